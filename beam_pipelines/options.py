@@ -3,34 +3,18 @@
 import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from bertdata.build.dataset_file import GivenSettings, with_file
-from bertdata.build.plan import check_shuffle
-from bertdata.cli.common.example_flags import add_settings, given_settings
+from bertdata.cli.common.example_flags import add_create_flags
 from bertdata.cli.common.extract_flags import add_extract_settings, given_extract_settings
-from bertdata.cli.common.parser import (
-    Parser,
-    add_config,
-    add_dry_run,
-    add_engine,
-    add_punkt_tables,
-    add_shuffle,
-    add_skip_bad_inputs,
-    add_tokenizer,
-    names_config,
-)
-from bertdata.cli.common.text_flags import (
-    add_books,
-    add_part_settings,
-    add_segment_settings,
-    given_part_settings,
-    given_segment_settings,
-)
+from bertdata.cli.common.parser import Parser, add_dry_run, add_engine
+from bertdata.cli.common.request_flags import add_flags, request_of
+from bertdata.cli.common.text_flags import add_part_settings, add_segment_settings
 from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
 from bertdata.io.name_lists import split_names
 from bertdata.sources.kinds import RECORD_KINDS
+from bertdata.steps.create_plan import CreatePlan, planned
+from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.extract import one_dump
 from bertdata.steps.record_source import (
     ARTICLE_SETTINGS,
@@ -39,7 +23,8 @@ from bertdata.steps.record_source import (
     part_settings,
     reads_records,
 )
-from bertdata.steps.segment import settings_of, settings_with
+from bertdata.steps.segment import settings_of, with_text_of_file
+from bertdata.steps.segment_request import CONFIG_HELP, SegmentRequest
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import NVIDIA_TEXT, TEXT_RECIPES, SegmentSettings
 from bertdata.wiki.settings import ExtractSettings
@@ -97,13 +82,8 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         help=INPUT_KINDS,
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
-    add_config(parser, "all tables")
-    add_tokenizer(parser, required=not names_config(arguments))
-    add_shuffle(parser)
-    parser.set_defaults(shuffle=None)  # so that a file's counts where no flag is given
-    add_settings(parser, arguments)
+    add_create_flags(parser, arguments, config={"help": CONFIG_HELP.format("all tables")})
     _add_text_flags(parser)
-    add_skip_bad_inputs(parser)
     add_dry_run(parser)
     add_engine(parser)
     return parser
@@ -124,9 +104,9 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
         choices=TEXT_RECIPES,
         help="recipe of the text stage (default: nvidia for the recipes nvidia and habana, else mlperf)",
     )
-    add_books(text)
+    add_flags(text, SegmentRequest, "books")
     add_segment_settings(text, skip=("recipe",))
-    add_punkt_tables(text)
+    add_flags(text, SegmentRequest, "punkt_tables")
     add_part_settings(parser.add_argument_group("records", "of files of records alone"))
     dump = parser.add_argument_group("extraction", "from a dump to articles; for --input-kind dump")
     add_extract_settings(
@@ -138,7 +118,6 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Our own flags, and the arguments left for Beam."""
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
     flags.dry_run, beam_arguments = _take_dry_run(flags.dry_run, beam_arguments)
-    flags.text_of_file = {}
     flags.input = [pattern for patterns in flags.input for pattern in split_names(patterns, ",") if pattern]
     _refuse_flags_of_other_kinds(flags)
     if flags.skip_bad_inputs and flags.input_kind != "parts":
@@ -150,7 +129,19 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         flags.text = flags.text or f"{flags.output.rstrip('/')}.text"
     if flags.input_kind == "dump":
         _check_dump(flags)
+    flags.text_request = text_request(flags)
     return flags, beam_arguments
+
+
+def create_request(flags: argparse.Namespace) -> CreateRequest:
+    """Return the request for the shards, as ``bertdata create`` would fill it. Its parts are the inputs."""
+    return request_of(CreateRequest, flags, parts=flags.input, input_kind=None)
+
+
+def text_request(flags: argparse.Namespace) -> SegmentRequest:
+    """Return the request for the parts, as ``bertdata segment`` would fill it."""
+    own = {"sources": flags.input, "output": flags.text or "", "recipe": flags.text_recipe}
+    return request_of(SegmentRequest, flags, **own)
 
 
 def _take_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
@@ -177,7 +168,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
     """Refuse flags that have no effect with this kind of input."""
     given = {name for name in (*ARTICLE_FLAGS, *TEXT_FLAGS) if getattr(flags, name)}
     given |= {name for name in DUMP_FLAGS if getattr(flags, name) is not None}
-    given |= {*given_segment_settings(flags, skip=("recipe",)), *given_part_settings(flags)}
+    given |= text_request(flags).settings.keys() - {"recipe"}  # that of the text has a flag of its own
     of_kinds = {
         DUMP_FLAGS: ("dump",),
         (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
@@ -201,41 +192,23 @@ def _check_dump(flags: argparse.Namespace) -> None:
 
 
 @contextmanager
-def configured(flags: argparse.Namespace) -> Iterator[GivenSettings]:
-    """The settings of examples of flags and file. Those of the file's text are put beside the flags.
+def configured(flags: argparse.Namespace) -> Iterator[CreatePlan]:
+    """Yield the plan of the shards, of flags and file. The request for the text gets the file's settings too.
 
     A SettingsError inside becomes one with the file's line where it speaks of one.
     """
-    own = GivenSettings(
-        recipe=flags.recipe,
-        changes=given_settings(flags),
-        vocab=flags.vocab,
-        tokenizer=flags.tokenizer,
-        roles=tuple(flags.roles),
-        shuffle=flags.shuffle,
-        num_shards=flags.num_shards,
-    )
-    recipe = {} if flags.text_recipe is None else {"recipe": flags.text_recipe}
-    with (
-        with_file(flags.config, own) as given,
-        settings_with(flags.config, {**_text_flags(flags), **recipe}) as text,
-    ):
-        check_shuffle(given.shuffle or "none", given.num_shards)
-        if flags.input_kind == "dump" and "escaped_articles" in text:
+    with planned(create_request(flags)) as plan, with_text_of_file(flags.text_request) as text:
+        if flags.input_kind == "dump" and text.escaped_articles is not None:
             raise SettingsError("escaped_articles goes with --input-kind articles, not with dump")
-        flags.num_shards, flags.text_of_file = given.num_shards, text
-        yield given
-
-
-def _text_flags(flags: argparse.Namespace) -> dict[str, Any]:
-    return {**given_segment_settings(flags, skip=("recipe",)), **given_part_settings(flags)}
+        flags.text_request = text
+        yield plan
 
 
 def record_settings(flags: argparse.Namespace) -> PartSettings | None:
     """The settings of parts of records. None where the input is of another kind."""
     if flags.input_kind == "parts":
         return None
-    given = {**flags.text_of_file, **_text_flags(flags)}
+    given = flags.text_request.settings
     if flags.text_recipe is not None:
         del given["recipe"]  # the flag's, which is refused below
     if flags.input_kind == "dump":
@@ -243,7 +216,7 @@ def record_settings(flags: argparse.Namespace) -> PartSettings | None:
             flag = own[0].replace("_", "-")
             raise SettingsError(f"--{flag} goes with files of records, not with a dump")
         return None
-    if not reads_records(flags.input, flags.input_kind, given, flags.books):
+    if not reads_records(flags.input, flags.input_kind, given, flags.text_request.books or ()):
         return None
     if flags.text_recipe is not None:
         raise SettingsError(
@@ -255,8 +228,7 @@ def record_settings(flags: argparse.Namespace) -> PartSettings | None:
 def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
     """The settings of the text stage. Without a flag, its recipe follows from that of the shards."""
     name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf"
-    chosen = {} if flags.text_recipe is None else {"recipe": flags.text_recipe}
-    return settings_of({"recipe": name, **flags.text_of_file, **_text_flags(flags), **chosen})
+    return settings_of({"recipe": name, **flags.text_request.settings})
 
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:

@@ -2,28 +2,28 @@
 
 import argparse
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from beam_pipelines.report.counters import RunMetrics, table
 from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
 from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
 from beam_pipelines.transport.bundled_file import BundledFile
-from bertdata.build.packs.planned import PlannedPack
-from bertdata.build.packs.settings import PackSettings
-from bertdata.build.packs.source import PackSource, find_source
-from bertdata.build.sorting.scratch import forget_scratch
 from bertdata.cli.common.dispatch import end
-from bertdata.cli.common.pack_flags import add_pack_settings, given_pack_settings
 from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.request_flags import add_flags, request_of
 from bertdata.dataset.manifest import summary
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import BertDataError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.scratch_files import forget_scratch
 from bertdata.io.terminal import say, say_error, say_text
-from bertdata.steps.pack import pack_settings
+from bertdata.packing.planned_pack import PlannedPack
+from bertdata.packing.settings import PackSettings
+from bertdata.packing.source import PackSource
+from bertdata.steps.pack import find_pack_source
+from bertdata.steps.pack_request import GivenPackSettings, PackRequest
 
 PROGRAM = "beam_pipelines.pack"
 
@@ -55,16 +55,16 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--output", required=True, metavar="DIR", help="directory of the packed dataset, or its URL"
     )
-    add_pack_settings(parser)
+    add_flags(parser, PackRequest, *(item.name for item in fields(GivenPackSettings)))
     return parser
 
 
 def pack(arguments: list[str]) -> int:
     """Run the pipeline and print its summary. Errors and interrupts are raised."""
     flags, beam_arguments = make_parser().parse_known_args(arguments)
-    settings = pack_settings(**given_pack_settings(flags))
-    refuse_inputs(flags.output, [flags.path, flags.vocab])
-    source = find_source(flags.path, flags.vocab, flags.unverified, settings.rows, flags.objective)
+    request = request_of(PackRequest, flags)
+    settings = request.settings()
+    source = find_pack_source(request, settings)
     vocabulary = source.vocabulary_path()
     silence_lost_connections()
     paths = argparse.Namespace(input=[flags.path], input_kind="parts", output=flags.output)
@@ -105,7 +105,7 @@ def make_packed(pipeline: Any, source: PackSource, settings: PackSettings, outpu
 
 def provisional(source: PackSource, settings: PackSettings, output: str) -> Dataset:
     """The packed dataset as far as it is known before the lengths are: for its locks and notes."""
-    from bertdata.packing.plan import plan_of
+    from bertdata.packing.pack_plan import plan_of
 
     nothing = plan_of(source.opened.layout.max_seq_length, {(1,): 1})
     settings = replace(settings, num_shards=1)

@@ -1,16 +1,14 @@
 """The parts of a run in sets: those to train on, and NVIDIA's test shards, each with datasets of its own."""
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertdata.build.part_names import names_with_folders
-from bertdata.build.plan import plan_targets
-from bertdata.build.task import Target, TaskPlan
-from bertdata.config.recipes import Recipe
-from bertdata.config.settings import ExampleSettings
+from bertdata.build.task import Target
+from bertdata.config.text_files import held_out
 from bertdata.errors import SettingsError
-from bertdata.text.held_out import held_out
+from bertdata.steps.create_plan import CreatePlan
+from bertdata.steps.values import path_of
+from bertdata.tokens.files import TokenizerFile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,21 +28,10 @@ class PartSet:
         """The number of shards of all datasets."""
         return (self.num_shards or len(self.parts)) * len(self.targets)
 
-    def tasks(self, flags: argparse.Namespace) -> TaskPlan:
-        """The settings that the tasks of this set share."""
-        return TaskPlan(
-            tokenizer=flags.tokenizer_file,
-            targets=self.targets,
-            engine=flags.engine,
-            skip_bad=flags.skip_bad_inputs,
-            names=names_with_folders(self.parts),
-        )
-
 
 def plan_part_sets(
-    flags: argparse.Namespace,
-    recipe: Recipe | None,
-    settings: dict[str, ExampleSettings],
+    plan: CreatePlan,
+    tokenizer: TokenizerFile,
     parts: Sequence[str],
     *,
     has_test_shards: bool,
@@ -53,27 +40,20 @@ def plan_part_sets(
 
     Test shards are not shuffled: nobody trains on them.
     """
-    if any(given.files_of_run for given in settings.values()):
+    if any(given.files_of_run for given in plan.settings.values()):
         raise SettingsError("--as-original: one process deals the examples to files; use bertdata create")
     test_parts = held_out(parts) if has_test_shards else []
     training_parts = sorted(set(parts) - set(test_parts))
 
     def part_set(label: str, output: str, chosen: list[str], num_shards: int | None) -> PartSet:
-        targets = plan_targets(
-            output,
-            recipe,
-            flags.phase,
-            settings,
-            chosen,
-            tokenizer=flags.tokenizer_file,
-            num_shards=num_shards,
-        )
+        targets = plan.targets(chosen, tokenizer, output=output, num_shards=num_shards)
         return PartSet(label=label, parts=chosen, targets=targets, num_shards=num_shards)
 
-    training = part_set("", flags.output, training_parts, flags.num_shards)
+    output = path_of(plan.request.output)
+    training = part_set("", output, training_parts, plan.request.num_shards)
     if not has_test_shards:
         return (training,)
-    return training, part_set(" of test text", test_directory(flags.output), test_parts, None)
+    return training, part_set(" of test text", test_directory(output), test_parts, None)
 
 
 def test_directory(output: str) -> str:

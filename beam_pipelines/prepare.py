@@ -27,33 +27,33 @@ from beam_pipelines.stages.text_stage import TextStage, finished_text, plan_text
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata import _native
-from bertdata.build.dataset_file import GivenSettings
 from bertdata.build.dry_run import Preview, preview, settings_line, show_previews
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.given_parts import find_parts
-from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
-from bertdata.build.plan import chosen_settings, plan_warnings
+from bertdata.build.plan import plan_warnings
 from bertdata.build.task import Target
 from bertdata.cli.common.dispatch import end
-from bertdata.cli.common.text_flags import given_part_settings
-from bertdata.config.recipes import Recipe
 from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import summary
-from bertdata.dataset.sources import find_sources
+from bertdata.dataset.provenance import find_provenance
 from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
+from bertdata.steps.create_plan import CreatePlan
+from bertdata.steps.create_request import CreateRequest
+from bertdata.steps.values import optional_path, paths_of
+from bertdata.text.directory import refuse_text_inputs
 from bertdata.text.escaped_articles import escape_warnings
-from bertdata.text.fewer_eval_articles import with_remedy
+from bertdata.text.evaluation import with_remedy
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
 from bertdata.text.languages import language_notes
 from bertdata.text.load_splitter import find_tables_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import find_inputs
-from bertdata.text.text_output import refuse_text_inputs
+from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import engine_note
 
 SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
@@ -72,27 +72,19 @@ def prepare(arguments: list[str]) -> int:
     flags, beam_arguments = parse_flags(arguments)
     if not _native.available():
         say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
-    with configured(flags) as given:
-        _prepare(flags, beam_arguments, given)
+    with configured(flags) as plan:
+        _prepare(flags, beam_arguments, plan)
     return 0
 
 
-def _prepare(flags: argparse.Namespace, beam_arguments: list[str], given: GivenSettings) -> None:
-    refuse_outputs(flags, given)
-    recipe, settings = chosen_settings(given.recipe, flags.phase, given.changes, given.of_phases)
-    all_settings = list(settings.values())
+def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreatePlan) -> None:
+    refuse_outputs(flags, plan.request)
     records = record_settings(flags)
-    text = None if records is not None or flags.input_kind == "parts" else text_settings(flags, recipe)
-    flags.tokenizer_file = given_tokenizer(
-        all_settings[0],
-        given.changes,
-        vocab=given.vocab,
-        tokenizer=given.tokenizer,
-        roles=given.roles,
-        between=None if given.tokenizer is None else between_sentences(flags, text or records),
-    )
+    text = None if records is not None or flags.input_kind == "parts" else text_settings(flags, plan.recipe)
+    between = None if plan.request.tokenizer is None else between_sentences(flags, text or records)
+    flags.tokenizer_file = plan.find_tokenizer(between)
     has_test_shards = text is not None and text.recipe == "nvidia"
-    sets_of = partial(plan_part_sets, flags, recipe, settings, has_test_shards=has_test_shards)
+    sets_of = partial(plan_part_sets, plan, flags.tokenizer_file, has_test_shards=has_test_shards)
     early = sets_of([])
     if (stage := text or records) is not None:
         language = stage.language if stage.tables() else None
@@ -100,21 +92,22 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], given: GivenS
         say(*language_notes(stage.language))
     if flags.input_kind == "dump":
         check_books(flags.books)
-    check_tokenizer(flags.tokenizer_file, all_settings, flags.engine)
+    plan.check_tokenizer(flags.tokenizer_file)
     for warning in plan_warnings(flags.tokenizer_file):
         say_error(f"{PROGRAM}: warning: {warning}")
     silence_lost_connections()
     with shown_warnings():
         if flags.dry_run:
-            preview_run(flags, beam_arguments, recipe, text, records, sets_of)
+            preview_run(flags, beam_arguments, plan, text, records, sets_of)
         else:
-            run(flags, beam_arguments, recipe, text, records, sets_of)
+            run(flags, beam_arguments, plan, text, records, sets_of)
 
 
-def refuse_outputs(flags: argparse.Namespace, given: GivenSettings) -> None:
+def refuse_outputs(flags: argparse.Namespace, given: CreateRequest) -> None:
     """Raise SettingsError where the dataset, or the text on the way to it, would lie over an input."""
-    excluded = given_part_settings(flags).get("exclude", ())
-    inputs = [*flags.input, *flags.books, *excluded, given.vocab, given.tokenizer]
+    excluded = paths_of(flags.text_request.exclude or ())
+    tokenizer = [optional_path(given.vocab), optional_path(given.tokenizer)]
+    inputs = [*flags.input, *flags.books, *excluded, *tokenizer]
     refuse_inputs(flags.output, inputs)
     if flags.text is not None:
         refuse_text_inputs(flags.text, inputs)
@@ -123,7 +116,7 @@ def refuse_outputs(flags: argparse.Namespace, given: GivenSettings) -> None:
 def run(
     flags: argparse.Namespace,
     beam_arguments: list[str],
-    recipe: Recipe | None,
+    plan: CreatePlan,
     text: SegmentSettings | None,
     records: PartSettings | None,
     sets_of: SetsOf,
@@ -131,7 +124,7 @@ def run(
     """Run the pipelines and print a summary of what they made."""
     metrics = RunMetrics()
     if flags.input_kind == "dump":
-        metrics = extract_dump(flags, beam_arguments, extract_settings(flags, recipe))
+        metrics = extract_dump(flags, beam_arguments, extract_settings(flags, plan.recipe))
     if records is not None:
         metrics = make_record_parts(flags, beam_arguments, records)
     source = plan_source(flags, text)
@@ -142,7 +135,7 @@ def run(
     file = flags.tokenizer_file
     if not runs_here(pipeline) and not storage.is_remote(file.path):
         flags.tokenizer_file = replace(file, path=BundledFile(file.path))
-    add_stages(pipeline, source, sets, flags)
+    add_stages(pipeline, source, sets, plan, flags.tokenizer_file)
     if source.counts is not None:
         metrics += RunMetrics(totals=text_amounts(source.counts))
     try:
@@ -161,7 +154,7 @@ def run(
 def preview_run(
     flags: argparse.Namespace,
     beam_arguments: list[str],
-    recipe: Recipe | None,
+    plan: CreatePlan,
     text: SegmentSettings | None,
     records: PartSettings | None,
     sets_of: SetsOf,
@@ -170,7 +163,7 @@ def preview_run(
     make_pipeline(beam_arguments, flags)
     first = None
     if flags.input_kind == "dump":
-        first = preview_dump(flags, extract_settings(flags, recipe))
+        first = preview_dump(flags, extract_settings(flags, plan.recipe))
         first.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
     elif records is not None:
         first = preview_record_parts(flags, records)
@@ -187,10 +180,10 @@ def preview_run(
     previews: list[Preview] = []
     estimate: list[str] = []
     for one in sets_of(source.parts):
-        plan = one.tasks(flags)
-        found = preview(plan, one.parts)
+        tasks = plan.tasks(one.parts, flags.tokenizer_file, one.targets)
+        found = preview(tasks, one.parts)
         previews += found
-        estimate += estimate_lines(plan, one.parts, found, workers=None)
+        estimate += estimate_lines(tasks, one.parts, found, workers=None)
     if source.stage is not None:
         say(*source.stage.plan.lines(source.files, flags.text))
     show_previews(previews, list(dict.fromkeys(estimate)))
@@ -240,7 +233,7 @@ def between_sentences(flags: argparse.Namespace, text: SegmentSettings | PartSet
     if text is not None:
         found: str = text.as_json().get("between", " ")
         return found
-    return find_sources(find_parts(flags.input).parts).between
+    return find_provenance(find_parts(flags.input).parts).between
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
@@ -269,9 +262,13 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Pipe
 
 
 def add_stages(
-    pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...], flags: argparse.Namespace
+    pipeline: Any,
+    source: PipelineInput,
+    sets: tuple[PartSet, ...],
+    plan: CreatePlan,
+    tokenizer: TokenizerFile,
 ) -> None:
-    """Add the stages from parts, or from articles, to finished datasets."""
+    """Add the stages from parts, or from articles, to finished datasets. tokenizer: as workers open it."""
     # Imported here, as in runners: importing Beam takes seconds, which --help and wrong usage do not need.
     import apache_beam as beam
 
@@ -281,24 +278,24 @@ def add_stages(
 
     if source.stage is None:
         parts = pipeline | "list parts" >> beam.Create(source.parts, reshuffle=False)
-        cited = find_sources(source.parts)
-        sources = pipeline | "list sources" >> beam.Create([cited], reshuffle=False)
+        cited = find_provenance(source.parts)
+        provenance = pipeline | "list sources" >> beam.Create([cited], reshuffle=False)
     else:
         numbered = list(zip(range(len(source.files)), source.files, source.kinds, strict=True))
         files = pipeline | "list files" >> beam.Create(numbered, reshuffle=False)
-        parts, sources = files | "make parts" >> make_parts(source.stage)
+        parts, provenance = files | "make parts" >> make_parts(source.stage)
     for one in sets:
-        plan = one.tasks(flags)
-        make_shards: beam.PTransform = MakeShards(plan)
+        tasks = plan.tasks(one.parts, tokenizer, one.targets)
+        make_shards: beam.PTransform = MakeShards(tasks)
         if one.num_shards is not None:
             shuffle = ShuffleSettings(
-                num_shards=one.num_shards, tasks=plan, spill_files=spill_files(one.targets)
+                num_shards=one.num_shards, tasks=tasks, spill_files=spill_files(one.targets)
             )
             make_shards = MakeShuffledShards(shuffle)
         chosen = parts | f"choose parts{one.label}" >> beam.Filter(is_among, frozenset(one.parts))
         entries = chosen | f"make shards{one.label}" >> make_shards
-        manifests = WriteManifests(one.targets, flags.tokenizer_file.path)
-        _ = (entries, sources) | f"write manifests{one.label}" >> manifests
+        manifests = WriteManifests(one.targets, tokenizer.path)
+        _ = (entries, provenance) | f"write manifests{one.label}" >> manifests
 
 
 def is_among(part: str, parts: frozenset[str]) -> bool:

@@ -16,13 +16,13 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import name_warnings
 from bertdata.records import Vocabulary
-from bertdata.shards.mds.fit import check_unmasked
-from bertdata.shards.mds.names import MDS
+from bertdata.shards.containers import find_container
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import vocabulary_of
 
 SHUFFLES = ("none", "global")
+"""Whether documents of all parts are mixed."""
 
 
 def chosen_settings(
@@ -138,11 +138,9 @@ def _fitting(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettin
 
     SettingsError for examples that the container does not hold.
     """
-    if settings.format != MDS:
-        return _with_word_starts(settings, vocabulary)
-    kind = find_objective(settings.objective).batch_type
-    check_unmasked(kind, settings.objective, {"masks": getattr(settings, "masks", False)})
-    return settings
+    container, kind = find_container(settings.format), find_objective(settings.objective).batch_type
+    container.check_examples(kind, settings.objective, has_masks=getattr(settings, "masks", False))
+    return _with_word_starts(settings, vocabulary) if container.holds_word_starts else settings
 
 
 def _with_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:

@@ -10,7 +10,7 @@ from bertdata.dataset.discover import find_shard
 from bertdata.dataset.manifest import summary
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from bertdata.io.outputs import CONTAINERS, check_output
+from bertdata.io.outputs import check_output
 from bertdata.io.terminal import say
 from bertdata.shards.containers import (
     ARROW,
@@ -18,6 +18,7 @@ from bertdata.shards.containers import (
     LDDL,
     MDS,
     NVIDIA_MLPERF,
+    find_container,
     format_of_name,
     make_writer,
     open_reader,
@@ -180,7 +181,7 @@ def _convert_dataset(args: argparse.Namespace) -> int:
 
 def _convert_shard(args: argparse.Namespace, format: str) -> int:
     load_objective(args.objective)
-    form = CONTAINERS["hdf5" if format == NVIDIA_MLPERF else format]
+    form = find_container(format).form
     check_output(args.target, [args.source, args.vocab], form, overwrite=args.overwrite)
     _, shard = find_shard(args.source, args.objective)
     with (

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from bertdata.cli.common.pack_flags import add_pack_settings, given_pack_settings
 from bertdata.cli.common.parser import Parser, add_workers
+from bertdata.cli.common.request_flags import add_flags, request_of
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.manifest import summary
 from bertdata.io.terminal import say, say_text
-from bertdata.steps.pack import pack
+from bertdata.steps.pack import pack_rows
+from bertdata.steps.pack_request import GivenPackSettings, PackRequest
 
 if TYPE_CHECKING:
-    from bertdata.build.packs.forecast import PackForecast
+    from bertdata.packing.forecast import PackForecast
 
 EXAMPLE = """\
   bertdata pack shards --output packed
@@ -33,10 +35,7 @@ def make_parser() -> Parser:
     parser = Parser("bertdata pack", EXAMPLE, SUMMARY)
     parser.add_argument("path", metavar="DIR", help="dataset directory, or its URL; with --unverified files")
     parser.add_argument("--output", metavar="DIR", help="directory of the packed dataset, or its URL")
-    add_pack_settings(parser)
-    parser.add_argument(
-        "--plan-only", action="store_true", help="say how full the rows would be, and write nothing"
-    )
+    add_flags(parser, PackRequest, *(item.name for item in fields(GivenPackSettings)), "plan_only")
     parser.add_argument("--json", action="store_true", help="print the plan as one JSON object")
     add_workers(parser)
     return parser
@@ -45,17 +44,7 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     with ShownProgress() as progress:
-        made = pack(
-            args.path,
-            args.output,
-            **given_pack_settings(args),
-            plan_only=args.plan_only,
-            unverified=args.unverified,
-            vocab=args.vocab,
-            objective=args.objective,
-            workers=args.workers,
-            progress=progress,
-        )
+        made = pack_rows(request_of(PackRequest, args, progress=progress))
     if args.json:
         say_text(json.dumps(made.forecast.as_json(), indent=1))
     else:

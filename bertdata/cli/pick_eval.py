@@ -5,7 +5,7 @@ from typing import BinaryIO
 from bertdata.cli.common.parser import Parser, add_engine, add_overwrite, positive
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.outputs import CONTAINERS, check_output
+from bertdata.io.outputs import TFRECORD, check_output
 from bertdata.io.terminal import say, say_error
 from bertdata.shards.pick import pick_records
 from bertdata.shards.tfrecord import TFRecordReader
@@ -54,7 +54,7 @@ def run(arguments: list[str]) -> int:
     if places:
         parser.error(f"{places[0]} is one file too many: INPUT and OUTPUT are given already")
     source, target = flags.values()
-    check_output(target, [source], CONTAINERS["tfrecord"], overwrite=args.overwrite)
+    check_output(target, [source], TFRECORD, overwrite=args.overwrite)
     with storage.open_input(source) as file, storage.open_output(target) as output:
         _check_lengths(file, source, args.max_seq_length, args.max_predictions_per_seq)
         picked, records = pick_records(file, source, args.num_examples, output.write, args.engine)

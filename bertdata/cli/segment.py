@@ -1,36 +1,21 @@
 """``bertdata segment``: extracted articles, plain text, or records, to parts with one sentence a line."""
 
-import argparse
-from typing import Any
-
-from bertdata.cli.common.parser import (
-    Parser,
-    add_config,
-    add_dry_run,
-    add_engine,
-    add_punkt_tables,
-    add_workers,
-)
+from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
+from bertdata.cli.common.request_flags import add_flags, request_of
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.cli.common.text_flags import (
-    add_books,
-    add_input_kind,
-    add_part_settings,
-    add_segment_settings,
-    given_part_settings,
-    given_segment_settings,
-)
+from bertdata.cli.common.text_flags import add_part_settings, add_segment_settings
 from bertdata.io import storage
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.terminal import NOTHING_WRITTEN, say
 from bertdata.sources.kinds import BLOCKS
-from bertdata.steps.record_source import part_settings, preview_records, reads_records
-from bertdata.steps.segment import preview_segment, segment, settings_of, settings_with
+from bertdata.steps.record_source import reads_records
+from bertdata.steps.segment import make_text, preview_text, settings_of, with_text_of_file
+from bertdata.steps.segment_request import SegmentRequest
+from bertdata.steps.values import path_of, paths_of
 from bertdata.text.languages import ENGLISH, language_notes
 from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.settings import LEFT_OUT, SegmentCounts, SegmentSettings
-from bertdata.text.text_output import refuse_text_inputs
 
 EXAMPLE = """\
   bertdata segment extracted --output results
@@ -63,12 +48,10 @@ def make_parser() -> Parser:
         "sources", nargs="+", metavar="FILE|DIR", help="files, or directories or URLs of them"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the parts, or its URL")
-    add_input_kind(parser)
-    add_books(parser)
-    add_config(parser, "its table text")
+    add_flags(parser, SegmentRequest, "input_kind", "books", "config")
     add_segment_settings(parser)
     add_part_settings(parser.add_argument_group("records", "of files of records alone"))
-    add_punkt_tables(parser)
+    add_flags(parser, SegmentRequest, "punkt_tables")
     add_dry_run(parser)
     add_workers(parser)
     add_engine(parser)
@@ -78,51 +61,24 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     keep_less_freed_memory()
-    with settings_with(args.config, {**given_segment_settings(args), **given_part_settings(args)}) as given:
-        return _run(args, given)
+    with with_text_of_file(request_of(SegmentRequest, args)) as request:
+        return _run(request, dry_run=args.dry_run)
 
 
-def _run(args: argparse.Namespace, given: dict[str, Any]) -> int:
-    """given: the settings of flags and file."""
-    say(*language_notes(given.get("language", ENGLISH)))
-    if args.dry_run:
-        say(*_preview(args, given), NOTHING_WRITTEN)
+def _run(request: SegmentRequest, *, dry_run: bool) -> int:
+    """request: with the settings of its file."""
+    say(*language_notes(request.language or ENGLISH))
+    if dry_run:
+        say(*preview_text(request), NOTHING_WRITTEN)
         return 0
     with ShownProgress() as progress:
-        counts = segment(
-            args.sources,
-            args.output,
-            input_kind=args.input_kind,
-            books=args.books,
-            **given,
-            punkt_tables=args.punkt_tables,
-            workers=args.workers,
-            engine=args.engine,
-            progress=progress,
-        )
-    if reads_records(args.sources, args.input_kind, given, args.books):
-        say(record_summary(args.output, counts))
+        counts = make_text(request, progress)
+    output, books = path_of(request.output), paths_of(request.books or ())
+    if reads_records(paths_of(request.sources), request.input_kind, request.settings, books):
+        say(record_summary(output, counts))
     else:
-        say(summary(args.output, settings_of(given), counts))
+        say(summary(output, settings_of(request.settings), counts))
     return 0
-
-
-def _preview(args: argparse.Namespace, given: dict[str, Any]) -> list[str]:
-    """Return the lines of a dry run."""
-    refuse_text_inputs(
-        args.output, [*args.sources, *args.books, *given.get("exclude", ()), given.get("abbreviations")]
-    )
-    if reads_records(args.sources, args.input_kind, given, args.books):
-        settings = part_settings(given)
-        return preview_records(args.sources, args.output, args.input_kind, settings, args.punkt_tables)
-    return preview_segment(
-        args.sources,
-        args.output,
-        settings_of(given),
-        args.punkt_tables,
-        input_kind=args.input_kind,
-        books=args.books,
-    )
 
 
 def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:

@@ -4,8 +4,8 @@ import argparse
 
 from bertdata.build.given_parts import find_training_text
 from bertdata.cli.common.parser import Parser, add_overwrite, positive
+from bertdata.cli.common.request_flags import add_flags
 from bertdata.cli.common.text_flags import (
-    INPUT_KIND_HELP,
     SHARED_FLAGS,
     add_language_settings,
     add_record_settings,
@@ -22,7 +22,7 @@ from bertdata.io.outputs import (
     refuse_inputs,
 )
 from bertdata.io.terminal import say, say_error
-from bertdata.sources.kinds import CHOSEN_KINDS
+from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.record_source import plan_warnings
 from bertdata.steps.source_parts import holds_records, plan_texts
 from bertdata.tokens.training.manifest import VocabularyManifest, manifest_path, text_facts, versions_of
@@ -85,7 +85,7 @@ def make_parser() -> Parser:
         help="of wordpiece: lower-cased text keeps its accents; bertdata create takes the same flag",
     )
     sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
-    sources.add_argument("--input-kind", choices=CHOSEN_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
+    add_flags(sources, CreateRequest, "input_kind")
     add_language_settings(sources)
     add_record_settings(sources)
     return parser

@@ -1,5 +1,6 @@
 """Settings declared once: a dataclass's field, and the JSON Schema of its values made from it."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
 from functools import cache
@@ -11,6 +12,7 @@ _TYPES = {
     float: "number",
     bool: "boolean",
     str: "string",
+    os.PathLike: "string",
     NoneType: "null",
     Sequence: "array",
     Mapping: "object",
@@ -117,7 +119,7 @@ def _kinds(hint: Any) -> list[Any]:
 
 def _values(kinds: Sequence[Any], bounds: Mapping[str, float]) -> dict[str, Any]:
     """The JSON Schema of values of these types."""
-    names = [_TYPES[get_origin(kind) or kind] for kind in kinds]
+    names = list(dict.fromkeys(_TYPES[get_origin(kind) or kind] for kind in kinds))
     found: dict[str, Any] = {"type": names[0] if len(names) == 1 else names}
     if not {"integer", "number"}.isdisjoint(names):
         found |= bounds

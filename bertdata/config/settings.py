@@ -10,6 +10,7 @@ from bertdata.io.foreign_text import MOST_DIGITS
 from bertdata.records import ShardLayout
 
 FORMATS = ("tfrecord", "hdf5", "parquet", "mds")
+"""The containers that ``create`` makes: rows of ``bertdata.shards.containers.CONTAINERS``."""
 LONGEST_SEQUENCE = 65_535
 
 SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
@@ -37,7 +38,7 @@ class ExampleSettings:
         False, "words of Chinese are those of the segmenter jieba, for whole words", record="tokenizer"
     )
     format: str = setting(
-        "tfrecord", "container: tfrecord, hdf5, parquet or mds", FORMATS, record="container"
+        "tfrecord", f"container: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", FORMATS, record="container"
     )
     bin_size: int = setting(
         0,

@@ -9,10 +9,9 @@ from bertdata.dataset.manifest import ShardEntry, index_entry
 from bertdata.errors import DataError, MissingExtraError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import Misfit, check_file, file_md5
-from bertdata.shards.containers import open_reader
+from bertdata.shards.containers import container_named, open_reader
 from bertdata.shards.content import content_md5
 from bertdata.shards.framing import FrameCounter
-from bertdata.shards.mds.names import is_mds_name
 from bertdata.shards.packed.packs import PackReader
 
 Depth = Literal["size", "bytes", "counted", "examples"]
@@ -43,9 +42,8 @@ def check_shard(
 
 def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
     frames = FrameCounter()
-    ending = path.rsplit(".", 1)[-1]
-    is_plain = not ending.startswith(("hdf5", "parquet", "arrow", "bin"))  # LDDL's are parquet_3 too
-    is_framed = is_plain and not is_mds_name(path)
+    container = container_named(path)
+    is_framed = container is None or container.is_canonical
     misfit = check_file(path, entry.bytes, entry.md5, also=frames.feed if is_framed else None)
     if misfit is not None:
         return misfit
@@ -76,7 +74,7 @@ def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
     return None if found == index.md5 else Misfit(status="wrong md5", found=found, expected=index.md5)
 
 
-def check_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | None]:
+def check_shard_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | None]:
     """The sizes of many shards, compared at once: for each None, or the difference."""
     by_path = {storage.join(directory, entry.name): entry for entry in entries}
     return storage.each(list(by_path), lambda path: check_shard(directory, by_path[path], "size"))

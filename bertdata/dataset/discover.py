@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bertdata.dataset.check import check_sizes
+from bertdata.dataset.check import check_shard_sizes
 from bertdata.dataset.manifest import KIND, Manifest, ShardEntry, parse_manifest
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
 from bertdata.io import storage
-from bertdata.io.commit import PLAN_NAME, UNFINISHED
+from bertdata.io.directory_protocol import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
 from bertdata.io.input_files import refuse_repeated
 from bertdata.io.listing import HIDDEN, is_hidden, left_out_lines, list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
 from bertdata.io.patterns import expand
 from bertdata.records import DEFAULT_OBJECTIVE
-from bertdata.shards.containers import is_shard_name
+from bertdata.shards.containers import FORMATS, is_shard_name
 from bertdata.shards.mds.listing import mds_shards
 from bertdata.shards.mds.names import INDEX_NAME
 from bertdata.sources.saved_datasets import NOT_LISTED, take_data_files
@@ -192,7 +192,7 @@ def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) 
     if not entries.keys() >= set(chosen):
         return []
     files = list(chosen or entries)
-    misfits = zip(files, check_sizes(directory, [entries[file] for file in files]), strict=True)
+    misfits = zip(files, check_shard_sizes(directory, [entries[file] for file in files]), strict=True)
     wrong = [(file, misfit) for file, misfit in misfits if misfit and (exact or misfit.status == "missing")]
     if damaged:
         missing = {file for file, misfit in wrong if misfit.status == "missing"}
@@ -257,7 +257,7 @@ def _shard_names(path: str, names: list[str]) -> tuple[list[str], dict[str, list
     if not found:
         raise DatasetError(
             f"{path}: holds no dataset: neither {MANIFEST_NAME}, here or below, nor any file that is named "
-            "as a shard: .tfrecord, .hdf5, .parquet or .mds"
+            f"as a shard: .{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}"
         )
     hidden = [name for name in saved if is_shard_name(name) and name not in candidates]
     reasons = {HIDDEN: hidden, NOT_LISTED: dropped}

@@ -61,13 +61,10 @@ def _is_mds(head: bytes) -> bool:
     return offsets[0] >= first_sample and offsets == sorted(offsets)
 
 
-CONTAINERS = {
-    "tfrecord": OutputForm(words="a TFRecord file", begins=_is_tfrecord),
-    "hdf5": OutputForm(words="an HDF5 file", begins=_begins_with(rb"\x89HDF\r\n\x1a\n")),
-    "parquet": OutputForm(words="a Parquet file", begins=_begins_with(rb"PAR1")),
-    "mds": OutputForm(words="an MDS shard", begins=_is_mds),
-}
-"""The form of a shard by its container's name."""
+TFRECORD = OutputForm(words="a TFRecord file", begins=_is_tfrecord)
+HDF5 = OutputForm(words="an HDF5 file", begins=_begins_with(rb"\x89HDF\r\n\x1a\n"))
+PARQUET = OutputForm(words="a Parquet file", begins=_begins_with(rb"PAR1"))
+MDS = OutputForm(words="an MDS shard", begins=_is_mds)
 
 
 def picture_form(path: str) -> OutputForm:

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.shards.containers import format_of, make_reader
+from bertdata.shards.containers import container_of, make_reader
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.packed.packs import unpacked
 from bertdata.shards.tfrecord import canonical_blocks, encode_batch
@@ -34,7 +34,7 @@ def content_md5(path: str, engine: Engine | None = None, objective: str | None =
     return digest.hexdigest()
 
 
-def check_readable(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
+def count_readable(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
     """Read every record of a shard. The number of examples. ShardError names the first that is damaged."""
     with storage.open_input(path) as file:
         if is_plain_tfrecord(file, path):
@@ -44,4 +44,5 @@ def check_readable(path: str, engine: Engine | None = None, objective: str | Non
 
 def is_plain_tfrecord(file: BinaryIO, name: str) -> bool:
     """True for TFRecords whose records are no packed rows. The file is back at its start."""
-    return format_of(file, name) == "tfrecord" and make_pack_reader(file, name, "tfrecord") is None
+    container = container_of(file, name)
+    return container.is_canonical and make_pack_reader(file, name, container.name) is None

@@ -10,7 +10,7 @@ from bertdata.examples.bins import cut_bins
 from bertdata.examples.groups import count_masks
 from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleBatch, ExampleSource, ShardLayout
-from bertdata.shards.containers import make_writer
+from bertdata.shards.containers import find_container
 from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.tfrecord import encode_batch
 
@@ -99,8 +99,9 @@ def write_examples(
     the example up to which all is written. also: gets each batch too.
     """
     layout = layout or settings.layout
-    writer = make_writer(settings.format, sink, layout, engine, name)
-    content = None if settings.format == "tfrecord" else hashlib.md5(usedforsecurity=False)
+    container = find_container(settings.format)
+    writer = container.make_writer(sink, layout, engine, name or f"{container.name} shard")
+    content = None if container.is_canonical else hashlib.md5(usedforsecurity=False)
     for first in range(start, len(examples), BATCH * step):
         batch = examples.batch(first, min(first + BATCH * step, len(examples)), step)
         writer.write(batch)

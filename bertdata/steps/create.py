@@ -1,42 +1,34 @@
 """Sentence parts to shards."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.build.dataset_file import GivenSettings, with_file
 from bertdata.build.dry_run import Preview, preview
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.given_parts import find_parts
-from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
-from bertdata.build.part_names import names_with_folders
-from bertdata.build.plan import check_shuffle, chosen_settings, plan_targets, plan_warnings
+from bertdata.build.given_tokenizer import check_tokenizer
+from bertdata.build.plan import plan_warnings
 from bertdata.build.task import ShardTask, Target, TaskPlan, TaskResult, run_task
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import Manifest
-from bertdata.dataset.sources import Sources, find_sources
+from bertdata.dataset.provenance import Provenance, find_provenance
 from bertdata.errors import MissingInputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.process_pool import ProcessPool, run_all_telling
+from bertdata.steps.create_plan import planned
+from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.deal import make_dealt
+from bertdata.steps.keywords import keywords_of
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import MadeShards, make_shuffled
 from bertdata.steps.source_parts import holds_records, make_parts
-from bertdata.steps.values import (
-    AnyPath,
-    AnyPaths,
-    check_engine,
-    optional_path,
-    path_of,
-    paths_of,
-    whole_number,
-    workers_of,
-)
+from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import engine_note, vocabulary_of
 
@@ -70,61 +62,8 @@ class CreateResult:
     warnings: tuple[str, ...]
 
 
-def create(
-    parts: AnyPaths,
-    output: AnyPath,
-    *,
-    vocab: AnyPath | None = None,
-    tokenizer: AnyPath | None = None,
-    roles: Mapping[str, str] | None = None,
-    recipe: str | None = None,
-    phase: int | None = None,
-    objective: str | None = None,
-    dialect: str | None = None,
-    max_seq_length: int | None = None,
-    max_predictions_per_seq: int | None = None,
-    dupe_factor: int | None = None,
-    random_seed: int | None = None,
-    masked_lm_prob: float | None = None,
-    short_seq_prob: float | None = None,
-    lower_case: bool | None = None,
-    keep_accents: bool | None = None,
-    whole_word_mask: bool | None = None,
-    remask: bool | None = None,
-    masks: bool | None = None,
-    mask_share: float | None = None,
-    random_share: float | None = None,
-    kept_share: float | None = None,
-    blocks: str | None = None,
-    format: str | None = None,
-    bin_size: int | None = None,
-    shuffle: str | None = None,
-    num_shards: int | None = None,
-    config: AnyPath | None = None,
-    skip_bad_inputs: bool = False,
-    input_kind: str | None = None,
-    language: str | None = None,
-    escaped_articles: str | None = None,
-    part_size: float | None = None,
-    sentences: str | None = None,
-    text_field: str | None = None,
-    id_field: str | None = None,
-    language_field: str | None = None,
-    max_record_bytes: int | None = None,
-    skip_bad_records: bool | None = None,
-    quoting: str | None = None,
-    separator: str | None = None,
-    no_heading: bool | None = None,
-    as_is: bool | None = None,
-    exclude: AnyPaths | None = None,
-    exclude_ngram: int | None = None,
-    dedup: str | None = None,
-    eval_share: str | None = None,
-    workers: int | None = None,
-    engine: Engine | None = None,
-    progress: OnProgress | None = None,
-    **own_settings: Any,
-) -> CreateResult:
+@keywords_of(CreateRequest)
+def create(request: CreateRequest) -> CreateResult:
     """Make one shard of each part, and the manifest, in ``output``, as ``bertdata create`` does.
 
     Of a directory that ``segment`` made, its parts to train on are taken. Of sources of records (JSON lines,
@@ -136,117 +75,38 @@ def create(
     default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
     documents of all parts are mixed into num_shards shards. own_settings: those of an objective that have
-    no argument here. Shards that an earlier run finished are kept. A subclass of UsageError says
-    what is wrong with the call, one of DataError what is wrong with a part.
+    no argument here, by name; as keywords they are taken too. Shards that an earlier run finished are kept. A
+    subclass of UsageError says what is wrong with the call, one of DataError what is wrong with a part.
     """
-    processes, given = workers_of(workers), paths_of(parts)
-    check_engine(engine)
-    for name, number in (("phase", phase), ("num_shards", num_shards)):
-        if number is not None:
-            whole_number(name, number)
-    if not given:
+    if not request.parts:
         raise MissingInputError("no parts given")
-    settings = {
-        "objective": objective,
-        "dialect": dialect,
-        "max_seq_length": max_seq_length,
-        "max_predictions_per_seq": max_predictions_per_seq,
-        "dupe_factor": dupe_factor,
-        "random_seed": random_seed,
-        "masked_lm_prob": masked_lm_prob,
-        "short_seq_prob": short_seq_prob,
-        "lower_case": lower_case,
-        "keep_accents": keep_accents,
-        "whole_word_mask": whole_word_mask,
-        "remask": remask,
-        "masks": masks,
-        "mask_share": mask_share,
-        "random_share": random_share,
-        "kept_share": kept_share,
-        "blocks": blocks,
-        "format": format,
-        "bin_size": bin_size,
-        **own_settings,
-    }
-    changes = {name: value for name, value in settings.items() if value is not None}
-    directory = path_of(output)
-    given_of_sources = {
-        "input_kind": input_kind,
-        "language": language,
-        "escaped_articles": escaped_articles,
-        "part_size": part_size,
-        "sentences": sentences,
-        "text_field": text_field,
-        "id_field": id_field,
-        "language_field": language_field,
-        "max_record_bytes": max_record_bytes,
-        "skip_bad_records": skip_bad_records,
-        "quoting": quoting,
-        "separator": separator,
-        "no_heading": no_heading,
-        "as_is": as_is,
-        "exclude": None if exclude is None else paths_of(exclude),
-        "exclude_ngram": exclude_ngram,
-        "dedup": dedup,
-        "eval_share": eval_share,
-    }
-    of_sources = {name: value for name, value in given_of_sources.items() if value is not None}
-    named_roles = tuple(f"{role}={token}" for role, token in (roles or {}).items())
-    if holds_records(given, of_sources, skip_bad_inputs):
-        flags = GivenSettings(
-            recipe=recipe,
-            changes=changes,
-            vocab=optional_path(vocab),
-            tokenizer=optional_path(tokenizer),
-            roles=named_roles,
-            shuffle=shuffle,
-            num_shards=num_shards,
-        )
-        check_given(flags, phase, optional_path(config), engine, processes)
-        given = make_parts(
-            given,
-            directory,
-            of_sources,
-            config=optional_path(config),
-            workers=processes,
-            engine=engine,
-            progress=progress or silent,
-        )
-    run = plan_run(
-        given,
-        directory,
-        vocab=optional_path(vocab),
-        tokenizer=optional_path(tokenizer),
-        roles=named_roles,
-        recipe=recipe,
-        phase=phase,
-        changes=changes,
-        shuffle=shuffle,
-        num_shards=num_shards,
-        config=optional_path(config),
-        skip_bad_inputs=skip_bad_inputs,
-        engine=engine,
-    )
-    return run.make(processes, progress or silent)
+    progress = request.progress or silent
+    return plan_run(with_parts(request, progress)).make(workers_of(request.workers), progress)
 
 
-def check_given(
-    flags: GivenSettings, phase: int | None, config: str | None, engine: Engine | None, workers: int
-) -> None:
+def with_parts(request: CreateRequest, progress: OnProgress) -> CreateRequest:
+    """Return the request with parts. Of sources of records they are made, beside the dataset."""
+    if not names_records(request):
+        return request
+    check_given(request)
+    return replace(request, parts=make_parts(request, progress))
+
+
+def names_records(request: CreateRequest) -> bool:
+    """True where the request names sources of records, of which parts are to be made."""
+    return holds_records(paths_of(request.parts), request.source_settings, request.skip_bad_inputs)
+
+
+def check_given(request: CreateRequest) -> None:
     """Raise for settings of examples that are wrong, and for a tokeniser that is, before parts are made.
 
-    workers: that will make the parts. Where there are several, the tokeniser is loaded in a process of its
-    own, because what that takes would lie in each of them.
+    Where several processes will make the parts, the tokeniser is loaded in a process of its own, because what
+    that takes would lie in each of them.
     """
-    with with_file(config, flags) as given:
-        check_shuffle(given.shuffle or "none", given.num_shards)
-        _, chosen = chosen_settings(given.recipe, phase, given.changes, given.of_phases)
-        settings = list(chosen.values())
-        file = given_tokenizer(
-            settings[0], given.changes, vocab=given.vocab, tokenizer=given.tokenizer, roles=given.roles
-        )
-    with ProcessPool(1, apart=workers > 1) as pool:
-        list(pool.as_done(_check_loaded, [(file, settings, engine)]))
+    with planned(request) as plan:
+        file = plan.find_tokenizer()
+    with ProcessPool(1, apart=workers_of(request.workers) > 1) as pool:
+        list(pool.as_done(_check_loaded, [(file, list(plan.settings.values()), request.engine)]))
 
 
 def _check_loaded(given: tuple[TokenizerFile, list[ExampleSettings], Engine | None]) -> None:
@@ -280,12 +140,12 @@ class ShardRun:
 
     def make(self, workers: int, progress: OnProgress) -> CreateResult:
         """Make the datasets."""
-        sources, warnings = find_sources(self.parts), self.warnings()
+        provenance, warnings = find_provenance(self.parts), self.warnings()
         with ExitStack() as runs:
             for target in self.plan.targets:
                 runs.enter_context(target.dataset.run())
             made = self._make_shards(workers, telling_first(warnings, progress))
-            datasets = finish(self.plan, made, sources)
+            datasets = finish(self.plan, made, provenance)
         of_text = [one for dataset in datasets for one in dataset.warnings]
         return CreateResult(
             datasets=tuple(datasets),
@@ -304,61 +164,28 @@ class ShardRun:
         return make_shuffled(self.plan, self.parts, shards, workers, progress)
 
 
-def plan_run(
-    parts: list[str],
-    output: str,
-    *,
-    vocab: str | None,
-    tokenizer: str | None = None,
-    roles: Sequence[str] = (),
-    recipe: str | None,
-    phase: int | None,
-    changes: dict[str, Any],
-    shuffle: str | None,
-    num_shards: int | None,
-    config: str | None = None,
-    skip_bad_inputs: bool,
-    engine: Engine | None,
-) -> ShardRun:
-    """The run of ``create``. changes: the settings that differ from the recipe's, or from config's."""
-    flags = GivenSettings(
-        recipe=recipe,
-        changes=changes,
-        vocab=vocab,
-        tokenizer=tokenizer,
-        roles=tuple(roles),
-        shuffle=shuffle,
-        num_shards=num_shards,
-    )
-    with with_file(config, flags) as given:
-        check_shuffle(given.shuffle or "none", given.num_shards)
-        chosen, settings = chosen_settings(given.recipe, phase, given.changes, given.of_phases)
-        refuse_inputs(output, [*parts, given.vocab, given.tokenizer])
-        found, all_settings = find_parts(parts), list(settings.values())
+def plan_run(request: CreateRequest) -> ShardRun:
+    """Return the run that makes shards of the request's parts."""
+    output = path_of(request.output)
+    with planned(request) as plan:
+        given = plan.request
+        named = [*paths_of(given.parts), optional_path(given.vocab), optional_path(given.tokenizer)]
+        refuse_inputs(output, named)
+        found = find_parts(paths_of(given.parts))
         refuse_inputs(output, found.parts)
-        between = None if given.tokenizer is None else find_sources(found.parts).between
-        file = given_tokenizer(
-            all_settings[0],
-            given.changes,
-            vocab=given.vocab,
-            tokenizer=given.tokenizer,
-            roles=given.roles,
-            between=between,
-        )
-    targets = plan_targets(output, chosen, phase, settings, found.parts, file, given.num_shards)
-    check_tokenizer(file, all_settings, engine)
-    plan = TaskPlan(
-        tokenizer=file,
-        targets=targets,
-        engine=engine,
-        skip_bad=skip_bad_inputs,
-        names=names_with_folders(found.parts),
+        between = None if given.tokenizer is None else find_provenance(found.parts).between
+        file = plan.find_tokenizer(between)
+    targets = plan.targets(found.parts, file, output=output, num_shards=given.num_shards)
+    plan.check_tokenizer(file)
+    note = engine_note(file, given.engine)
+    return ShardRun(
+        parts=found.parts,
+        plan=plan.tasks(found.parts, file, targets),
+        notes=found.notes if note is None else (*found.notes, note),
     )
-    note = engine_note(file, engine)
-    return ShardRun(parts=found.parts, plan=plan, notes=found.notes if note is None else (*found.notes, note))
 
 
-def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[MadeDataset]:
+def finish(plan: TaskPlan, shards_made: MadeShards, provenance: Provenance) -> list[MadeDataset]:
     """The datasets, their manifests written."""
     corpus, results = shards_made.corpus, shards_made.results
     skipped = [result.skipped for result in results if result.skipped is not None]
@@ -369,7 +196,7 @@ def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[Ma
         if corpus is not None:
             inputs, skipped = list(corpus.inputs), list(corpus.skipped)
         manifest = target.dataset.finish(
-            inputs, shards, skipped, vocabulary=plan.tokenizer.path, sources=sources
+            inputs, shards, skipped, vocabulary=plan.tokenizer.path, provenance=provenance
         )
         ones = _share_of_ones(target, index, results)
         made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest, ones=ones))

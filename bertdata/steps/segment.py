@@ -1,75 +1,38 @@
 """Extracted articles, plain text, or records of other files, to parts with one sentence a line."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from bertdata._native import Engine
-from bertdata.build.dataset_file import DatasetFile
 from bertdata.config.settings import typed_values
 from bertdata.io import storage
+from bertdata.steps.dataset_file import DatasetFile
+from bertdata.steps.keywords import keywords_of
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
-from bertdata.steps.record_source import STAGE, part_settings, reads_records, run_records, text_kind
-from bertdata.steps.values import (
-    AnyPath,
-    AnyPaths,
-    check_engine,
-    optional_path,
-    path_of,
-    paths_of,
-    workers_of,
+from bertdata.steps.record_source import (
+    STAGE,
+    part_settings,
+    preview_records,
+    reads_records,
+    run_records,
+    text_kind,
 )
+from bertdata.steps.segment_request import SegmentRequest
+from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
 from bertdata.text import segment as text
 from bertdata.text.abbreviations import read_abbreviations
-from bertdata.text.directory import TextDirectory
+from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
 from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.input_kinds import check_beginnings
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
-from bertdata.text.plan import plan_text
-from bertdata.text.run_warnings import count_warnings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import TextInputs, find_inputs
-from bertdata.text.text_output import refuse_text_inputs
+from bertdata.text.text_plan import plan_text
 
 
-def segment(
-    sources: AnyPaths,
-    output: AnyPath,
-    *,
-    input_kind: str | None = None,
-    books: AnyPaths | None = None,
-    recipe: str | None = None,
-    eval_articles: int | None = None,
-    block_size: float | None = None,
-    training_shards: int | None = None,
-    test_shards: int | None = None,
-    test_fraction: float | None = None,
-    punkt: str | None = None,
-    prefix: str | None = None,
-    language: str | None = None,
-    abbreviations: AnyPath | None = None,
-    escaped_articles: str | None = None,
-    part_size: float | None = None,
-    sentences: str | None = None,
-    text_field: str | None = None,
-    id_field: str | None = None,
-    language_field: str | None = None,
-    max_record_bytes: int | None = None,
-    skip_bad_records: bool | None = None,
-    quoting: str | None = None,
-    separator: str | None = None,
-    no_heading: bool | None = None,
-    as_is: bool | None = None,
-    exclude: AnyPaths | None = None,
-    exclude_ngram: int | None = None,
-    dedup: str | None = None,
-    eval_share: str | None = None,
-    punkt_tables: AnyPath | None = None,
-    config: AnyPath | None = None,
-    workers: int | None = None,
-    engine: Engine | None = None,
-    progress: OnProgress | None = None,
-) -> SegmentCounts:
+@keywords_of(SegmentRequest)
+def segment(request: SegmentRequest) -> SegmentCounts:
     """Write the parts of the files into ``output``, as ``bertdata segment`` does.
 
     sources: extracted files, or directories of them; with input_kind "text", plain-text files, one
@@ -81,80 +44,42 @@ def segment(
     punkt_tables: directory or URL of NLTK's punkt_tab tables of the language. What an earlier run finished
     is kept.
     """
-    processes = workers_of(workers)
-    check_engine(engine)
-    given = {
-        "recipe": recipe,
-        "eval_articles": eval_articles,
-        "block_size": block_size,
-        "training_shards": training_shards,
-        "test_shards": test_shards,
-        "test_fraction": test_fraction,
-        "punkt": punkt,
-        "prefix": prefix,
-        "language": language,
-        "abbreviations": optional_path(abbreviations),
-        "escaped_articles": escaped_articles,
-        "part_size": part_size,
-        "sentences": sentences,
-        "text_field": text_field,
-        "id_field": id_field,
-        "language_field": language_field,
-        "max_record_bytes": max_record_bytes,
-        "skip_bad_records": skip_bad_records,
-        "quoting": quoting,
-        "separator": separator,
-        "no_heading": no_heading,
-        "as_is": as_is,
-        "exclude": None if exclude is None else paths_of(exclude),
-        "exclude_ngram": exclude_ngram,
-        "dedup": dedup,
-        "eval_share": eval_share,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    with settings_with(optional_path(config), given) as values:
-        return _segment(
-            paths_of(sources),
-            path_of(output),
-            values,
-            kind=input_kind,
-            books=[] if books is None else paths_of(books),
-            tables=optional_path(punkt_tables),
-            workers=processes,
-            engine=engine,
-            tell=progress or silent,
-        )
+    with with_text_of_file(request) as given:
+        return make_text(given, request.progress or silent)
 
 
-def _segment(
-    paths: list[str],
-    output: str,
-    given: dict[str, Any],
-    *,
-    kind: str | None,
-    books: list[str],
-    tables: str | None,
-    workers: int,
-    engine: Engine | None,
-    tell: OnProgress,
-) -> SegmentCounts:
-    """Write the parts. given: the settings that differ from their defaults, by field."""
+@contextmanager
+def with_text_of_file(request: SegmentRequest) -> Iterator[SegmentRequest]:
+    """Yield the request with the settings of its file's table ``text`` under its own.
+
+    A SettingsError inside names the file's line where it speaks of one.
+    """
+    with settings_with(optional_path(request.config), request.settings) as settings:
+        yield replace(request, **settings)
+
+
+def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
+    """Write the parts that the request asks for. Its file is not read."""
+    paths, output, books = paths_of(request.sources), path_of(request.output), paths_of(request.books or ())
+    given, tables = request.settings, optional_path(request.punkt_tables)
+    workers, engine = workers_of(request.workers), request.engine
     refuse_text_inputs(output, [*paths, *books, *given.get("exclude", ()), given.get("abbreviations")])
-    if reads_records(paths, kind, given, books):
+    if reads_records(paths, request.input_kind, given, books):
         return run_records(
             paths,
             output,
-            kind,
+            request.input_kind,
             part_settings(given),
             engine=engine,
             punkt_tables=tables,
             workers=workers,
-            progress=tell,
+            progress=progress,
         )
     settings = settings_of(given)
-    inputs = find_text(paths, output, kind or text_kind(paths), books, settings.language, tables)
+    kind = request.input_kind or text_kind(paths)
+    inputs = find_text(paths, output, kind, books, settings.language, tables)
     files, kinds = inputs.files, inputs.kinds
-    tell = telling_first(tuple(escape_warnings(files, kinds, settings.escaped_articles)), tell)
+    tell = telling_first(tuple(escape_warnings(files, kinds, settings.escaped_articles)), progress)
     sizes = storage.each(files, storage.size)
     finished, done, total = iter(files), 0, sum(sizes)
     tell(StepProgress(stage=STAGE, done=0, total=total, warnings=inputs.notes))
@@ -164,7 +89,7 @@ def _segment(
         done += size
         tell(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
 
-    counts = text.segment(
+    counts = text.segment_files(
         files,
         output,
         settings,
@@ -213,18 +138,16 @@ def find_text(
     return found
 
 
-def preview_segment(
-    sources: list[str],
-    output: str,
-    settings: SegmentSettings,
-    punkt_tables: str | None,
-    *,
-    input_kind: str | None = None,
-    books: Sequence[str] = (),
-) -> list[str]:
-    """The lines on what would be read and written. Errors as from segment."""
-    kind = input_kind or text_kind(sources)
-    inputs = find_text(sources, output, kind, list(books), settings.language, punkt_tables)
+def preview_text(request: SegmentRequest) -> list[str]:
+    """Return the lines on what would be read and written. Errors as from make_text."""
+    paths, output, books = paths_of(request.sources), path_of(request.output), paths_of(request.books or ())
+    given, tables = request.settings, optional_path(request.punkt_tables)
+    refuse_text_inputs(output, [*paths, *books, *given.get("exclude", ()), given.get("abbreviations")])
+    if reads_records(paths, request.input_kind, given, books):
+        return preview_records(paths, output, request.input_kind, part_settings(given), tables)
+    settings = settings_of(given)
+    kind = request.input_kind or text_kind(paths)
+    inputs = find_text(paths, output, kind, books, settings.language, tables)
     plan = plan_text(inputs.files, settings, inputs.kinds)
     TextDirectory(output, plan).commit.refuse_others()
     check_beginnings(inputs.files, inputs.kinds)

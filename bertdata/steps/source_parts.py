@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from bertdata._native import Engine
 from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_kind import HEAD_BYTES, find_kind
@@ -14,9 +13,13 @@ from bertdata.io.patterns import expand
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, CHOSEN_KINDS
 from bertdata.sources.recognise import recognise
+from bertdata.steps.create_request import CreateRequest
+from bertdata.steps.keywords import given_of
 from bertdata.steps.progress import OnProgress
 from bertdata.steps.record_source import check_record_settings, part_settings, preview_records, run_records
 from bertdata.steps.segment import settings_with
+from bertdata.steps.segment_request import GivenRecordSettings
+from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_records
 
@@ -53,67 +56,61 @@ def text_directory(output: str) -> str:
     return f"{output.rstrip('/')}.text"
 
 
-def make_parts(
-    paths: Sequence[str],
-    output: str,
-    given: Mapping[str, Any],
-    *,
-    config: str | None = None,
-    workers: int,
-    engine: Engine | None,
-    progress: OnProgress,
-) -> list[str]:
+def make_parts(request: CreateRequest, progress: OnProgress) -> list[str]:
     """Make the parts of the sources, beside the dataset, and name their directory. Errors as from segment.
 
-    config: a file of settings, whose table text counts under the given ones.
+    The table text of the request's file counts under the settings that are given.
     """
-    directory, kind = text_directory(output), _kind(given)
-    _refuse_inputs(output, paths, given)
-    with _settings(given, config) as settings:
+    directory = text_directory(path_of(request.output))
+    with _settings_of(request) as settings:
         run_records(
-            paths,
+            paths_of(request.parts),
             directory,
-            kind,
+            request.input_kind,
             settings,
-            engine=engine,
+            engine=request.engine,
             punkt_tables=None,
-            workers=workers,
+            workers=workers_of(request.workers),
             progress=progress,
         )
     return [directory]
 
 
-def preview_parts(
-    paths: Sequence[str], output: str, given: Mapping[str, Any], config: str | None = None
-) -> list[str]:
+def preview_parts(request: CreateRequest) -> list[str]:
     """Return the lines on the parts that would be made. Errors as from make_parts."""
-    _refuse_inputs(output, paths, given)
-    with _settings(given, config) as settings:
-        return preview_records(paths, text_directory(output), _kind(given), settings, None)
+    directory = text_directory(path_of(request.output))
+    with _settings_of(request) as settings:
+        return preview_records(paths_of(request.parts), directory, request.input_kind, settings, None)
+
+
+@contextmanager
+def _settings_of(request: CreateRequest) -> Iterator[PartSettings]:
+    """Yield the settings of the parts. SettingsError for what cannot be, and for an output over an input."""
+    output, given = path_of(request.output), given_of(request, GivenRecordSettings)
+    _check_kind(request.input_kind)
+    for directory in (output, text_directory(output)):
+        refuse_inputs(directory, [*paths_of(request.parts), *given.get("exclude", ())])
+    with _settings(given, optional_path(request.config)) as settings:
+        yield settings
 
 
 def plan_texts(paths: Sequence[str], given: Mapping[str, Any]) -> RecordPlan:
     """The plan by which the sources' texts are read where no parts are made of them."""
-    with _settings({**given, "sentences": "none"}, None) as settings:
-        return plan_records(paths, _kind(given), settings)
-
-
-def _refuse_inputs(output: str, paths: Sequence[str], given: Mapping[str, Any]) -> None:
-    """Raise SettingsError where the dataset, or the parts beside it, would lie over what they are made of."""
-    for directory in (output, text_directory(output)):
-        refuse_inputs(directory, [*paths, *given.get("exclude", ())])
+    kind = given.get("input_kind")
+    own = {name: value for name, value in given.items() if name != "input_kind"}
+    with _settings({**own, "sentences": "none"}, None) as settings:
+        _check_kind(kind)
+        return plan_records(paths, kind, settings)
 
 
 @contextmanager
 def _settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSettings]:
-    own = {name: value for name, value in given.items() if name != "input_kind"}
-    with settings_with(config, own) as values:
+    with settings_with(config, given) as values:
         check_record_settings(values)
         yield part_settings(values)
 
 
-def _kind(given: Mapping[str, Any]) -> str | None:
-    kind: str | None = given.get("input_kind")
+def _check_kind(kind: str | None) -> None:
+    """SettingsError for a kind of sources that does not exist."""
     if kind is not None and kind not in CHOSEN_KINDS:
         raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")
-    return kind

@@ -9,7 +9,7 @@ from bertdata.sources.settings import RecordSettings
 from bertdata.text.abbreviations import Abbreviations
 from bertdata.text.languages import language_of, table_md5s
 from bertdata.text.manifest import RECORDS
-from bertdata.text.parts import MEBIBYTE
+from bertdata.text.mlperf_parts import MEBIBYTE
 from bertdata.text.punkt.variants import variant_named
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import PUNKT_NAMES, SegmentSettings, check_escaped_articles, language_entries
@@ -30,7 +30,7 @@ class PartSettings:
     )
     punkt: str = setting_of(SegmentSettings, "punkt")
     language: str = setting_of(SegmentSettings, "language")
-    abbreviations: Abbreviations | None = setting_of(SegmentSettings, "abbreviations")  # noqa: RUF009 - a field
+    abbreviations: Abbreviations | None = setting_of(SegmentSettings, "abbreviations")
     escaped_articles: str | None = setting_of(SegmentSettings, "escaped_articles")
     records: RecordSettings = field(default_factory=RecordSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)

@@ -77,6 +77,12 @@ length: int = len(bertdata.open_dataset("shards"))
 rows: int = bertdata.create("part", "shards", vocab="v").datasets[0].manifest.shards[0].examples
 bertdata.verify("shards", contents=True)  # wrong
 bertdata.create("part", "shards", vocab="v", dupe_factor="5")  # wrong
+bertdata.create("part", "shards", vocab="v", dupe_facter=5)  # wrong
+bertdata.create("part", "shards", "v")  # wrong
+bertdata.create("part", "shards", vocab="v", objective="my:OWN", own_settings={"depth": 3})
+bertdata.segment("text", "parts", exclude=["dev.json"], part_size="1")  # wrong
+packed: str | None = bertdata.pack("shards", "packed", layout="flat", seed=1).directory
+bertdata.pack("shards", "packed", seed="1")  # wrong
 bertdata.crate  # wrong
 """
 

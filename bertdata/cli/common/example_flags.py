@@ -1,27 +1,45 @@
-"""Command-line flags for the recipe, the objective and each of its settings."""
+"""Command-line flags of a dataset, and of the settings of its examples."""
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import Field, fields
 from typing import Any, get_type_hints
 
-from bertdata.cli.common.parser import NUMBERS, integer
+from bertdata.cli.common.parser import NUMBERS
+from bertdata.cli.common.request_flags import add_flags
 from bertdata.config.recipes import RECIPES
 from bertdata.examples.objectives import OBJECTIVES, find_objective
+from bertdata.steps.create_request import GivenDatasetSettings
+from bertdata.steps.keywords import OBJECTIVE_HELP
+
+_TOKENIZERS = ("vocab", "tokenizer")
+"""The settings of a dataset of which a command line names one."""
+
+
+def add_create_flags(
+    parser: argparse.ArgumentParser, arguments: Sequence[str], **changed: dict[str, Any]
+) -> None:
+    """Add the flags of a dataset and of its examples, which the command and the pipeline both have.
+
+    changed: for the flag of a field, what argparse takes in place of the field's.
+    """
+    tokenizers = parser.add_mutually_exclusive_group(required=not names_config(arguments))
+    for item in fields(GivenDatasetSettings):
+        place = tokenizers if item.name in _TOKENIZERS else parser
+        add_flags(place, GivenDatasetSettings, item.name, **changed.get(item.name, {}))
+    add_settings(parser, arguments)
+
+
+def names_config(arguments: Sequence[str]) -> bool:
+    """True where a command line names a file of settings."""
+    return any(word == "--config" or word.startswith("--config=") for word in arguments)
 
 
 def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ()) -> None:
-    """The recipe, and a flag for each setting that overrides it.
+    """A flag for each setting of examples, which overrides the recipe's.
 
     arguments: the command line, which may name an objective of one's own; its settings have flags too.
     """
-    parser.add_argument("--recipe", choices=tuple(RECIPES), help="whose data set to make (default: mlperf)")
-    parser.add_argument(
-        "--phase",
-        type=integer,
-        metavar="N",
-        help="only this phase of a recipe of two, into DIR itself (default: both, in DIR/phase1 and phase2)",
-    )
     group = parser.add_argument_group("settings", "each overrides the recipe's; see bertdata recipes")
     flags: dict[str, tuple[Field[Any], type[Any]]] = {}
     for kind in _settings_types(arguments):
@@ -61,11 +79,6 @@ def _add_flag(group: Any, item: "Field[Any]", kind: type[Any]) -> None:
         group.add_argument(flag, type=NUMBERS.get(kind, kind), metavar=metavar, help=help)
 
 
-def given_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings that the command line names, by field."""
-    return {name: value for name in args.settings_names if (value := getattr(args, name)) is not None}
-
-
 def load_objective(name: str | None) -> None:
     """Load the objective that --objective names, so that files may name it too."""
     if name is not None:
@@ -74,9 +87,4 @@ def load_objective(name: str | None) -> None:
 
 def add_objective(parser: argparse._ActionsContainer) -> None:
     """The objective of the shards: needed for one of somebody's own, which no file can load."""
-    parser.add_argument(
-        "--objective",
-        metavar="NAME",
-        help="objective of the examples (default: as their manifest or fields say); one of your own must be "
-        "named here, since no file may choose code to import",
-    )
+    parser.add_argument("--objective", metavar="NAME", help=OBJECTIVE_HELP)

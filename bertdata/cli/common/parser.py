@@ -4,7 +4,7 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn
 
@@ -167,84 +167,12 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_punkt_tables(parser: argparse._ActionsContainer) -> None:
-    """A flag for where the Punkt tables are."""
-    parser.add_argument(
-        "--punkt-tables",
-        metavar="DIR|URL",
-        help="where NLTK's punkt_tab tables of the language are, checked by md5 (default: found as bertdata "
-        "fetch punkt does, by each worker)",
-    )
-
-
 def add_workers(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--workers",
         type=positive,
         metavar="N",
         help="processes to use (default: one for each core); the result is the same for any number",
-    )
-
-
-def add_skip_bad_inputs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--skip-bad-inputs",
-        action="store_true",
-        help="leave out a part that cannot be read (bytes that are not UTF-8, a compressed file, JSON, no "
-        "sentences), list it in the manifest, go on; without it such a part fails the run",
-    )
-
-
-def add_shuffle(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--shuffle",
-        choices=("none", "global"),
-        default="none",
-        help="none (default): one shard for each part; global: documents of all parts mixed by a stable hash "
-        "into shards of nearly equal numbers of tokens",
-    )
-    parser.add_argument(
-        "--num-shards", type=positive, metavar="N", help="shards to make, with --shuffle global"
-    )
-
-
-def add_config(parser: argparse._ActionsContainer, tables: str) -> None:
-    """A file of settings. tables: those of it that the command reads."""
-    parser.add_argument(
-        "--config",
-        metavar="FILE.toml",
-        help=f"settings in a file ({tables}), as bertdata recipes NAME --as toml prints them; flags win over "
-        "it",
-    )
-
-
-def names_config(arguments: Sequence[str]) -> bool:
-    """True where a command line names a file of settings."""
-    return any(word == "--config" or word.startswith("--config=") for word in arguments)
-
-
-def add_tokenizer(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """The tokeniser: a WordPiece vocabulary or a tokenizer.json, and the roles of its tokens."""
-    kinds = parser.add_mutually_exclusive_group(required=required)
-    kinds.add_argument(
-        "--vocab",
-        metavar="FILE|NAME",
-        help="WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
-    )
-    kinds.add_argument(
-        "--tokenizer",
-        metavar="FILE|DIR",
-        help="tokenizer.json of Hugging Face's tokenizers (BPE, Unigram, WordPiece), or a model's directory "
-        "with one",
-    )
-    parser.add_argument(
-        "--role",
-        dest="roles",
-        action="append",
-        default=[],
-        metavar="NAME=TOKEN",
-        help="with --tokenizer: the token for cls, sep, pad, mask or unk, where its files do not tell it; "
-        "may be repeated",
     )
 
 

@@ -18,7 +18,7 @@ from bertdata.io.assets import find_vocabulary, name_warnings
 from bertdata.io.file_check import HashingSink
 from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.io.name_lists import split_names
-from bertdata.io.outputs import CONTAINERS, check_output
+from bertdata.io.outputs import TFRECORD, check_output
 from bertdata.io.patterns import expand
 from bertdata.io.real_paths import find_repeated
 from bertdata.io.terminal import say, say_error
@@ -85,7 +85,7 @@ def make_files(
     if find_repeated(outputs) is not None:
         raise SettingsError(f"{names.flags[1]}={names.outputs}: names an output twice")
     for output in outputs:
-        check_output(output, [*inputs, names.vocabulary], CONTAINERS["tfrecord"], overwrite=overwrite)
+        check_output(output, [*inputs, names.vocabulary], TFRECORD, overwrite=overwrite)
     with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
         files = [stack.enter_context(storage.open_output(output)) for output in outputs]
         sinks = [HashingSink(file.write) for file in files]

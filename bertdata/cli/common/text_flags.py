@@ -6,33 +6,17 @@ from dataclasses import Field, fields
 from typing import Any
 
 from bertdata.cli.common.parser import NUMBERS
-from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.sources.settings import RecordSettings
-from bertdata.text.input_kinds import CHOSEN_KINDS
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, YES_NO, SegmentSettings
 
 _PART_FIELDS = ("part_size", "sentences")
 _CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
-INPUT_KINDS = (*CHOSEN_KINDS, *RECORD_KINDS)
-INPUT_KIND_HELP = """\
-by default as the bytes tell, and blocks for other *.txt. articles: extracted files (of a directory,
-wiki_<nn>); text: plain-text files (of a directory, *.txt), each one document; files of records, also .gz .zst
-.bz2 .xz: blocks (plain text, blank lines between documents), jsonl, json (a list of objects, or objects over
-several lines), csv, tsv, parquet, arrow (as datasets keeps it)"""
-BOOKS_HELP = """\
-plain-text files, each one document, or a directory of them (*.txt), beside articles: they are read first, as
-NVIDIA's and Habana's wiki_books does; may be repeated"""
 SHARED_FLAGS = ("input_kind", "language", "escaped_articles")
 """Flags of commands that read sources of records in place of parts, beside those of records."""
 _NAMES = {"dedup": "exact", "eval_share": "P%"}
 _METAVARS = {int: "N", float: "X", str: "NAME"}
-
-
-def add_input_kind(parser: argparse._ActionsContainer) -> None:
-    """The flag for the kind of the input files."""
-    parser.add_argument("--input-kind", choices=INPUT_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
 
 
 def add_language_settings(parser: argparse._ActionsContainer) -> None:
@@ -42,11 +26,6 @@ def add_language_settings(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--escaped-articles", choices=YES_NO, metavar="|".join(YES_NO), help=item.metadata["help"]
     )
-
-
-def add_books(parser: argparse._ActionsContainer) -> None:
-    """The flag for plain-text files beside other input."""
-    parser.add_argument("--books", action="append", default=[], metavar="FILE|DIR", help=BOOKS_HELP)
 
 
 def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str, ...] = ()) -> None:
@@ -97,18 +76,6 @@ def _add(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> Non
             )
 
 
-def given_part_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings of parts of records alone that the command line names, by field."""
-    nested = [item.name for kind in (RecordSettings, SelectionSettings) for item in fields(kind)]
-    return {name: value for name in (*_PART_FIELDS, *nested) if (value := getattr(args, name)) is not None}
-
-
 def given_record_settings(args: argparse.Namespace) -> dict[str, Any]:
     """The settings by which records are read that the command line names, by field."""
     return {i.name: value for i in fields(RecordSettings) if (value := getattr(args, i.name)) is not None}
-
-
-def given_segment_settings(args: argparse.Namespace, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The settings of the text stage that the command line names, by field. Of abbreviations their file."""
-    names = [item.name for item in fields(SegmentSettings) if item.name not in skip]
-    return {name: value for name in names if (value := getattr(args, name)) is not None}

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from beam_pipelines.prepare import main as prepare
 from bertdata.build import estimate as estimates
 from bertdata.build.estimate import Estimate, estimate
 from bertdata.steps.create import ShardRun, plan_run
+from bertdata.steps.create_request import CreateRequest
 from tests.support.commands import SMALL, Outcome, Program
 from tests.support.paths import DUMP, EXTRACTED
 
@@ -271,19 +273,11 @@ def test_the_pipeline_tells_of_text_and_shards_before_and_after(
 def planned(parts: list[Path], small_vocabulary_file: Path, tmp_path: Path):
     """A run of ``create`` that is planned, with these settings."""
 
-    def call(given: list[Path] = parts, **settings: object) -> ShardRun:
-        return plan_run(
-            [str(part) for part in given],
-            str(tmp_path / "out"),
-            vocab=str(small_vocabulary_file),
-            recipe="habana",
-            phase=None,
-            changes=settings,
-            shuffle="none",
-            num_shards=None,
-            skip_bad_inputs=False,
-            engine=None,
+    def call(given: list[Path] = parts, **settings: Any) -> ShardRun:
+        request = CreateRequest(
+            given, tmp_path / "out", vocab=small_vocabulary_file, recipe="habana", **settings
         )
+        return plan_run(request)
 
     return call
 

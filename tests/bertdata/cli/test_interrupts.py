@@ -46,7 +46,7 @@ class AtImport(importlib.abc.MetaPathFinder):
 POINTS = {
     "while the command's module is imported": "AtImport('bertdata.cli.create')",
     "in a finalizer, which hides exceptions": """
-import bertdata.steps.create as command
+import bertdata.steps.create_plan as command
 class Held:
     def __del__(self):
         ctrl_c()
@@ -56,7 +56,7 @@ def act():
 before(command, "given_tokenizer", act)
 """,
     "in code that fails for it": """
-import bertdata.steps.create as command
+import bertdata.steps.create_plan as command
 def fail():
     try:
         ctrl_c()

@@ -1,0 +1,59 @@
+"""Flags of the fields of a request, and the request that flags make."""
+
+import argparse
+from dataclasses import Field, fields
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from bertdata.cli.common.parser import integer, positive
+from bertdata.steps.keywords import OWN_SETTINGS
+
+Request = TypeVar("Request")
+
+
+def add_flags(parser: argparse._ActionsContainer, kind: type[Any], *names: str, **changed: Any) -> None:
+    """Add a flag for each of these fields of a request. changed: what argparse takes in place of a field's.
+
+    None, False of a switch, or an empty list is the value of a flag that is not given.
+    """
+    items, hints = {item.name: item for item in fields(kind)}, get_type_hints(kind)
+    for name in names:
+        _add_flag(parser, items[name], hints[name], changed)
+
+
+def _add_flag(
+    parser: argparse._ActionsContainer, item: Field[Any], hint: Any, changed: dict[str, Any]
+) -> None:
+    """Add the flag of one field, read as its type says."""
+    marks = item.metadata["marks"]
+    flag = marks.get("flag", f"--{item.name.replace('_', '-')}")
+    facts: dict[str, Any] = {"dest": item.name, "help": item.metadata["help"]}
+    types = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    if bool in types:
+        facts["action"] = "store_true"
+    else:
+        facts |= {"metavar": marks.get("metavar"), "choices": item.metadata["choices"] or None}
+    if int in types:
+        facts["type"] = positive if item.metadata["bounds"].get("minimum") == 1 else integer
+    if marks.get("repeated"):
+        facts |= {"action": "append", "default": []}
+        del facts["choices"]
+    parser.add_argument(flag, **(facts | changed))
+
+
+def request_of(kind: type[Request], flags: argparse.Namespace, **others: Any) -> Request:
+    """Return the request that flags make: for each field the value of the flag of its name.
+
+    others: fields that flags of other names give. Settings of an objective of one's own go to the field for
+    them.
+    """
+    values = vars(flags)
+    known = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    found = {name: value for name, value in values.items() if name in known}
+    if OWN_SETTINGS in known:
+        others[OWN_SETTINGS] = {
+            name: value
+            for name in values["settings_names"]
+            if name not in known and (value := values[name]) is not None
+        }
+    return kind(**{**found, **others})

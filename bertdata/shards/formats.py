@@ -1,0 +1,231 @@
+"""The containers of examples, a class each, with its writer and its reader."""
+
+from typing import Any, BinaryIO
+
+from bertdata._native import Engine
+from bertdata.config.manifest_versions import parse_dataset_json
+from bertdata.errors import ShardError
+from bertdata.examples.objectives import objective_of_file
+from bertdata.io import outputs, storage
+from bertdata.io.assets import find_vocabulary
+from bertdata.io.file_kind import HEAD_BYTES
+from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.io.signatures import find_signature
+from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
+from bertdata.shards import fairseq
+from bertdata.shards.container import Container, ReadRequest
+from bertdata.shards.mds.fit import check_unmasked
+from bertdata.shards.mds.layout import layout_in_manifest
+from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name, load_numpy
+from bertdata.shards.parquet_file import is_lddl, load_pyarrow
+from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
+from bertdata.tokens.files import VocabularyFile, file_of_record, name_in_dataset
+from bertdata.tokens.load import vocabulary_of
+
+
+class TFRecord(Container):
+    """TensorFlow's records of Example protos. A file that no other container claims is one."""
+
+    name = "tfrecord"
+    form = outputs.TFRECORD
+    ending = r"tfrecords?|tfrecord-\d+-of-\d+"  # ELECTRA's files are numbered behind the ending
+    is_canonical = True
+    holds_packed_rows = True
+
+    def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
+        from bertdata.shards.tfrecord import TFRecordWriter
+
+        return TFRecordWriter(sink, layout, engine, name)
+
+    def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
+        from bertdata.shards.tfrecord import TFRecordReader
+
+        _refuse_other_files(file, known.name)
+        return TFRecordReader(file, known.name, known.engine, known.objective, known.padding_id)
+
+
+class Hdf5(Container):
+    """HDF5 with a row an example; rows of varying length are NVIDIA's of MLPerf."""
+
+    name = "hdf5"
+    form = outputs.HDF5
+    ending = "hdf5|h5"
+    first_bytes = (b"\x89HDF",)
+    holds_packed_rows = True
+
+    def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
+        from bertdata.shards.hdf5 import Hdf5Writer
+
+        return Hdf5Writer(sink, layout, name)
+
+    def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
+        from bertdata.shards.hdf5 import Hdf5Reader
+        from bertdata.shards.varlength import VarlengthReader, is_varlength_file
+
+        reader = VarlengthReader if is_varlength_file(file) else Hdf5Reader
+        return reader(file, known.name, known.objective)
+
+
+class Parquet(Container):
+    """Parquet of lists of ids; words in place of ids are LDDL's."""
+
+    name = "parquet"
+    form = outputs.PARQUET
+    ending = r"parquet|pq|parquet_\d+"  # LDDL's bins are numbered behind the ending
+    first_bytes = (b"PAR1",)
+    holds_packed_rows = True
+
+    def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
+        from bertdata.shards.parquet import ParquetWriter
+
+        return ParquetWriter(sink, layout, name)
+
+    def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
+        from bertdata.shards.parquet import ParquetReader
+
+        if is_lddl(file):
+            from bertdata.shards.lddl import LddlReader
+
+            words = _words_of(known.name, known.vocabulary)
+            return LddlReader(file, known.name, words, known.objective)
+        return ParquetReader(file, known.name, known.objective)
+
+
+class Mds(Container):
+    """Mosaic's MDS: ids alone. An index is read as all its shards."""
+
+    name = MDS
+    form = outputs.MDS
+    is_told_by_name = True
+    holds_word_starts = False
+
+    def is_name(self, path: str) -> bool:
+        return is_mds_name(path)
+
+    def check_examples(self, kind: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
+        check_unmasked(kind, objective, {"masks": has_masks})
+
+    def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
+        load_numpy()
+        from bertdata.shards.mds.container import MdsWriter
+
+        return MdsWriter(sink, layout, name)
+
+    def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
+        """The shards do not say how long examples may be: the manifest beside them does, else the longest."""
+        load_numpy()
+        from bertdata.shards.mds.container import MdsDirectoryReader, MdsReader
+
+        layout = known.layout
+        if layout is None and (manifest := _manifest_of(known.name)) is not None:
+            layout = layout_in_manifest(manifest, known.name)
+        if storage.base_name(known.name) == INDEX_NAME:
+            return MdsDirectoryReader(known.name, file.read(), known.objective, layout, known.ids_type)
+        return MdsReader(file, known.name, known.objective, layout, known.ids_type)
+
+
+class Arrow(Container):
+    """Arrow streams of Hugging Face's ``datasets``, as ``convert --to arrow`` writes them."""
+
+    name = "arrow"
+    first_bytes = (b"\xff\xff\xff\xff", b"ARRO")
+
+    def is_name(self, path: str) -> bool:
+        return path.endswith(".arrow")
+
+    def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
+        load_pyarrow()
+        from bertdata.shards.arrow_reader import ArrowReader
+
+        return ArrowReader(file, known.name, known.objective)
+
+
+class Fairseq(Container):
+    """A .bin of fairseq's with its .idx, as ``convert --to fairseq`` writes them."""
+
+    name = "fairseq"
+    is_told_by_name = True
+    is_looked_for = False  # the .idx beside it tells: bertdata.dataset.discover
+
+    def is_name(self, path: str) -> bool:
+        return path.endswith(".bin")
+
+    def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
+        fairseq.load_numpy()
+        from bertdata.shards.fairseq.blocks import FairseqReader
+
+        return FairseqReader(file, known.name, known.objective, _sizes_of(known.name))
+
+
+class NvidiaMlperf(Hdf5):
+    """HDF5 in rows of varying length, as ``convert --to nvidia-mlperf`` writes it."""
+
+    name = "nvidia-mlperf"
+
+    def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
+        from bertdata.shards.varlength import VarlengthWriter
+
+        return VarlengthWriter(sink, layout, name)
+
+
+class Lddl(Parquet):
+    """LDDL's Parquet, as ``convert --to lddl`` writes it, with a vocabulary."""
+
+    name = "lddl"
+
+    def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
+        raise NotImplementedError("lddl: its writer needs a vocabulary: bertdata.build.conversion.shard")
+
+
+def _refuse_other_files(file: BinaryIO, name: str) -> None:
+    """ShardError for a file that is plainly no TFRecord, a compressed one for instance, with what to do."""
+    head = file.read(HEAD_BYTES)
+    file.seek(0)
+    kind = find_signature(head, name)
+    if kind is not None and kind.name != "TFRecord":
+        raise ShardError(f"{name}: looks like {kind.name}, expected a shard; {kind.remedy}")
+
+
+def _sizes_of(shard: str) -> dict[str, int] | None:
+    """The sizes of the examples in the manifest beside the shard. None where none lists it."""
+    manifest = _manifest_of(shard)
+    if manifest is None:
+        return None
+    settings = manifest["settings"]["objective"]
+    return {what: settings[what] for what in objective_of_file(fairseq.OBJECTIVE, shard).batch_type.sizes()}
+
+
+def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
+    """The vocabulary of a shard's words. ShardError for another than that of the manifest which lists it."""
+    manifest = _manifest_of(shard)
+    tokenizer = manifest["settings"]["tokenizer"] if manifest else None
+    if vocabulary is not None:
+        path = find_vocabulary(vocabulary)
+    else:
+        name = name_in_dataset(tokenizer or {})
+        path = storage.join(storage.parent(shard), name)
+        if not storage.exists(path):
+            raise ShardError(
+                f"{shard}: holds words, as LDDL's shards do, and no {name} lies beside it; put "
+                "the vocabulary there, or give --vocab where there is one"
+            )
+    file = file_of_record(tokenizer, path) if tokenizer else VocabularyFile(path=path, dialect="mlperf")
+    found = vocabulary_of(file)
+    if tokenizer and found.md5 != (md5 := tokenizer["vocabulary"]["md5"]):
+        raise ShardError(
+            f"{path}: md5 {found.md5}, expected {md5}, the vocabulary that {shard} was made with"
+        )
+    return found
+
+
+def _manifest_of(shard: str) -> dict[str, Any] | None:
+    """The manifest beside the shard, as JSON of the latest version, if it lists it."""
+    path = storage.join(storage.parent(shard), MANIFEST_NAME)
+    if not storage.exists(path):
+        return None
+    value = parse_json(storage.read_bytes(path), path)
+    if value.get("kind") != "dataset":
+        return None
+    value = parse_dataset_json(storage.read_bytes(path), path).value
+    names = {INDEX_NAME, *(entry["name"] for entry in value["shards"])}
+    return value if storage.base_name(shard) in names else None

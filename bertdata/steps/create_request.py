@@ -1,0 +1,188 @@
+"""What a caller may ask of ``create``: a setting is a field here, and works in flag, file, Python and Beam.
+
+Of settings of examples and of records only name and type are repeated here, for editors and type checkers:
+default, help and bounds are declared in the class that uses them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import Any
+
+from bertdata.build.plan import SHUFFLES
+from bertdata.config.declared import setting, setting_of
+from bertdata.config.recipes import RECIPES
+from bertdata.config.settings import ExampleSettings
+from bertdata.errors import SettingsError
+from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.electra.settings import ElectraSettings
+from bertdata.examples.masking.settings import MaskingSettings
+from bertdata.examples.mlm.settings import MlmSettings
+from bertdata.examples.sop.settings import SopSettings
+from bertdata.examples.span.settings import SpanSettings
+from bertdata.sources.kinds import CHOSEN_KINDS
+from bertdata.steps.keywords import GivenRun, as_texts, given_of
+from bertdata.steps.segment_request import CONFIG_HELP, INPUT_KIND_HELP, GivenRecordSettings
+from bertdata.steps.values import AnyPath, AnyPaths, whole_number
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenDatasetSettings:
+    """Settings of a dataset that are no settings of its examples. Each is a flag of ``create`` and of Beam.
+
+    record: the table of a file of settings that may hold the setting too; empty: none. A file has ``recipe``
+    above its tables.
+    """
+
+    config: AnyPath | None = setting(
+        None,
+        CONFIG_HELP.format("container, objective, tokenizer, and of sources text"),
+        metavar="FILE.toml",
+        record="",
+    )
+    vocab: AnyPath | None = setting(
+        None,
+        "WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
+        optional=True,
+        metavar="FILE|NAME",
+        record="tokenizer",
+    )
+    tokenizer: AnyPath | None = setting(
+        None,
+        "tokenizer.json of Hugging Face's tokenizers (BPE, Unigram, WordPiece), or a model's directory "
+        "with one",
+        optional=True,
+        metavar="FILE|DIR",
+        record="tokenizer",
+    )
+    roles: Mapping[str, str] | Sequence[str] | None = setting(
+        None,
+        "with --tokenizer: the token for cls, sep, pad, mask or unk, where its files do not tell it; "
+        "may be repeated",
+        optional=True,
+        metavar="NAME=TOKEN",
+        flag="--role",
+        repeated=True,
+        record="tokenizer",
+    )
+    shuffle: str | None = setting(
+        None,
+        "none (default): one shard for each part; global: documents of all parts mixed by a stable hash "
+        "into shards of nearly equal numbers of tokens",
+        SHUFFLES,
+        optional=True,
+        record="container",
+    )
+    num_shards: int | None = setting(
+        None,
+        "shards to make, with --shuffle global",
+        least=1,
+        optional=True,
+        metavar="N",
+        record="container",
+    )
+    recipe: str | None = setting(None, "whose data set to make (default: mlperf)", tuple(RECIPES), record="")
+    phase: int | None = setting(
+        None,
+        "only this phase of a recipe of two, into DIR itself (default: both, in DIR/phase1 and phase2)",
+        metavar="N",
+        record="",
+    )
+    skip_bad_inputs: bool = setting(
+        False,
+        "leave out a part that cannot be read (bytes that are not UTF-8, a compressed file, JSON, no "
+        "sentences), list it in the manifest, go on; without it such a part fails the run",
+        record="",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenExampleSettings:
+    """Settings of the package's objectives. None: that of the file ``config``, else the recipe's."""
+
+    objective: str | None = setting_of(ExampleSettings, "objective", default=None)
+    dialect: str | None = setting_of(ExampleSettings, "dialect", default=None)
+    max_seq_length: int | None = setting_of(ExampleSettings, "max_seq_length", default=None)
+    max_predictions_per_seq: int | None = setting_of(MaskingSettings, "max_predictions_per_seq", default=None)
+    dupe_factor: int | None = setting_of(BertSettings, "dupe_factor", default=None)
+    random_seed: int | None = setting_of(ExampleSettings, "random_seed", default=None)
+    masked_lm_prob: float | None = setting_of(MaskingSettings, "masked_lm_prob", default=None)
+    short_seq_prob: float | None = setting_of(BertSettings, "short_seq_prob", default=None)
+    lower_case: bool | None = setting_of(ExampleSettings, "lower_case", default=None)
+    keep_accents: bool | None = setting_of(ExampleSettings, "keep_accents", default=None)
+    chinese_words: bool | None = setting_of(ExampleSettings, "chinese_words", default=None)
+    whole_word_mask: bool | None = setting_of(MaskingSettings, "whole_word_mask", default=None)
+    remask: bool | None = setting_of(BertSettings, "remask", default=None)
+    masks: bool | None = setting_of(BertSettings, "masks", default=None)
+    mask_share: float | None = setting_of(MaskingSettings, "mask_share", default=None)
+    random_share: float | None = setting_of(MaskingSettings, "random_share", default=None)
+    kept_share: float | None = setting_of(MaskingSettings, "kept_share", default=None)
+    blocks: str | None = setting_of(MlmSettings, "blocks", default=None)
+    random_next_sentence: bool | None = setting_of(SopSettings, "random_next_sentence", default=None)
+    ngram: int | None = setting_of(SopSettings, "ngram", default=None)
+    favor_shorter_ngram: bool | None = setting_of(SopSettings, "favor_shorter_ngram", default=None)
+    permutation: bool | None = setting_of(SopSettings, "permutation", default=None)
+    shortest_span: int | None = setting_of(SpanSettings, "shortest_span", default=None)
+    longest_span: int | None = setting_of(SpanSettings, "longest_span", default=None)
+    geometric_p: float | None = setting_of(SpanSettings, "geometric_p", default=None)
+    replacement: str | None = setting_of(SpanSettings, "replacement", default=None)
+    endpoints: str | None = setting_of(SpanSettings, "endpoints", default=None)
+    as_original: bool | None = setting_of(ElectraSettings, "as_original", default=None)
+    format: str | None = setting_of(ExampleSettings, "format", default=None)
+    bin_size: int | None = setting_of(ExampleSettings, "bin_size", default=None)
+
+
+@dataclass(frozen=True)
+class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDatasetSettings):
+    """Everything that a caller may ask of ``create``. None: not given.
+
+    parts: files, patterns, directories that ``segment`` made, or sources of records. output: the directory of
+    the dataset. own_settings: settings of an objective of one's own, by name.
+    """
+
+    parts: AnyPaths
+    output: AnyPath
+    _: KW_ONLY
+    input_kind: str | None = setting(None, INPUT_KIND_HELP, CHOSEN_KINDS, metavar="KIND")
+    own_settings: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        GivenRun.__post_init__(self)
+        as_texts(self, lists=("parts",), paths=("output", "vocab", "tokenizer", "config"))
+        GivenRecordSettings.__post_init__(self)
+        if self.num_shards is not None:
+            whole_number("num_shards", self.num_shards)
+        if self.phase is not None and type(self.phase) is not int:
+            raise SettingsError(f"phase is {self.phase!r}, expected an integer")
+        named = self.roles
+        if isinstance(named, Mapping):
+            named = [f"{role}={token}" for role, token in named.items()]
+        object.__setattr__(self, "roles", tuple(named or ()) or None)
+
+    @property
+    def dataset_settings(self) -> dict[str, Any]:
+        """The settings that are given, by name, of a dataset that are none of its examples."""
+        return given_of(self, GivenDatasetSettings)
+
+    @property
+    def example_settings(self) -> dict[str, Any]:
+        """The settings of examples that are given, by name, of one's own objective too."""
+        own = {name: value for name, value in (self.own_settings or {}).items() if value is not None}
+        return given_of(self, GivenExampleSettings) | own
+
+    @property
+    def source_settings(self) -> dict[str, Any]:
+        """The settings of sources of records that are given, by name."""
+        kind = {} if self.input_kind is None else {"input_kind": self.input_kind}
+        return given_of(self, GivenRecordSettings) | kind
+
+    @property
+    def named_roles(self) -> tuple[str, ...]:
+        """The tokens of roles, each as ``NAME=TOKEN``."""
+        return tuple(self.roles or ())
+
+    def with_settings(self, settings: Mapping[str, Any]) -> "CreateRequest":
+        """Return a copy with these settings, by name. Those that are no field are of one's own objective."""
+        known = {item.name for item in fields(self)}
+        own = {name: value for name, value in settings.items() if name not in known}
+        named = {name: value for name, value in settings.items() if name in known}
+        return replace(self, **named, own_settings={**(self.own_settings or {}), **own})

@@ -1,0 +1,232 @@
+"""A dataset's settings in a TOML file, as ``create --config`` and ``segment --config`` read it.
+
+Tables are the records of a manifest's settings: text, tokenizer, objective, container; ``[phase2.objective]``
+holds what one phase of a recipe has of its own::
+
+    recipe = "nvidia"
+
+    [tokenizer]
+    vocab = "vocab.txt"
+
+    [objective]
+    dupe_factor = 3
+
+A flag wins over the file, and the file over its recipe.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
+
+from bertdata.config.declared import schema_of
+from bertdata.config.recipes import RECIPES, find_recipe
+from bertdata.config.value_check import check_names, check_values
+from bertdata.errors import SettingsError, SettingsFileError
+from bertdata.examples.objectives import OBJECTIVES, find_objective
+from bertdata.sources.settings import RecordSettings
+from bertdata.steps.create_request import CreateRequest, GivenDatasetSettings
+from bertdata.steps.values import path_of
+from bertdata.text.part_settings import PartSettings
+from bertdata.text.selection.settings import SelectionSettings
+from bertdata.text.settings import SegmentSettings
+
+_TEXT = "text"
+_RECORDS = ("tokenizer", "objective", "container")
+_PHASES = ("phase1", "phase2")
+_OF_DATASET: dict[str, dict[str, dict[str, Any]]] = {
+    record: {
+        item.name: schema_of(GivenDatasetSettings)[item.name]
+        for item in fields(GivenDatasetSettings)
+        if item.metadata["record"] == record
+    }
+    for record in _RECORDS
+}
+"""The settings of a dataset that are none of its examples, by table."""
+# A flag has a list of roles, a file a table of them.
+_OF_DATASET["tokenizer"]["roles"] = {**_OF_DATASET["tokenizer"]["roles"], "type": "object"}
+_TEXT_TYPES = {bool: "boolean", int: "integer", float: "number"}
+_TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
+    item.name: {"type": _TEXT_TYPES.get(type(item.default), "string")}
+    for kind in (SegmentSettings, PartSettings, RecordSettings, SelectionSettings)
+    for item in fields(kind)
+    if item.name not in ("records", "selection")
+} | {"exclude": {"type": "array", "items": {"type": "string"}}}
+
+
+@contextmanager
+def with_file(request: CreateRequest) -> Iterator[tuple[CreateRequest, Mapping[int, dict[str, Any]]]]:
+    """Yield the request with its file's settings under its own, and those of one phase by its number.
+
+    A SettingsError inside becomes a SettingsFileError with the line where it speaks of one.
+    """
+    if request.config is None:
+        yield request, {}
+        return
+    given = request.dataset_settings | request.example_settings
+    file = DatasetFile(path_of(request.config), given.get("objective"), given.get("recipe"))
+    with file.naming(given):
+        yield request.with_settings(file.under(given)), file.of_phases(given)
+
+
+class DatasetFile:
+    """The settings in a file. SettingsFileError, as ``FILE:LINE: ...``, for the first key at fault."""
+
+    def __init__(self, path: str, objective: str | None = None, recipe: str | None = None) -> None:
+        """objective, recipe: those of flags, which win."""
+        from bertdata.io.toml_text import TomlFile  # needs tomli on Python 3.10
+
+        self._toml = TomlFile(path)
+        tables = self._toml.tables
+        self._check_names(tables, ("recipe", _TEXT, *_RECORDS, *_PHASES), ())
+        self._check(tables, {"recipe": {"enum": tuple(RECIPES)}}, ())
+        for name in tables.keys() - {"recipe"}:
+            self._refuse_unless(isinstance(tables[name], dict), (name,), f"expected a table, [{name}]")
+        self.recipe: str | None = recipe or tables.get("recipe")
+        self._objective = objective or self._named_objective()
+        self._check_table((_TEXT,), _TEXT_SCHEMAS)
+        self._check_records(())
+        for phase in _PHASES:
+            self._check_names(tables.get(phase, {}), _RECORDS, (phase,))
+            self._check_records((phase,))
+
+    @property
+    def text(self) -> dict[str, Any]:
+        """The settings of the text stage."""
+        return dict(self._toml.tables.get(_TEXT, {}))
+
+    def under(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the file's settings of a dataset and its examples by name, the given ones over them.
+
+        A given tokeniser comes without the file's roles, and a given ``shuffle`` of none without its shards.
+        """
+        found = {} if self.recipe is None else {"recipe": self.recipe}
+        for record in _RECORDS:
+            found |= {
+                name: value for name, value in self._table(record).items() if name in _OF_DATASET[record]
+            }
+        if "vocab" in given or "tokenizer" in given:
+            found = {name: value for name, value in found.items() if name not in _OF_DATASET["tokenizer"]}
+        if given.get("shuffle") == "none":
+            found.pop("num_shards", None)
+        return {**found, **self._settings(()), **given}
+
+    def of_phases(self, given: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+        """Return the settings of one phase alone that are not given, by the phase's number."""
+        return {
+            number: {name: value for name, value in found.items() if name not in given}
+            for number, phase in enumerate(_PHASES, 1)
+            if (found := self._settings((phase,)))
+        }
+
+    @contextmanager
+    def naming(self, flags: Collection[str], *, of_text: bool = False) -> Iterator[None]:
+        """Put ``FILE:LINE`` before a SettingsError that speaks of a key of the file which no flag changes.
+
+        of_text: of the table text, else of the others.
+        """
+        try:
+            yield
+        except SettingsFileError:
+            raise
+        except SettingsError as error:
+            places = []
+            for keys in self._keys():
+                flag = {"roles": "role", "name": "objective"}.get(keys[-1], keys[-1])
+                words = re.compile(rf"\b{flag.replace('_', '[_-]')}\b")
+                is_text = keys[0] == _TEXT
+                if is_text == of_text and keys[-1] not in flags and (found := words.search(str(error))):
+                    places.append((found.start(), keys))
+            if not places:
+                raise
+            raise SettingsFileError(f"{self._toml.where(min(places)[1])}: {error}") from None
+
+    def _keys(self) -> Iterator[tuple[str, ...]]:
+        for name, table in self._toml.tables.items():
+            if not isinstance(table, dict):
+                yield (name,)
+                continue
+            for key, value in table.items():
+                yield from ((name, key, inner) for inner in value) if name in _PHASES else [(name, key)]
+
+    def _table(self, *keys: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._toml.tables
+        for key in keys:
+            found = found.get(key, {})
+        return found
+
+    def _settings(self, place: tuple[str, ...]) -> dict[str, Any]:
+        """The settings of examples in the tables of the file, or of a phase, by field."""
+        found: dict[str, Any] = {}
+        for record in _RECORDS:
+            others = _OF_DATASET[record]
+            found |= {
+                name: value for name, value in self._table(*place, record).items() if name not in others
+            }
+        if "name" in found:
+            found["objective"] = found.pop("name")
+        return found
+
+    def _named_objective(self) -> str:
+        table = self._table("objective")
+        dialect = self._table("tokenizer").get("dialect", "mlperf")
+        recipe = find_recipe(self.recipe or (dialect if isinstance(dialect, str) else "mlperf"))
+        name = table.get("name", recipe.objective) if isinstance(table, dict) else recipe.objective
+        known = ", ".join(key for key, one in OBJECTIVES.items() if not one.unlearned)
+        self._refuse_unless(
+            isinstance(name, str) and name in OBJECTIVES,
+            ("objective", "name"),
+            f"name is {name!r}, expected one of {known}; one of your own is named on the command line too, "
+            "--objective package.module:NAME, since no file may choose code to import",
+        )
+        return str(name)
+
+    def _check_records(self, place: tuple[str, ...]) -> None:
+        kind = find_objective(self._objective).settings_type
+        records = {item.name: item.metadata.get("record") for item in fields(kind)}
+        schemas: dict[str, dict[str, Any]] = {record: {} for record in _RECORDS}
+        for name, schema in schema_of(kind).items():
+            if name != "objective":
+                schemas[str(records[name])][name] = schema
+        if not place:
+            schemas["objective"]["name"] = {"type": "string"}
+            for record, others in _OF_DATASET.items():
+                schemas[record] |= others
+        homes = {name: record for record, known in schemas.items() for name in known}
+        for record in _RECORDS:
+            for name in self._table(*place, record):
+                home = homes.get(name, record)
+                self._refuse_unless(
+                    home == record, (*place, record, name), f"{name} belongs in the table [{home}]"
+                )
+            self._check_table((*place, record), schemas[record])
+
+    def _check_table(self, place: tuple[str, ...], schemas: Mapping[str, Any]) -> None:
+        found = self._table(*place)
+        self._refuse_unless(isinstance(found, dict), place, f"expected a table, [{'.'.join(place)}]")
+        self._check_names(found, schemas, place)
+        self._check(found, schemas, place)
+
+    def _check_names(self, found: Mapping[str, Any], known: Any, place: tuple[str, ...]) -> None:
+        for name in found:
+            with self._placed((*place, name)):
+                check_names([name], known)
+
+    def _check(self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
+        for name, value in found.items():
+            if name in schemas:
+                with self._placed((*place, name)):
+                    check_values({name: value}, schemas)
+
+    def _refuse_unless(self, holds: bool, keys: tuple[str, ...], problem: str) -> None:
+        with self._placed(keys):
+            if not holds:
+                raise SettingsError(problem)
+
+    @contextmanager
+    def _placed(self, keys: tuple[str, ...]) -> Iterator[None]:
+        try:
+            yield
+        except SettingsError as error:
+            raise SettingsFileError(f"{self._toml.where(keys)}: {error}") from None

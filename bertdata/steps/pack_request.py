@@ -1,0 +1,88 @@
+"""What a caller may ask of ``pack``."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+from bertdata.config.declared import setting
+from bertdata.errors import SettingsError
+from bertdata.shards.packed.layouts import LAYOUTS
+from bertdata.steps.keywords import OBJECTIVE_HELP, GivenProcesses, as_texts
+from bertdata.steps.open_dataset import need
+from bertdata.steps.values import AnyPath, whole_number
+
+if TYPE_CHECKING:
+    from bertdata.packing.settings import PackSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenPackSettings:
+    """The rows to make, and how their source is read. None: the default that the help names.
+
+    Each is a flag of ``bertdata pack`` and of the pipeline that does the same.
+    """
+
+    layout: str | None = setting(
+        None, f"whose rows: {', '.join(LAYOUTS)} (default: flat, our own)", metavar="NAME"
+    )
+    format: str | None = setting(None, "container, where the layout has several", metavar="NAME")
+    max_sequences_per_pack: int | None = setting(
+        None, "examples in a row at most (default: 3)", least=1, metavar="N"
+    )
+    method: str | None = setting(
+        None,
+        "lp (default): linear program; lpfhp: longest pack first; nnls: non-negative least squares, as "
+        "Habana's and Graphcore's programs",
+        metavar="NAME",
+    )
+    num_shards: int | None = setting(
+        None,
+        "shards to make (default: as many as DIR has; habana 4480 rows each, graphcore 500000)",
+        least=1,
+        metavar="N",
+    )
+    seed: int | None = setting(None, "seed of the order of examples and rows (default: 12345)", metavar="N")
+    unverified: bool = setting(False, "take files of any tool without a manifest; needs --vocab")
+    vocab: AnyPath | None = setting(
+        None, "the vocabulary that the examples were made with", metavar="FILE|NAME"
+    )
+    objective: str | None = setting(None, OBJECTIVE_HELP, metavar="NAME")
+
+
+@dataclass(frozen=True)
+class PackRequest(GivenProcesses, GivenPackSettings):
+    """Everything that a caller may ask of ``pack``.
+
+    path: the dataset directory, or with unverified files. output: the directory of the packed dataset; a plan
+    needs none.
+    """
+
+    path: AnyPath
+    output: AnyPath | None = None
+    _: KW_ONLY
+    plan_only: bool = setting(False, "say how full the rows would be, and write nothing")
+
+    def __post_init__(self) -> None:
+        GivenProcesses.__post_init__(self)
+        as_texts(self, paths=("path", "output", "vocab"))
+
+    def settings(self) -> PackSettings:
+        """Return the settings of the rows. SettingsError names one that cannot be."""
+        need("numpy", "pack", "packing")
+        from bertdata.packing.settings import PackSettings
+
+        for name in ("max_sequences_per_pack", "num_shards"):
+            if getattr(self, name) is not None:
+                whole_number(name, getattr(self, name))
+        if self.seed is not None and type(self.seed) is not int:
+            raise SettingsError(f"seed is {self.seed!r}, expected an integer")
+        given: dict[str, Any] = {
+            "layout": self.layout,
+            "format": self.format,
+            "most": self.max_sequences_per_pack,
+            "method": self.method,
+            "seed": self.seed,
+            "num_shards": self.num_shards,
+        }
+        return PackSettings(**{name: value for name, value in given.items() if value is not None})

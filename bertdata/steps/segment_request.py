@@ -1,0 +1,109 @@
+"""What a caller may ask of ``segment``, and the half of it that ``create`` takes too."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from bertdata.config.declared import setting, setting_of
+from bertdata.sources.kinds import RECORD_KINDS
+from bertdata.sources.settings import RecordSettings
+from bertdata.steps.keywords import GivenRun, as_texts, given_of
+from bertdata.steps.values import AnyPath, AnyPaths
+from bertdata.text.input_kinds import CHOSEN_KINDS
+from bertdata.text.part_settings import PartSettings
+from bertdata.text.selection.settings import SelectionSettings
+from bertdata.text.settings import SegmentSettings
+
+INPUT_KINDS = (*CHOSEN_KINDS, *RECORD_KINDS)
+INPUT_KIND_HELP = """\
+by default as the bytes tell, and blocks for other *.txt. articles: extracted files (of a directory,
+wiki_<nn>); text: plain-text files (of a directory, *.txt), each one document; files of records, also .gz .zst
+.bz2 .xz: blocks (plain text, blank lines between documents), jsonl, json (a list of objects, or objects over
+several lines), csv, tsv, parquet, arrow (as datasets keeps it)"""
+CONFIG_HELP = "settings in a file ({}), as bertdata recipes NAME --as toml prints them; flags win over it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenRecordSettings:
+    """Settings of the parts that are cut from records. None: that of the file ``config``, else the default.
+
+    Defaults and bounds are those of the class that declares the setting.
+    """
+
+    part_size: float | None = setting_of(PartSettings, "part_size", default=None)
+    sentences: str | None = setting_of(PartSettings, "sentences", default=None)
+    language: str | None = setting_of(SegmentSettings, "language", default=None)
+    escaped_articles: str | None = setting_of(SegmentSettings, "escaped_articles")
+    text_field: str | None = setting_of(RecordSettings, "text_field")
+    id_field: str | None = setting_of(RecordSettings, "id_field")
+    language_field: str | None = setting_of(RecordSettings, "language_field")
+    max_record_bytes: int | None = setting_of(RecordSettings, "max_record_bytes", default=None)
+    skip_bad_records: bool | None = setting_of(RecordSettings, "skip_bad_records", default=None)
+    quoting: str | None = setting_of(RecordSettings, "quoting")
+    separator: str | None = setting_of(RecordSettings, "separator")
+    no_heading: bool | None = setting_of(RecordSettings, "no_heading", default=None)
+    as_is: bool | None = setting_of(RecordSettings, "as_is", default=None)
+    exclude: AnyPaths | None = setting_of(SelectionSettings, "exclude", default=None)
+    exclude_ngram: int | None = setting_of(SelectionSettings, "exclude_ngram", default=None)
+    dedup: str | None = setting_of(SelectionSettings, "dedup")
+    eval_share: str | None = setting_of(SelectionSettings, "eval_share")
+
+    def __post_init__(self) -> None:
+        as_texts(self, lists=("exclude",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenTextSettings(GivenRecordSettings):
+    """All settings of the text stage, as a file's table ``text`` may hold them too."""
+
+    recipe: str | None = setting_of(SegmentSettings, "recipe", default=None)
+    eval_articles: int | None = setting_of(SegmentSettings, "eval_articles", default=None)
+    block_size: float | None = setting_of(SegmentSettings, "block_size", default=None)
+    training_shards: int | None = setting_of(SegmentSettings, "training_shards", default=None)
+    test_shards: int | None = setting_of(SegmentSettings, "test_shards", default=None)
+    test_fraction: float | None = setting_of(SegmentSettings, "test_fraction", default=None)
+    punkt: str | None = setting_of(SegmentSettings, "punkt", default=None)
+    prefix: str | None = setting_of(SegmentSettings, "prefix", default=None)
+    abbreviations: AnyPath | None = setting_of(SegmentSettings, "abbreviations")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_texts(self, paths=("abbreviations",))
+
+
+@dataclass(frozen=True)
+class SegmentRequest(GivenRun, GivenTextSettings):
+    """Everything that a caller may ask of ``segment``.
+
+    sources: extracted files, plain text or files of records, or directories of them. output: the directory
+    of the parts.
+    """
+
+    sources: AnyPaths
+    output: AnyPath
+    _: KW_ONLY
+    input_kind: str | None = setting(None, INPUT_KIND_HELP, INPUT_KINDS, metavar="KIND")
+    books: AnyPaths | None = setting(
+        None,
+        """\
+plain-text files, each one document, or a directory of them (*.txt), beside articles: they are read first, as
+NVIDIA's and Habana's wiki_books does; may be repeated""",
+        metavar="FILE|DIR",
+        repeated=True,
+    )
+    punkt_tables: AnyPath | None = setting(
+        None,
+        "where NLTK's punkt_tab tables of the language are, checked by md5 (default: found as bertdata "
+        "fetch punkt does, by each worker)",
+        metavar="DIR|URL",
+    )
+    config: AnyPath | None = setting(None, CONFIG_HELP.format("its table text"), metavar="FILE.toml")
+
+    def __post_init__(self) -> None:
+        GivenRun.__post_init__(self)
+        as_texts(self, lists=("sources", "books"), paths=("output", "punkt_tables", "config"))
+        GivenTextSettings.__post_init__(self)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that are given, by name."""
+        return given_of(self, GivenTextSettings)
