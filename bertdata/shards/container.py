@@ -68,7 +68,7 @@ class Container:
         ending = path.rsplit(".", 1)[-1].lower()
         return re.fullmatch(self.ending or re.escape(self.name), ending) is not None
 
-    def check_examples(self, kind: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
+    def check_examples(self, batch_type: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
         """SettingsError for examples that the container does not hold."""
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:

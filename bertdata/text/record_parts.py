@@ -25,7 +25,7 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.held_out_parts import read_waiting, waiting_texts, write_held_out
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.record_cuts import PartCuts
-from bertdata.text.record_documents import PieceText, RecordStep
+from bertdata.text.record_documents import PieceText, PieceToDocuments
 from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import bad_record_error
 from bertdata.text.selection.duplicates import DuplicateList
@@ -105,7 +105,7 @@ class RecordParts:
         self.made.append(entries[0])
         self._waiting += [entry.name for entry in entries[1:]]
 
-    def write(self, pool: ProcessPool, step: RecordStep, duplicates: DuplicateList | None) -> None:
+    def write(self, pool: ProcessPool, step: PieceToDocuments, duplicates: DuplicateList | None) -> None:
         """Write the rest of the parts. InputError where no record has text, and for a bad record."""
         skips = step.settings.records.skip_bad_records
         results = pool.in_order(step, self._pieces(step, duplicates))
@@ -126,7 +126,7 @@ class RecordParts:
             if not self.made:
                 raise no_text_error(self._text.plan.files, self.counts)
 
-    def _pieces(self, step: RecordStep, duplicates: DuplicateList | None) -> Iterator[NumberedPiece]:
+    def _pieces(self, step: PieceToDocuments, duplicates: DuplicateList | None) -> Iterator[NumberedPiece]:
         first = self._next
         for work in plan_pieces(self._text.plan):
             if (work.file, work.number) >= (first.file, first.piece):

@@ -19,7 +19,7 @@ EVAL = (EVAL_TEXT, EVAL_MD5)
 
 
 @dataclass(frozen=True, slots=True)
-class MlperfStep:
+class FileToSentences:
     """Number, path and kind of a file, one of ``files``, to its sentences."""
 
     files: int
@@ -39,7 +39,7 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
     The withheld articles of each part wait in scratch files of their own, so that a later run has them.
     """
     plan, commit = run.text.plan, run.text.commit
-    step = MlperfStep(len(run.files), plan.settings.eval_articles, run.load_splitter)
+    step = FileToSentences(len(run.files), plan.settings.eval_articles, run.load_splitter)
 
     def scratch(part: str, name: str) -> str:
         return commit.scratch_name(f"{part}.{name}")
