@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from bertdata.config.dataset_settings import WORDPIECE, DatasetSettings, Record, vocabulary_record
+from bertdata.config.dataset_settings import WORDPIECE, DatasetSettings, SettingsRecord, vocabulary_record
 from bertdata.dataset import reader
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.manifest import InputEntry, Manifest, SkippedEntry
@@ -156,7 +156,7 @@ def _unverified(path: str, given: str | None, objective: str | None) -> InputDat
     )
 
 
-def _tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> Record:
+def _tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> SettingsRecord:
     if isinstance(file, TokenizerJson):
         return file.record(vocabulary)
     return {

@@ -30,7 +30,7 @@ from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import bad_record_error
 from bertdata.text.selection.duplicates import DuplicateList
 from bertdata.text.selection.removed import removed_lines
-from bertdata.text.settings import LEFT_OUT, SegmentCounts
+from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts
 
 _SCHEME = 3
 """Of the pieces that files are divided into: notes of another one are of no use."""
@@ -53,7 +53,7 @@ class NextDocument(NamedTuple):
 
 def no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> InputError:
     """The error of files of which no document is left to train on. counts: of each."""
-    told = [(name, sum(getattr(one, name) for one in counts)) for name in LEFT_OUT]
+    told = [(name, sum(getattr(one, name) for one in counts)) for name in LEFT_OUT_COUNTS]
     found = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in told if number)
     if not found:
         return InputError(f"{files[0]}: no record with text found, here or in other files")

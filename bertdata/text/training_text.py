@@ -10,7 +10,7 @@ from bertdata.config.text_files import held_out, is_list, test_pattern
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, parse_json
-from bertdata.text.manifest import KIND, parse_text_manifest
+from bertdata.text.manifest import TEXT_KIND, parse_text_manifest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ def listed_text(directory: str) -> list[str] | None:
     if not storage.exists(where):
         return None
     data = storage.read_bytes(where)
-    if parse_json(data, where).get("kind") != KIND:
+    if parse_json(data, where).get("kind") != TEXT_KIND:
         return None
     return [entry.name for entry in parse_text_manifest(data, where).files if not is_list(entry.name)]
 
