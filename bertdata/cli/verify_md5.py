@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 
-from bertdata.cli.common.example_flags import add_objective
+from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.findings import EXTRA, LEFT_OUT, MISSING, Finding, Report
