@@ -19,11 +19,11 @@ from beam_pipelines.transport.spill_files import StageBytes, read
 from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT
 from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
-from bertdata.text.evaluation import eval_md5, eval_text
+from bertdata.text.mlperf_evaluation import eval_md5, eval_text
 from bertdata.text.mlperf_parts import part_text
+from bertdata.text.mlperf_writing import FileToSentences
+from bertdata.text.nvidia_writing import FileToArticles
 from bertdata.text.text_plan import NumberedFile, deal_articles
-from bertdata.text.write_parts import FileToSentences
-from bertdata.text.write_shards import FileToArticles
 
 ShardPositions = tuple[Sequence[int], Sequence[int]]
 """For each article of a file: its shard, and its position among that shard's articles."""

@@ -22,10 +22,10 @@ from bertdata.io.file_identity import FileIdentity, check_all
 from bertdata.io.manifest_file import dump_json
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
-from bertdata.text.held_out_parts import read_waiting, waiting_texts, write_held_out
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.record_cuts import PartCuts
 from bertdata.text.record_documents import PieceText, PieceToDocuments
+from bertdata.text.record_held_out import read_waiting, waiting_texts, write_held_out
 from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import bad_record_error
 from bertdata.text.selection.duplicates import DuplicateList

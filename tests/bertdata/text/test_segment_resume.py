@@ -8,7 +8,7 @@ import pytest
 from bertdata.errors import DatasetError, InputError
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.manifest_file import seal, unseal
-from bertdata.text import write_shards
+from bertdata.text import nvidia_writing as write_shards
 from bertdata.text.directory import TextDirectory
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment_files

@@ -9,7 +9,7 @@ import pytest
 
 from bertdata.dataset.chain import verify_chain
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
-from bertdata.text import write_shards
+from bertdata.text import nvidia_writing as write_shards
 from bertdata.text.input_kinds import ARTICLES, TEXT
 from bertdata.text.mlperf import make_sentences
 from bertdata.text.nvidia import make_articles
