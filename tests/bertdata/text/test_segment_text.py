@@ -9,7 +9,7 @@ import pytest
 
 from bertdata.dataset.chain import verify_chain
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
-from bertdata.text import nvidia_writing as write_shards
+from bertdata.text import nvidia_writing
 from bertdata.text.input_kinds import ARTICLES, TEXT
 from bertdata.text.mlperf import make_sentences
 from bertdata.text.nvidia import make_articles
@@ -244,7 +244,7 @@ def test_a_run_of_both_kinds_after_a_crash_ends_with_the_same_bytes(
     die_after: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(write_shards, "GROUP_FILES", 2)
+    monkeypatch.setattr(nvidia_writing, "GROUP_FILES", 2)
     inputs = find_inputs([str(extracted)], ARTICLES, [str(books)])
     files, kinds = inputs.files, inputs.kinds
     whole = run(tmp_path / "whole", settings, files, kinds)
