@@ -60,9 +60,6 @@ class Container:
     holds_word_starts: ClassVar[bool] = True
     """False where examples without masks are written without the words' starts."""
 
-    holds_packed_rows: ClassVar[bool] = False
-    """True where ``bertdata.shards.packed`` has a layout in it."""
-
     def is_name(self, path: str) -> bool:
         """True for a file name that ends as one of this container."""
         ending = path.rsplit(".", 1)[-1].lower()

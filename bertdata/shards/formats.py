@@ -29,7 +29,6 @@ class TFRecord(Container):
     form = outputs.TFRECORD
     ending = r"tfrecords?|tfrecord-\d+-of-\d+"  # ELECTRA's files are numbered behind the ending
     is_canonical = True
-    holds_packed_rows = True
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
         from bertdata.shards.tfrecord import TFRecordWriter
@@ -50,7 +49,6 @@ class Hdf5(Container):
     form = outputs.HDF5
     ending = "hdf5|h5"
     first_bytes = (b"\x89HDF",)
-    holds_packed_rows = True
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
         from bertdata.shards.hdf5 import Hdf5Writer
@@ -72,7 +70,6 @@ class Parquet(Container):
     form = outputs.PARQUET
     ending = r"parquet|pq|parquet_\d+"  # LDDL's bins are numbered behind the ending
     first_bytes = (b"PAR1",)
-    holds_packed_rows = True
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
         from bertdata.shards.parquet import ParquetWriter

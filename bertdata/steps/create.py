@@ -28,7 +28,7 @@ from bertdata.steps.keywords import keywords_of
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import CREATING, MadeShards, listed_corpus, make_shuffled
 from bertdata.steps.source_parts import holds_records, make_parts
-from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
+from bertdata.steps.values import optional_path, path_of, paths_of, whole_number, workers_of
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import engine_note, vocabulary_of
 
@@ -78,6 +78,8 @@ def create(request: CreateRequest) -> CreateResult:
     no argument here, by name; as keywords they are taken too. Shards that an earlier run finished are kept. A
     subclass of UsageError says what is wrong with the call, one of DataError what is wrong with a part.
     """
+    if request.phase is not None:
+        whole_number("phase", request.phase)
     if not request.parts:
         raise MissingInputError("no parts given")
     progress = request.progress or silent
