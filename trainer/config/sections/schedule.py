@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.sections.section import Section, check, shown
+from bertdata.config.settings import check
+from trainer.config.sections.section import Section, shown
 from trainer.plugins import names
 
 BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}

@@ -6,7 +6,6 @@ from typing import Any
 
 from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
-from bertdata.errors import SettingsError
 
 shown = partial(setting, common=True)
 """A setting that the short help shows."""
@@ -33,9 +32,3 @@ class Section:
     def idle(self) -> list[str]:
         """The keys that have no effect because of the value of another."""
         return []
-
-
-def check(holds: bool, message: str) -> None:
-    """SettingsError with the message unless the condition holds."""
-    if not holds:
-        raise SettingsError(message)
