@@ -20,7 +20,6 @@ ROOMS_WITH_KERNELS = {
     "bertdata.shards",
     "bertdata.wiki",
 }
-ATTACKING_KERNELS = {"benchmarks"}
 SHARED_BY_COMMANDS = "bertdata.cli.common"
 
 SOURCES = read_sources(ROOT)
@@ -69,7 +68,7 @@ def test_only_rooms_with_kernels_use_them():
         for module, source in SOURCES.items()
         if room(module) not in ("tests", "bertdata._native") and uses_kernels(source)
     }
-    assert users == ROOMS_WITH_KERNELS | ATTACKING_KERNELS
+    assert users == ROOMS_WITH_KERNELS
 
 
 def test_commands_never_import_one_another():

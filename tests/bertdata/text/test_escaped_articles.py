@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.dump_pages import page
 from bertdata.sources.escapes import take_back_escapes
 from bertdata.text import escaped_articles
 from tests.support.commands import Program
+from tests.support.dump_pages import page
 from tests.support.dumps import write_dump
 
 WIKITEXT = "R&amp;D at AT&T, if 5 &lt; 6. A page shows &amp;amp; too.\n\nNext."

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.wiki_kit import PINNED, read_dump, read_pinned
-from benchmarks.wiki_markup import random_dump
 from bertdata import _native
 from bertdata.errors import InputError, UsageError
 from bertdata.wiki.articles.files import cut_files, file_name
@@ -17,9 +15,11 @@ from bertdata.wiki.dump import passes as dump_passes
 from bertdata.wiki.dump.kept_blocks import KeptBlocks
 from bertdata.wiki.extract import extract_dump
 from bertdata.wiki.settings import ExtractorName, ExtractSettings
+from tests.soak.wiki_markup import random_dump
 from tests.support.commands import contents
 from tests.support.dumps import files, page, write_dump
 from tests.support.paths import DUMP
+from tests.support.wiki_kit import PINNED, read_dump, read_pinned
 
 DAY = date(2020, 1, 1)
 BOTH = ("3.1.0", "mlperf")

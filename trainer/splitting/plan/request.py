@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from bertdata.config.settings import check
 from bertdata.errors import SettingsError
-from trainer.config.model import ModelConfig
+from trainer.config.model import ModelConfig, check_length
 from trainer.config.sections.finetuning import PRETRAINING
 from trainer.config.sections.split import SplitSection
 from trainer.config.sections.update import UpdateSection
@@ -47,8 +47,7 @@ class PlanRequest:
         layers, why = self.model.num_hidden_layers, "a stage has a layer at least"
         has_layers = (stages or 1) <= layers
         check(has_layers, f"stages is {stages}, expected at most num_hidden_layers ({layers}): {why}")
-        length, longest = self.sequence_length, self.model.max_position_embeddings
-        check(length <= longest, f"plan: sequence_length is {length}, max_position_embeddings is {longest}")
+        check_length(self.sequence_length, self.model.max_position_embeddings, "plan")
 
     @property
     def split(self) -> SplitSection:

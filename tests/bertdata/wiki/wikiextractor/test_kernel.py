@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.wiki_extraction import START, Extraction, template_file
-from benchmarks.wiki_kit import read_dump
-from benchmarks.wiki_markup import random_dump
 from bertdata._native import kernels
 from bertdata.wiki.articles.files import FILE_BYTES
+from tests.soak.wiki_markup import random_dump
 from tests.support.dumps import page as dump_page
 from tests.support.paths import DUMP, GOLDEN
+from tests.support.wiki_extraction import START, Extraction, template_file
+from tests.support.wiki_kit import read_dump
 
 pytestmark = pytest.mark.skipif(kernels is None, reason="the kernels are not built")
 

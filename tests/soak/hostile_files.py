@@ -1,4 +1,4 @@
-"""Hostile settings, manifests, indexes, logs and tables (``python -m benchmarks.hostile_files``).
+"""Hostile settings, manifests, indexes, logs and tables (``python -m tests.soak.hostile_files``).
 
 A small corpus, dataset, run and model are made, with one file of each form that other people write: JSON,
 TOML, CSV and TSV, lines. Each is replaced by variants: values of other types, removed, nested 100,000 deep,
@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.foreign_variants import Variant, json_variants, lines_variants, table_variants, toml_variants
-from benchmarks.hostile_checkpoints import Ending, make_run, ran
 from bertdata.cli.main import main as bertdata
+from tests.soak.foreign_variants import Variant, json_variants, lines_variants, table_variants, toml_variants
+from tests.soak.hostile_checkpoints import Ending, make_run, ran
 from trainer.__main__ import main as trainer
 
 SLOWEST_SECONDS = 20.0

@@ -1,9 +1,9 @@
 """Fuzzer of wiki mark-up: the kernel of an extractor against the package wikiextractor, or against its twin.
 
-    python -m benchmarks.wiki_fuzz --against package --pages 100000 --seed 7
-    python -m benchmarks.wiki_fuzz --against twin --pages 100000 --seed 7
+    python -m tests.soak.wiki_fuzz --against package --pages 100000 --seed 7
+    python -m tests.soak.wiki_fuzz --against twin --pages 100000 --seed 7
 
-Half of the pages are generated, half are mutated pieces of the reference kit's (``benchmarks.wiki_pages``).
+Half of the pages are generated, half are mutated pieces of the reference kit's (``tests.soak.wiki_pages``).
 Each page that differs is printed with the seed of its round; then the exit status is 1. Pages that the
 kernel leaves to the package, or that break a limit, are declared: they are counted by their reasons.
 """
@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import corpus
-from benchmarks.package_pair import PackagePair
-from benchmarks.wiki_extraction import START, Extraction, split_head
-from benchmarks.wiki_pages import generated_round, mutated_round
 from bertdata._native import kernels
 from bertdata.wiki.extractor import BlockState
 from bertdata.wiki.mlperf import MlperfExtractor
 from bertdata.wiki.mlperf.compute import compute
 from bertdata.wiki.pages import LIMIT, UNKNOWN
+from tests.soak.wiki_pages import generated_round, mutated_round
+from tests.support.package_pair import PackagePair
+from tests.support.wiki_extraction import START, Extraction, split_head
 
 MAX_WORK = 1 << 26
 """A generated page with more work may be one on which the package never ends."""

@@ -4,12 +4,12 @@ import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.wiki_extraction import START, template_file
 from bertdata._native import kernels
 from bertdata.wiki.dump.site import SiteInfo
 from bertdata.wiki.extractor import BlockState, ExtractorSettings
 from bertdata.wiki.page_rules import PageRules
 from bertdata.wiki.wikiextractor.package_extractor import PackageExtractor
+from tests.support.wiki_extraction import START, template_file
 
 DAY = "2020-01-01"
 LIMITS: dict[str, Any] = {"max_page_bytes": 1 << 24, "max_work": 1 << 26, "skip_pages": []}

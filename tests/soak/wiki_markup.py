@@ -6,8 +6,8 @@ call themselves, once each.
 
 from random import Random
 
-from benchmarks.wiki_grammar import LEVELS, PER_LEVEL, Markup
-from benchmarks.wiki_words import NAMES
+from tests.soak.wiki_grammar import LEVELS, PER_LEVEL, Markup
+from tests.soak.wiki_words import NAMES
 
 _TEMPLATES = {
     "Loop": "e{{Loop}}",

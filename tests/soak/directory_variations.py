@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.tokenizer_variations import (
+from tests.soak.tokenizer_variations import (
     added_tokens,
     bert_normalizer,
     byte_bpe,

@@ -1,10 +1,10 @@
-"""A small share of ``python -m benchmarks.hostile_files``: files of others end in one line."""
+"""A small share of ``python -m tests.soak.hostile_files``: files of others end in one line."""
 
 from pathlib import Path
 
 import pytest
 
-from benchmarks.hostile_files import make_place, try_cases
+from tests.soak.hostile_files import make_place, try_cases
 
 
 @pytest.mark.parametrize("count", [24, pytest.param(2_000, marks=pytest.mark.thorough)])

@@ -1,4 +1,4 @@
-"""Damaged and hostile checkpoints (``python -m benchmarks.hostile_checkpoints``).
+"""Damaged and hostile checkpoints (``python -m tests.soak.hostile_checkpoints``).
 
 A tiny run's ``state.json`` gets values of other types and ranges, one at a time and sealed again as ours
 are. Other programs' checkpoints are made to break a reader (``odd_checkpoints``), and sound ones damaged: a
@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import torch
 from safetensors.torch import load_file, save_file
 
-from benchmarks import odd_checkpoints
-from benchmarks.retyped_states import retyped
 from bertdata.cli.main import main as bertdata
+from tests.soak import odd_checkpoints
+from tests.soak.retyped_states import retyped
 from trainer.__main__ import main as trainer
 
 SLOWEST_SECONDS = 20.0

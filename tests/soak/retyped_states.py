@@ -1,4 +1,4 @@
-"""Variants of a run's ``state.json`` for benchmarks.hostile_checkpoints: sound but for one field."""
+"""Variants of a run's ``state.json`` for tests.soak.hostile_checkpoints: sound but for one field."""
 
 import json
 from collections.abc import Iterator

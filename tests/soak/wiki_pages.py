@@ -12,11 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from benchmarks.dump_pages import HEAD, TAIL, page
-from benchmarks.wiki_grammar import Markup
-from benchmarks.wiki_kit import read_dump
-from benchmarks.wiki_markup import random_dump
-from benchmarks.wiki_words import BROKEN, ENTITIES, MAGIC_WORDS, TAGS, TYPOGRAPHY, WORDS
+from tests.soak.wiki_grammar import Markup
+from tests.soak.wiki_markup import random_dump
+from tests.soak.wiki_words import BROKEN, ENTITIES, MAGIC_WORDS, TAGS, TYPOGRAPHY, WORDS
+from tests.support.dump_pages import HEAD, TAIL, page
+from tests.support.wiki_kit import read_dump
 
 PAGES = 250
 """Pages of a round."""
@@ -106,7 +106,7 @@ class RealText(NamedTuple):
 
 
 def generated_round(seed: int) -> bytes:
-    """A dump of pages from the grammar of wiki mark-up (``benchmarks.wiki_grammar``)."""
+    """A dump of pages from the grammar of wiki mark-up (``tests.soak.wiki_grammar``)."""
     return random_dump(seed, PAGES, odd=False)
 
 

@@ -1,4 +1,4 @@
-"""Damaged shards and senseless kernel calls (``python -m benchmarks.hostile``).
+"""Damaged shards and senseless kernel calls (``python -m tests.soak.hostile``).
 
 Shards of the three containers, remasked and packed ones too, are damaged in six ways and read, stated
 and verified.

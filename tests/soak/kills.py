@@ -1,4 +1,4 @@
-"""Random kills: runs killed at random moments and resumed (``python -m benchmarks.kills --rounds 24``).
+"""Random kills: runs killed at random moments and resumed (``python -m tests.soak.kills --rounds 24``).
 
 Each round starts a run in a process group of its own. At a random moment of its usual duration it sends
 SIGKILL to the whole group, to the launching process alone, or to one worker. Then it runs the same command
@@ -20,7 +20,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.corpus import make_parts
+from benchmarks.processes import descendants, read_bytes
+from tests.support.paths import ROOT
+
 VICTIMS = ("run", "worker", "launcher")
 SETTINGS = ("--max-seq-length", "128", "--max-predictions-per-seq", "20", "--dupe-factor", "5")
 TIMEOUT_SECONDS = 200
@@ -88,18 +91,6 @@ class KillRound:
 
 
 HEADER = f"{'round':>5}  {'route':<15}  {'moment':>8}  {'':>4}  {'killed':<16}  kept  made  files"
-
-
-def make_parts(place: Path, parts: int, part_bytes: int) -> list[Path]:
-    """Write parts of the sample corpus's documents, each in another order, repeated up to ``part_bytes``."""
-    text = b"\n\n".join(path.read_bytes() for path in sorted((ROOT / "golden" / "corpus").glob("part-*")))
-    documents = [document for document in text.split(b"\n\n") if document.strip()]
-    paths = [place / f"part-{number:05d}-of-{parts:05d}" for number in range(parts)]
-    for number, path in enumerate(paths):
-        start = number % len(documents)
-        once = b"\n\n".join(documents[start:] + documents[:start]) + b"\n\n"
-        path.write_bytes(once * (part_bytes // len(once) + 1))
-    return paths
 
 
 def start(command: list[str]) -> "subprocess.Popen[bytes]":
@@ -182,26 +173,13 @@ def kill(process: "subprocess.Popen[bytes]", children: list[int], victim: str, r
     return "run" if victim == "run" else "run (no worker)"
 
 
-def descendants(pid: int) -> Iterator[int]:
-    """Children and further descendants of the process, without multiprocessing's resource tracker."""
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, _read(listed).split()):
-            if b"resource_tracker" not in _read(Path(f"/proc/{child}/cmdline")):
-                yield child
-            yield from descendants(child)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:  # the process is gone
-        return b""
-
-
 def ends_soon(pid: int) -> bool:
     """True if the process ends within ten seconds."""
     deadline = time.monotonic() + 10
-    while (state := _read(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].split()[:1]) not in ([], [b"Z"]):
+    while (state := read_bytes(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].split()[:1]) not in (
+        [],
+        [b"Z"],
+    ):
         if time.monotonic() > deadline:
             return bool(state == [b"X"])
         time.sleep(0.02)
@@ -269,7 +247,7 @@ def all_rounds(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.kills", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.kills", description=__doc__)
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--seed", type=int, default=4)
     parser.add_argument("--routes", nargs="+", choices=[route.name for route in ROUTES])

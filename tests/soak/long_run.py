@@ -1,6 +1,6 @@
 """A run of a minute: ``bertdata create`` and Beam, with one worker and with two.
 
-Run as ``python -m benchmarks.long_run`` (five minutes). 20 parts of 5 MB, recipe nvidia, both phases as
+Run as ``python -m tests.soak.long_run`` (five minutes). 20 parts of 5 MB, recipe nvidia, both phases as
 HDF5; wall seconds of the four commands, one after another.
 """
 

@@ -1,4 +1,4 @@
-"""Kills and full disks in long steps (``python -m benchmarks.killed_steps``): extract, segment, create, pack.
+"""Kills and full disks in long steps (``python -m tests.soak.killed_steps``): extract, segment, create, pack.
 
 Each round starts a step with two workers and waits until its directory holds a random share of the bytes of
 an undisturbed run. Then it sends SIGKILL or SIGTERM to the launcher or to one worker, looks at exit status
@@ -23,8 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from benchmarks.corpus import kit
-from benchmarks.kills import ROOT, contents, descendants, differences, ends_soon, make_parts, stamp
+from benchmarks.corpus import kit, make_parts
+from benchmarks.processes import descendants
+from tests.soak.kills import contents, differences, ends_soon, stamp
+from tests.support.paths import ROOT
 
 LIMIT_SECONDS = 180
 VICTIMS = tuple(itertools.product(("launcher", "worker"), (signal.SIGKILL, signal.SIGTERM)))
@@ -328,7 +330,7 @@ def all_rounds(names: Sequence[str], rounds: int, full_disks: int, seed: int, pl
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.killed_steps", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.killed_steps", description=__doc__)
     parser.add_argument("--rounds", type=int, default=20, help="kills of each step (default: 20)")
     parser.add_argument("--full-disks", type=int, default=5, help="full disks for each step (default: 5)")
     parser.add_argument("--seed", type=int, default=13)

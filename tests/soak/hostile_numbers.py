@@ -1,4 +1,4 @@
-"""Numbers out of any range as flags of both programs (``python -m benchmarks.hostile_numbers``).
+"""Numbers out of any range as flags of both programs (``python -m tests.soak.hostile_numbers``).
 
 Each flag that takes a number gets 0, negative ones, the powers of two where widths end, ones of 300 and of
 5,000 digits, NaN, infinities, the largest and smallest floats. The command must end with its result or with
@@ -26,10 +26,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from benchmarks.hostile_checkpoints import Ending, ran
-from benchmarks.hostile_files import make_place, wrong
 from bertdata.cli.main import main as bertdata
 from bertdata.config.value_check import types_of
+from tests.soak.hostile_checkpoints import Ending, ran
+from tests.soak.hostile_files import make_place, wrong
 from trainer.__main__ import main as trainer
 from trainer.config.settings import known_names
 from trainer.programs.program import programs

@@ -1,11 +1,11 @@
-"""Variants of JSON, TOML and tables for benchmarks.hostile_files: retyped, deep, huge, damaged, not UTF-8."""
+"""Variants of JSON, TOML and tables for tests.soak.hostile_files: retyped, deep, huge, damaged, not UTF-8."""
 
 import json
 import random
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.retyped_states import ODD, changed, places
+from tests.soak.retyped_states import ODD, changed, places
 
 Variant = tuple[str, bytes]
 """The variant in words, and its bytes."""

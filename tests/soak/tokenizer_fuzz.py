@@ -1,10 +1,10 @@
 """Fuzzer of tokenizer.json files and models' directories against the libraries that define them.
 
-    python -m benchmarks.tokenizer_fuzz --what files --cases 100000 --seed 7
-    python -m benchmarks.tokenizer_fuzz --what directories --cases 10000 --seed 7
+    python -m tests.soak.tokenizer_fuzz --what files --cases 100000 --seed 7
+    python -m tests.soak.tokenizer_fuzz --what directories --cases 10000 --seed 7
 
-Each case is a variation of a file (``benchmarks.tokenizer_variations``) with three texts, whose ids and
-places are held against the tokenizers library's, or of a directory (``benchmarks.directory_variations``),
+Each case is a variation of a file (``tests.soak.tokenizer_variations``) with three texts, whose ids and
+places are held against the tokenizers library's, or of a directory (``tests.soak.directory_variations``),
 whose ids are held against those of transformers' AutoTokenizer. The cases run in child processes, because a
 file may end the library's process. A file that the library reads and this package refuses in a line is told:
 it is counted by the line. Every other difference is printed with its seed; then the exit status is 1.
@@ -43,10 +43,10 @@ def compare_file(random: Random, folder: Path) -> Outcome:
     """Draw a tokenizer.json and compare this package with the library on it."""
     from tokenizers import Tokenizer
 
-    from benchmarks.tokenizer_variations import dumped, text, variation
     from bertdata.errors import BertDataError
     from bertdata.tokens.load import engine_note, tokenizer_of
     from bertdata.tokens.tokenizer_json import find_tokenizer_json
+    from tests.soak.tokenizer_variations import dumped, text, variation
 
     file = variation(random)
     data, texts = dumped(file), [text(random, file) for _ in range(3)]
@@ -105,10 +105,10 @@ def compare_directory(random: Random, folder: Path) -> Outcome:
     """Draw a model's directory and compare this package with AutoTokenizer on it."""
     import transformers
 
-    from benchmarks.directory_variations import TEXTS, write_directory
     from bertdata.errors import BertDataError
     from bertdata.tokens.load import tokenizer_of
     from bertdata.tokens.tokenizer_json import find_tokenizer_json
+    from tests.soak.directory_variations import TEXTS, write_directory
 
     transformers.logging.set_verbosity(50)
     directory = folder / f"{random.getrandbits(60):x}"

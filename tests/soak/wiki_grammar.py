@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from benchmarks.wiki_words import (
+from tests.soak.wiki_words import (
     BROKEN,
     ENTITIES,
     EXPRESSIONS,
