@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import Any
 
 from bertdata.build.conversion.chop import chop, chop_tasks
-from bertdata.build.conversion.cuts import shard_starts
 from bertdata.build.conversion.data_bin import check_for_fairseq
+from bertdata.build.conversion.example_cuts import shard_starts
 from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.mds import mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
