@@ -5,8 +5,11 @@ the text have their letters rotated, so that new words stay about as frequent as
 """
 
 import os
+import random
 import re
 from collections import Counter
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -45,6 +48,49 @@ def long_text(min_bytes: int) -> bytes:
         copies.append(copy)
         size += len(copy)
     return b"".join(copies)
+
+
+def growing_text(min_bytes: int) -> Iterator[bytes]:
+    """Yield copies of the text, ``min_bytes`` or more together, with as many distinct words as real text has.
+
+    In every copy after the first each word that occurs once in the text is replaced:
+
+    - some of them (a share that falls as copy ** -0.4) by a new word: the first half of one word that occurs
+      once and the second half of another;
+    - the others by a new word of an earlier copy, drawn among all uses of such words, so that frequent ones
+      become more frequent (Simon 1955).
+
+    So n copies have about n ** 0.6 times the distinct words of one, as text8 and fil9 have (the first 100 MB
+    and 1 GB of a Wikipedia, with 254,000 and 833,000 distinct words).
+    """
+    base = text()
+    counts = Counter(WORD.findall(base))
+    once = sorted(word for word, number in counts.items() if number == 1)
+    replaced = set(once)
+    rng = random.Random(1)
+    occurrences = list(once)
+    yield base
+    size = len(base)
+    for copy in count(2):
+        if size >= min_bytes:
+            return
+        chance = 0.6 * copy**-0.4 * len(counts) / len(once)
+
+        def replacement(match: re.Match[bytes], chance: float = chance) -> bytes:
+            word = match[0]
+            if word not in replaced:
+                return word
+            if rng.random() < chance:
+                other = rng.choice(once)
+                word = word[: len(word) // 2] + other[len(other) // 2 :]
+            else:
+                word = rng.choice(occurrences)
+            occurrences.append(word)
+            return word
+
+        changed = WORD.sub(replacement, base)
+        yield changed
+        size += len(changed)
 
 
 def _rotation(places: int) -> bytes:

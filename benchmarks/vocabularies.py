@@ -4,10 +4,12 @@ usage: python -m benchmarks.vocabularies [--before FOLDER] [--megabytes N ...] [
        [--forms FORM ...]
 
 FORM: documents, or one (document: the same text without blank lines). FOLDER is a checkout of another commit,
-whose figures come first in each row. Other text: the evaluation set of the kit, or the sample articles.
+whose figures come first in each row. Text: benchmarks/corpus.py, growing_text. Other text: the articles held
+out in the kit and the sentences of MRPC, or the sample articles.
 """
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,17 +26,22 @@ MEGABYTE = 1_000_000
 
 def write_text(path: Path, megabytes: int) -> None:
     """Write a text of that size, and beside it the same without blank lines."""
-    text = corpus.long_text(megabytes * MEGABYTE)[: megabytes * MEGABYTE].rpartition(b"\n")[0] + b"\n"
-    path.write_bytes(text)
-    lines = [line for line in text.split(b"\n") if line.strip()]
-    path.with_suffix(".one").write_bytes(b"\n".join(lines))
+    rest = megabytes * MEGABYTE
+    with path.open("wb") as documents, path.with_suffix(".one").open("wb") as one:
+        for copy in corpus.growing_text(rest):
+            copy = copy[:rest]
+            documents.write(copy)
+            one.write(re.sub(rb"\n\n+", b"\n", copy))
+            rest -= len(copy)
 
 
 def other_text() -> str:
-    """Return a text that is not learned from."""
+    """Return a text that is not learned from: articles held out, and the news sentences of MRPC."""
     place = corpus.kit()
     if place:
-        return (place / "results" / "eval.txt").read_text(encoding="utf-8")
+        articles = (place / "results" / "eval.txt").read_text(encoding="utf-8")
+        rows = (place / "mrpc" / "msr_paraphrase_train.txt").read_text(encoding="utf-8-sig").splitlines()
+        return "\n\n".join([articles, *("\n".join(row.split("\t")[3:]) for row in rows[1:])])
     paths = sorted((corpus.ROOT / "golden" / "articles").glob("*"))
     return "".join(path.read_text(encoding="utf-8") for path in paths if path.is_file())
 

@@ -184,5 +184,7 @@ def _manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> Vocab
         "lower_case": args.lower_case,
         "special": args.special,
     }
+    if args.keep_accents:
+        settings["keep_accents"] = True
     file = FileEntry(name=storage.base_name(args.output), bytes=len(data), md5=md5_of(data))
     return VocabularyManifest(settings, versions_of(args.kind), text_facts(words), file)

@@ -5,7 +5,7 @@ r"""Lists of md5s and names, as programs print them.
     d41d8cd98f00b204e9800998ecf8427e  a.txt        md5sum; " *a.txt" with --binary, " a.txt" of md5 -r
     \d41d8cd98f00b204e9800998ecf8427e  a\nb.txt    md5sum, for a name with a line end or a backslash
     MD5 (a.txt) = d41d8cd98f00b204e9800998ecf8427e md5 of BSD and macOS, md5sum --tag, openssl md5
-    # a comment
+    # a comment                                    ; a comment of programs for Windows
 
 In a list of md5sum --zero each entry ends in a NUL, and no name is escaped.
 """
@@ -50,7 +50,7 @@ def _entries(text: str, where: str) -> Iterator[tuple[str, str]]:
     zero = "\0" in text
     for number, line in enumerate(text.split("\0" if zero else "\n"), 1):
         line = line if zero else line.removesuffix("\r")
-        if not line.strip() or line.startswith("#"):
+        if not line.strip() or line.startswith(("#", ";")):
             continue
         if match := _LINE.fullmatch(line):
             escaped, md5, name = match.groups()

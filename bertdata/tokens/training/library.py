@@ -1,6 +1,7 @@
 """The packages of the extra vocab, imported when a vocabulary is trained."""
 
 import os
+import re
 from importlib import import_module
 from typing import Any
 
@@ -27,7 +28,7 @@ def _import(package: str, user: str) -> Any:
     except ImportError:
         raise MissingExtraError(f"{user} needs the package {package}: {install_extra('vocab')}") from None
     found, oldest = module.__version__, _OLDEST[package]
-    if tuple(map(int, found.split(".")[:2])) < oldest:
+    if tuple(map(int, re.findall(r"\d+", found)[:2])) < oldest:
         least = ".".join(map(str, oldest))
         raise MissingExtraError(
             f"{user} needs {package} {least} or newer, found {found}: {install_extra('vocab')}"

@@ -6,6 +6,7 @@ library's normaliser, which has other tables and lower-cases a final sigma other
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from bertdata.config.dialects import find_dialect
@@ -50,6 +51,9 @@ def train_vocabulary(
     special = special or lay_out("wordpiece")
     _check_size(size, special)
     words = count_words(text.slices(on_read), split_at_blanks, split, limit=dialect.max_word_chars)
+    # The tokeniser finds a special token only where it is a whole word.
+    found = {token: words.counts[token] for token in special.all if token in words.counts}
+    words = replace(words, special=found)
     return _learn(text, words, size, special, on_counted)
 
 

@@ -58,8 +58,9 @@ def check_all_right(listed: bytes, directory: Path, number: int, bertdata: Progr
         "find .// -type f -exec md5sum {} + | sed 's/^/  /'",
         "find . -type f -exec md5sum {} + | sed 's/$/\\r/'",
         "echo '# made by hand'; find . -type f -exec md5sum {} +; echo; echo '#'",
+        "echo '; made by a program'; find . -type f -exec md5sum {} +; echo ';'",
     ],
-    ids=["find", "binary", "zero", "tag", "absolute", "indented", "crlf", "comments"],
+    ids=["find", "binary", "zero", "tag", "absolute", "indented", "crlf", "comments", "semicolons"],
 )
 def test_what_md5sum_prints_of_what_find_finds_is_checked(
     command: str, files: Path, bertdata: Program

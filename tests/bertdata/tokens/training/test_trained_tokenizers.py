@@ -192,6 +192,19 @@ def test_a_special_token_that_the_text_holds_is_told(kind: str, bertdata: Progra
     assert tokenizer.token_to_id("MASK") in tokenizer.encode("the MASK of").ids
 
 
+def test_a_word_of_the_text_that_is_a_special_token_of_lines_is_told(
+    bertdata: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_text("the city near the City, not cities\n")
+    path = tmp_path / "vocab.txt"
+    flags = ("--output", path, "--size=60", "--special", "city", "town")
+    outcome = bertdata("train-vocab", tmp_path / "text", *flags)
+    assert (outcome.status, outcome.err.count("\n")) == (0, 1)
+    assert f"{path}: the text holds special tokens, written out (how often): city (2); there" in outcome.err
+    tokenizer = load_tokenizer(str(path), "google", lower_case=True)
+    assert list(tokenizer.encode_each(["City"]).ids) == [path.read_text().split("\n").index("city")]
+
+
 def test_a_unigram_of_a_long_text_learns_from_a_sample_and_says_so(
     bertdata: Program, corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +249,16 @@ def test_a_manifest_beside_the_vocabulary_names_releases_and_is_verified(
     outcome = bertdata("verify-md5", beside)
     assert outcome.status == 1
     assert outcome.out.startswith(f"{path}: wrong md5: found ")
+
+
+def test_the_manifest_says_that_accents_are_kept(bertdata: Program, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("Århus\n", encoding="utf-8")
+    path, manifests = tmp_path / "vocab.txt", []
+    for flags in (("--keep-accents",), ()):
+        assert bertdata("train-vocab", tmp_path / "text", "--output", path, "--size=40", *flags).status == 0
+        manifests.append(json.loads(Path(f"{path}.manifest.json").read_bytes()))
+    assert [manifest["settings"].get("keep_accents") for manifest in manifests] == [True, None]
+    assert first_fault(manifests[0], load_schema("vocabulary_manifest")) is None
 
 
 def test_the_manifest_replaces_no_input_and_no_other_file(bertdata: Program, tmp_path: Path) -> None:

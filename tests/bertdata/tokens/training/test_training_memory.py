@@ -13,6 +13,8 @@ pytest.importorskip("tokenizers")
 RUN = """
 import re, sys
 from bertdata.cli.main import main
+from bertdata.tokens.training import unigram
+unigram.MOST_CHARACTERS = 1 << 20  # as if the text were longer
 assert main(sys.argv[1:]) == 0
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())
 print(int(peak[1]) << 10)
@@ -27,10 +29,12 @@ def peak_bytes_of(*words: object) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read memory from")
-@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
 def test_a_long_document_of_few_words_takes_no_more_memory_than_a_short_one(
     kind: str, tmp_path: Path
 ) -> None:
+    if kind == "unigram":
+        pytest.importorskip("sentencepiece")
     peaks = []
     for number in (1, 60_000):
         text = tmp_path / f"{number}.txt"

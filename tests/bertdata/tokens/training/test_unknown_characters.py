@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bertdata.tokens.load import load_tokenizer
+from bertdata.tokens.files import VocabularyFile
+from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.training.special_tokens import Kind, lay_out
 from bertdata.tokens.training.texts import TextFiles
 from bertdata.tokens.training.train import train_tokenizer
@@ -14,17 +15,23 @@ from bertdata.tokens.training.wordpiece import train_vocabulary
 
 pytest.importorskip("tokenizers")
 
-ALIKE = (range(0x3400, 0xA000), range(0xAC00, 0xD7A4), range(0xE000, 0xF900), range(0x20000, 0x110000))
-"""Ideographs, syllables, private and unassigned code points by the ten thousand."""
-UNICODE = [
-    *(
-        chr(point)
-        for point in range(0x20000)
-        if not 0xD800 <= point < 0xE000 and all(point not in r for r in ALIKE)
-    ),
-    *(chr(point) for points in ALIKE for point in points[:: 1 << 6]),
-]
-"""Every code point but surrogates, and every 64th of those that are alike."""
+RANGES = (
+    range(0xD800),
+    range(0xE000, 0x34000),
+    range(0xE0000, 0xE0200),
+    range(0x34000, 0xE0000, 64),
+    range(0xE0200, 0x110000, 64),
+)
+UNICODE = [chr(point) for points in RANGES for point in points]
+"""All code points of planes 0 to 3 except surrogates, and the tags of plane 14. Of the others, which are
+unassigned or private and all alike, every 64th."""
+
+CASES: dict[str, dict[str, bool]] = {
+    "lower": {"lower_case": True},
+    "accents": {"lower_case": True, "keep_accents": True},
+    "cased": {"lower_case": False},
+}
+FORMS = [("wordpiece", case) for case in CASES] + [("unigram", "lower"), ("unigram", "cased")]
 
 HARD = "".join(
     map(
@@ -56,26 +63,27 @@ def write_lines(path: Path, lines: list[str]) -> TextFiles:
     return TextFiles([str(path)])
 
 
-def unknown_in_json(kind: Kind, lower_case: bool, characters: str, tmp_path: Path) -> list[str]:
+def unknown_in_json(kind: Kind, case: str, characters: str, tmp_path: Path) -> list[str]:
     """Those of the characters that the library makes unknown with a tokenizer.json trained on them."""
     if kind == "unigram":
         pytest.importorskip("sentencepiece")
     lines = lines_of(characters)
     text = write_lines(tmp_path / "text", lines)
     special = lay_out(kind)
-    tokenizer = train_tokenizer(text, kind=kind, size=1 << 21, lower_case=lower_case, special=special)
+    tokenizer = train_tokenizer(text, kind=kind, size=1 << 21, special=special, **CASES[case])
     unknown = tokenizer.token_to_id(special.roles["unk"])
     encoded = tokenizer.encode_batch(lines)
     return [hex(ord(one)) for one, found in zip(characters, encoded, strict=True) if unknown in found.ids]
 
 
-def unknown_in_lines(dialect: str, lower_case: bool, characters: str, tmp_path: Path) -> list[str]:
+def unknown_in_lines(dialect: str, case: str, characters: str, tmp_path: Path) -> list[str]:
     """Those that ``create`` makes unknown with a vocabulary of lines trained on them."""
     lines = lines_of(characters)
-    tokens = train_vocabulary(write_lines(tmp_path / "text", lines), size=1 << 21, lower_case=lower_case)
+    tokens = train_vocabulary(write_lines(tmp_path / "text", lines), size=1 << 21, **CASES[case])
     path = tmp_path / "vocab.txt"
     path.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8", newline="")
-    found = load_tokenizer(str(path), dialect, lower_case).encode_each(lines)
+    file = VocabularyFile(path=str(path), dialect=dialect, **CASES[case])
+    found = tokenizer_of(file).encode_each(lines)
     unknown, start, bad = tokens.index("[UNK]"), 0, []
     for character, end in zip(characters, found.ends, strict=True):
         if unknown in found.ids[start:end]:
@@ -84,35 +92,33 @@ def unknown_in_lines(dialect: str, lower_case: bool, characters: str, tmp_path: 
     return bad
 
 
-@pytest.mark.parametrize("lower_case", [True, False], ids=["lower", "cased"])
-@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
-def test_a_json_knows_every_character_of_its_text(kind: Kind, lower_case: bool, tmp_path: Path) -> None:
-    assert unknown_in_json(kind, lower_case, HARD, tmp_path) == []
+@pytest.mark.parametrize(("kind", "case"), [*FORMS, ("bpe", "lower")])
+def test_a_json_knows_every_character_of_its_text(kind: Kind, case: str, tmp_path: Path) -> None:
+    assert unknown_in_json(kind, case, HARD, tmp_path) == []
 
 
-@pytest.mark.parametrize("lower_case", [True, False], ids=["lower", "cased"])
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("dialect", ["google", "mlperf", "graphcore"])
 def test_a_vocabulary_of_lines_knows_every_character_of_its_text(
-    dialect: str, lower_case: bool, tmp_path: Path
+    dialect: str, case: str, tmp_path: Path
 ) -> None:
-    assert unknown_in_lines(dialect, lower_case, HARD, tmp_path) == []
+    assert unknown_in_lines(dialect, case, HARD, tmp_path) == []
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("lower_case", [True, False], ids=["lower", "cased"])
-@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
-def test_a_json_knows_unicode(kind: Kind, lower_case: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "case"), FORMS)
+def test_a_json_knows_unicode(kind: Kind, case: str, tmp_path: Path) -> None:
     for start in range(0, len(UNICODE), 1 << 15):
         characters = "".join(UNICODE[start : start + (1 << 15)])
-        assert unknown_in_json(kind, lower_case, characters, tmp_path) == []
+        assert unknown_in_json(kind, case, characters, tmp_path) == []
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("lower_case", [True, False], ids=["lower", "cased"])
-def test_a_vocabulary_of_lines_knows_unicode(lower_case: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_a_vocabulary_of_lines_knows_unicode(case: str, tmp_path: Path) -> None:
     for start in range(0, len(UNICODE), 1 << 15):
         characters = "".join(UNICODE[start : start + (1 << 15)])
-        assert unknown_in_lines("google", lower_case, characters, tmp_path) == []
+        assert unknown_in_lines("google", case, characters, tmp_path) == []
 
 
 def test_marks_that_the_library_keeps_are_learned(tmp_path: Path) -> None:
