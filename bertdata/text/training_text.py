@@ -6,7 +6,7 @@ One rule for all commands that read text: ``segment``, ``create``, ``train-vocab
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bertdata.config.text_files import held_out, is_list, test_pattern
+from bertdata.config.text_files import held_out, is_list, pattern_of_test_shards
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, parse_json
@@ -67,7 +67,7 @@ def refuse_held_out(files: Sequence[str]) -> None:
 
 def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
     """Return a line on test shards that are left out. An evaluation text needs none."""
-    pattern = test_pattern(left_out)
+    pattern = pattern_of_test_shards(left_out)
     if pattern is None:
         return []
     return [

@@ -6,11 +6,9 @@ from bertdata.config.text_files import (
     held_out,
     is_list,
     mlperf_part_name,
+    pattern_of_test_shards,
     record_eval_name,
     record_part_name,
-)
-from bertdata.config.text_files import (
-    test_pattern as pattern_of_tests,
 )
 
 
@@ -52,6 +50,7 @@ def test_lists_that_lie_among_the_text_are_told():
 
 def test_the_pattern_of_test_shards_takes_all_of_a_corpus():
     assert (
-        pattern_of_tests(["wiki_training_0.txt", "wiki_test_0.txt", "wiki_test_1.txt"]) == "wiki_test_*.txt"
+        pattern_of_test_shards(["wiki_training_0.txt", "wiki_test_0.txt", "wiki_test_1.txt"])
+        == "wiki_test_*.txt"
     )
-    assert pattern_of_tests(["eval.txt"]) is None
+    assert pattern_of_test_shards(["eval.txt"]) is None
