@@ -19,9 +19,9 @@ from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.scratch_files import forget_scratch
 from bertdata.io.terminal import say, say_error, say_text
+from bertdata.packing.input_dataset import InputDataset
 from bertdata.packing.planned_pack import PlannedPack
 from bertdata.packing.settings import PackSettings
-from bertdata.packing.source import PackSource
 from bertdata.steps.pack import find_pack_source
 from bertdata.steps.pack_request import GivenPackSettings, PackRequest
 
@@ -79,7 +79,7 @@ def pack(arguments: list[str]) -> int:
     return 0
 
 
-def make_packed(pipeline: Any, source: PackSource, settings: PackSettings, output: str) -> RunMetrics:
+def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, output: str) -> RunMetrics:
     """Run the stages while the directory is locked. Clean up after a run here that fails."""
     # Imported here, as in runners: importing Beam takes seconds, which --help and wrong usage do not need.
     import apache_beam as beam
@@ -103,7 +103,7 @@ def make_packed(pipeline: Any, source: PackSource, settings: PackSettings, outpu
             raise
 
 
-def provisional(source: PackSource, settings: PackSettings, output: str) -> Dataset:
+def provisional(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
     """The packed dataset as far as it is known before the lengths are: for its locks and notes."""
     from bertdata.packing.pack_plan import plan_of
 

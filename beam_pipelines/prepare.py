@@ -46,10 +46,10 @@ from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.values import optional_path, paths_of
 from bertdata.text.directory import refuse_text_inputs
 from bertdata.text.escaped_articles import escape_warnings
-from bertdata.text.evaluation import with_remedy
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
 from bertdata.text.languages import language_notes
 from bertdata.text.load_splitter import find_tables_of
+from bertdata.text.mlperf_evaluation import with_remedy
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import find_inputs

@@ -10,7 +10,7 @@ from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.examples.mlm.make import make_blocks
 from bertdata.examples.mlm.settings import MlmSettings
-from bertdata.records import Documents, ExampleSource
+from bertdata.records import Documents, MadeExamples
 from bertdata.shards.write import BATCH
 from bertdata.tokens.vocabulary import parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
@@ -20,7 +20,7 @@ TWIN_BYTES = 500_000
 REPEATS = 7
 
 
-def cost(make: Callable[[], ExampleSource]) -> float:
+def cost(make: Callable[[], MadeExamples]) -> float:
     """CPU nanoseconds a token of making all examples and gathering their batches."""
     start = time.process_time()
     examples = make()
@@ -41,7 +41,7 @@ def main() -> None:
     for passes, length in ((1, 512), (10, 512), (1, 64)):
         masks = length * 76 // 512
         pairs = BertSettings(dupe_factor=passes, max_seq_length=length, max_predictions_per_seq=masks)
-        makers: dict[str, Callable[[], ExampleSource]] = {
+        makers: dict[str, Callable[[], MadeExamples]] = {
             "bert": lambda pairs=pairs: make_bert_examples(text, vocabulary, pairs)
         }
         for breaks in BREAKS:

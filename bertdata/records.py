@@ -310,7 +310,7 @@ def _columns_of(kind: Any) -> tuple[Column, ...]:
     return tuple(found)
 
 
-class ExampleSource(Protocol):
+class MadeExamples(Protocol):
     """Examples held compactly until they are written."""
 
     def __len__(self) -> int: ...

@@ -9,7 +9,7 @@ from typing import Any
 from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
 from bertdata.examples.objectives import find_objective
-from bertdata.records import ExampleSource, Vocabulary
+from bertdata.records import MadeExamples, Vocabulary
 from bertdata.shards.tfrecord import encode_batch
 from bertdata.tokens.vocabulary import parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
@@ -51,7 +51,7 @@ def case_names(objective: str | None = None) -> list[str]:
     return [name for name in names if objective in (None, load_case(name).settings.objective)]
 
 
-def make(case: Case, engine: Engine) -> tuple[ExampleSource, Vocabulary]:
+def make(case: Case, engine: Engine) -> tuple[MadeExamples, Vocabulary]:
     """The case's examples by one engine, and the vocabulary they were made with."""
     rules = case.settings.rules
     vocabulary = parse_vocabulary(VOCABULARY.read_bytes(), "vocab.txt", rules)
@@ -61,7 +61,7 @@ def make(case: Case, engine: Engine) -> tuple[ExampleSource, Vocabulary]:
     return objective.make(documents, vocabulary, case.settings, engine=engine), vocabulary
 
 
-def as_text(examples: ExampleSource, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
+def as_text(examples: MadeExamples, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
     """All examples as a person reads them."""
     words, batch = list(vocabulary.words), examples.batch(0, len(examples))
     describe = find_objective(settings.objective).describe
@@ -71,7 +71,7 @@ def as_text(examples: ExampleSource, vocabulary: Vocabulary, settings: ExampleSe
     )
 
 
-def as_expected(examples: ExampleSource, settings: ExampleSettings, engine: Engine) -> dict[str, Any]:
+def as_expected(examples: MadeExamples, settings: ExampleSettings, engine: Engine) -> dict[str, Any]:
     """The content of ``expected.json``."""
     content = encode_batch(examples.batch(0, len(examples)), settings.layout, engine)
     return {

@@ -19,11 +19,11 @@ from beam_pipelines.transport.spill_files import StageBytes, read
 from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT
 from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
-from bertdata.text.evaluation import eval_md5, eval_text
+from bertdata.text.mlperf_evaluation import eval_md5, eval_text
 from bertdata.text.mlperf_parts import part_text
+from bertdata.text.mlperf_writing import FileToSentences
+from bertdata.text.nvidia_writing import FileToArticles
 from bertdata.text.text_plan import NumberedFile, deal_articles
-from bertdata.text.write_parts import MlperfStep
-from bertdata.text.write_shards import NvidiaStep
 
 ShardPositions = tuple[Sequence[int], Sequence[int]]
 """For each article of a file: its shard, and its position among that shard's articles."""
@@ -84,7 +84,7 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
-        self._step = MlperfStep(stage.files, stage.plan.settings.eval_articles, stage.load_splitter)
+        self._step = FileToSentences(stage.files, stage.plan.settings.eval_articles, stage.load_splitter)
 
     def setup(self) -> None:
         self._stage.load_splitter()
@@ -176,7 +176,7 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
-        self._step = NvidiaStep(stage.load_splitter)
+        self._step = FileToArticles(stage.load_splitter)
 
     def setup(self) -> None:
         self._stage.load_splitter()

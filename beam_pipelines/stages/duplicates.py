@@ -16,7 +16,7 @@ from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.transport.spill_files import StageBytes, read
 from bertdata.text.numbered_piece import Duplicate, NumberedPiece
 from bertdata.text.record_text import bad_record_error
-from bertdata.text.selection.duplicates import HashStep, PieceHashes, duplicates_of, each_entry
+from bertdata.text.selection.duplicates import PieceHashes, PieceToHashes, duplicates_of, each_entry
 
 PieceKey = tuple[int, int]
 """Numbers of a file and of a piece in it: they give the order of all pieces."""
@@ -67,7 +67,7 @@ class HashPiece(beam.DoFn):  # type: ignore[misc]
     """
 
     def __init__(self, stage: RecordStage) -> None:
-        self._step = HashStep(stage.plan.settings)
+        self._step = PieceToHashes(stage.plan.settings)
 
     def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:
         key, packed = piece

@@ -15,18 +15,18 @@ from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.shards import ONE_AT_A_TIME, shard_amounts
 from bertdata.dataset.manifest import ShardEntry
 from bertdata.packing.gather import gather_shard
+from bertdata.packing.input_dataset import CountTask, InputDataset, LengthCounts, count_shard_lengths
 from bertdata.packing.planned_pack import PlannedPack, plan_pack
 from bertdata.packing.run import finish_pack
 from bertdata.packing.settings import PackSettings
 from bertdata.packing.sort import sort_by_row
-from bertdata.packing.source import CountTask, LengthCounts, PackSource, count_shard_lengths
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackStages:
     """The arguments of the stages: the source, the settings of the rows, the output directory."""
 
-    source: PackSource
+    source: InputDataset
     settings: PackSettings
     output: str
 

@@ -27,7 +27,7 @@ from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
 from bertdata.text.manifest import text_input
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.record_cuts import PartCuts
-from bertdata.text.record_documents import DocumentTexts, PieceText, RecordStep
+from bertdata.text.record_documents import DocumentTexts, PieceText, PieceToDocuments
 from bertdata.text.record_parts import no_text_error
 from bertdata.text.record_text import bad_record_error
 from bertdata.text.selection.evaluation_texts import load_ngrams
@@ -168,7 +168,7 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
 
     def __init__(self, stage: RecordStage) -> None:
         self._stage = stage
-        self._step = RecordStep(stage.plan.settings, stage.load_splitter, stage.load_splitter.engine)
+        self._step = PieceToDocuments(stage.plan.settings, stage.load_splitter, stage.load_splitter.engine)
 
     def setup(self) -> None:
         if self._stage.plan.settings.sentences == "punkt":

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bertdata.dataset.binarised_manifest import (
-    KIND,
+    BINARISED_KIND,
     BinarisedInput,
     BinarisedManifest,
     parse_binarised_manifest,
@@ -110,7 +110,7 @@ def binarise_text(
     roles = dict(tokenizer.roles) if isinstance(tokenizer, TokenizerJson) else {}
     record = {"kind": vocabulary.kind, "vocabulary": vocabulary.md5, "roles": roles}
     names = relative_names(paths)
-    commit = Commit(output, KIND, plan_terms(record, names), _manifest_terms)
+    commit = Commit(output, BINARISED_KIND, plan_terms(record, names), _manifest_terms)
     tasks = [LinesTask(path=path, tokenizer=tokenizer) for path in paths]
     with ProcessPool(workers) as pool:
         manifest = _finished(commit, paths, pool)

@@ -19,7 +19,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
 from bertdata.io.open_files import many_open_files
-from bertdata.records import Buffer, Documents, ExampleSource
+from bertdata.records import Buffer, Documents, MadeExamples
 from bertdata.shards.containers import make_writer
 from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.write import CountingWriter
@@ -36,13 +36,13 @@ class LoadTask:
 
 def load_input(task: LoadTask) -> LoadedDocuments | SkippedEntry:
     """The part's documents, picklable. The entry of one that cannot be read, where the run leaves it out."""
-    source = task.plan.source(task.part)
+    reader = task.plan.reader(task.part)
     try:
-        loaded = source.load(task.plan.targets[0].settings)
+        loaded = reader.load(task.plan.targets[0].settings)
     except InputError as error:
         if not task.plan.skip_bad:
             raise
-        return source.skipped(error)
+        return reader.skipped(error)
     return replace(loaded, documents=_picklable(loaded.documents))
 
 
@@ -128,7 +128,7 @@ def deal_run(
     return found, with_lost(entries, sum(known) if len(known) == len(lost) else None)
 
 
-def deal(examples: ExampleSource, first: int, writers: Sequence[CountingWriter]) -> None:
+def deal(examples: MadeExamples, first: int, writers: Sequence[CountingWriter]) -> None:
     """Write each example with the next writer in turn. first: the number of the first one in the run."""
     for start in range(min(len(examples), len(writers))):
         batch = examples.batch(start, len(examples), len(writers))

@@ -30,7 +30,7 @@ class LoadedDocuments:
     warnings: tuple[str, ...] = ()
 
 
-class DocumentSource(Protocol):
+class DocumentReader(Protocol):
     """The input of a shard, not yet read."""
 
     @property
@@ -51,7 +51,7 @@ class DocumentSource(Protocol):
         ...
 
 
-class PartSource:
+class PartReader:
     """One part: a text file of sentences, read once for all that is asked of it.
 
     name: in the manifest; the file's name where none is given.
@@ -101,7 +101,7 @@ class PartSource:
         )
 
 
-class CorpusSource:
+class CorpusReader:
     """Documents of a global shuffle's shard. corpus: the entry of all inputs together.
 
     blocks: called for the documents in any order, as gather_documents takes them, if they are needed.

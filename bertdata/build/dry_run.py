@@ -161,7 +161,7 @@ def _input_md5(task: ShardTask, md5_of: Callable[[str], str]) -> str:
     """The md5 that stands for a shard's inputs."""
     if task.number is None:
         return md5_of(task.inputs[0])
-    return corpus_md5({task.plan.source(part).name: md5_of(part) for part in task.inputs})
+    return corpus_md5({task.plan.reader(part).name: md5_of(part) for part in task.inputs})
 
 
 def _source(part: str) -> str:

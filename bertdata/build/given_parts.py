@@ -10,7 +10,7 @@ from bertdata.io import storage
 from bertdata.io.input_files import refuse_repeated
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.patterns import expand
-from bertdata.text.manifest import KIND
+from bertdata.text.manifest import TEXT_KIND
 from bertdata.text.training_text import listed_text, refuse_held_out, refuse_lists, with_training_text
 
 
@@ -65,6 +65,6 @@ def _refuse_directory(directory: str) -> None:
         )
     kind = parse_json(storage.read_bytes(path), path).get("kind")
     raise MissingInputError(
-        f"{directory}: is a directory of {kind}, expected one of {KIND}, as bertdata segment makes it, "
+        f"{directory}: is a directory of {kind}, expected one of {TEXT_KIND}, as bertdata segment makes it, "
         "or a file"
     )

@@ -4,13 +4,13 @@ from typing import Any
 
 from bertdata.examples.counting import plain
 from bertdata.examples.groups import pair_labels
-from bertdata.records import ExampleSource
+from bertdata.records import MadeExamples
 
 
 class PairWatch:
     """Examples whose pair labels are summed when their batches are taken, each once. ones: the sum."""
 
-    def __init__(self, examples: ExampleSource) -> None:
+    def __init__(self, examples: MadeExamples) -> None:
         self._examples = examples
         self.ones = 0
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from bertdata._native import Engine
 from bertdata.build.binarised_part import ENDING as BINARISED
 from bertdata.build.binarised_part import BinarisedPart
-from bertdata.build.documents import CorpusSource, DocumentSource, LoadedDocuments, PartSource
+from bertdata.build.documents import CorpusReader, DocumentReader, LoadedDocuments, PartReader
 from bertdata.build.pair_watch import PairWatch
 from bertdata.build.part_names import shard_stem
 from bertdata.build.shuffle.keys import shard_seed
@@ -26,7 +26,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
 from bertdata.io.worker_process import Tell
-from bertdata.records import ExampleSource, ShardLayout
+from bertdata.records import MadeExamples, ShardLayout
 from bertdata.shards.containers import make_writer
 from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.write import write_bins, write_examples
@@ -71,14 +71,14 @@ class TaskPlan:
 
     def part(self, path: str) -> "ShardTask":
         """The task of one part."""
-        source = self.source(path)
-        return ShardTask(plan=self, stem=shard_stem(source.name), source=source, inputs=(path,))
+        reader = self.reader(path)
+        return ShardTask(plan=self, stem=shard_stem(reader.name), reader=reader, inputs=(path,))
 
-    def source(self, path: str) -> DocumentSource:
-        """The part as a source of documents."""
+    def reader(self, path: str) -> DocumentReader:
+        """Return the reader of a part."""
         if path.endswith(BINARISED):
             return BinarisedPart(path, self.tokenizer, self.names.get(path))
-        return PartSource(path, self.tokenizer, self.engine, self.names.get(path))
+        return PartReader(path, self.tokenizer, self.engine, self.names.get(path))
 
     def shuffled(
         self,
@@ -88,30 +88,30 @@ class TaskPlan:
         blocks: Callable[[], Iterable[bytes]] = tuple,
         inputs: Sequence[str] = (),
     ) -> "ShardTask":
-        """The task of shard ``number`` of a global shuffle. Corpus and blocks as CorpusSource takes them."""
-        source = CorpusSource(corpus, self.tokenizer, blocks)
+        """The task of shard ``number`` of a global shuffle. Corpus and blocks as CorpusReader takes them."""
+        reader = CorpusReader(corpus, self.tokenizer, blocks)
         stem = f"shard-{number:05}-of-{shards:05}"
-        return ShardTask(plan=self, stem=stem, source=source, inputs=tuple(inputs), number=number)
+        return ShardTask(plan=self, stem=stem, reader=reader, inputs=tuple(inputs), number=number)
 
     def of_run(self, corpus: InputEntry, inputs: Sequence[str]) -> "ShardTask":
         """The files of a whole run, which one process makes. corpus: the entry of all inputs together."""
-        source = CorpusSource(corpus, self.tokenizer, tuple)
-        return ShardTask(plan=self, stem="", source=source, inputs=tuple(inputs), number=0)
+        reader = CorpusReader(corpus, self.tokenizer, tuple)
+        return ShardTask(plan=self, stem="", reader=reader, inputs=tuple(inputs), number=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardTask:
-    """Make one shard of the source's documents for each target of the plan, or one for each bin of lengths.
+    """Make one shard of the documents for each target of the plan, or one for each bin of lengths.
 
     Of a whole run whose settings name its files it tells these, and ``bertdata.build.deal`` makes them.
 
-    stem: the shards' name without bin and container's ending; inputs: paths of the parts behind the source;
+    stem: the shards' name without bin and container's ending; inputs: paths of the parts that it reads;
     number: of a global shuffle's shard, whose random stream has a seed of its own.
     """
 
     plan: TaskPlan
     stem: str
-    source: DocumentSource
+    reader: DocumentReader
     inputs: tuple[str, ...]
     number: int | None = None
 
@@ -186,7 +186,7 @@ def keep_task(task: ShardTask) -> TaskResult | None:
 
 def _finished(task: ShardTask) -> dict[Target, TargetEntries]:
     """The entries of the targets all of whose shards an earlier run finished of the same input."""
-    md5 = task.source.input_md5()
+    md5 = task.reader.input_md5()
     found = {}
     for target in task.plan.targets:
         names = task.shards(target)
@@ -208,11 +208,11 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
     ones: dict[Target, int | None] = {}
     if missing:
         try:
-            loaded = task.source.load(missing[0].settings)
+            loaded = task.reader.load(missing[0].settings)
         except InputError as error:
             if not task.plan.skip_bad:
                 raise
-            return _skip(task, task.source.skipped(error))
+            return _skip(task, task.reader.skipped(error))
         warnings = loaded.warnings
         fraction = (1 - LOADING_FRACTION) / len(missing)
         for number, target in enumerate(missing):
@@ -266,7 +266,7 @@ def _make_shards(
 
 
 def _write_shard(
-    task: ShardTask, target: Target, examples: ExampleSource, tell: Callable[[int], None]
+    task: ShardTask, target: Target, examples: MadeExamples, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
     """Write all examples as one shard."""
     (name,) = task.shards(target)
@@ -285,7 +285,7 @@ def _write_shard(
         )
     entry = ShardEntry(
         name=name,
-        input=task.source.name,
+        input=task.reader.name,
         bytes=sink.bytes,
         md5=sink.md5,
         content_md5=content_md5,
@@ -298,7 +298,7 @@ def _write_shard(
 
 
 def _write_bins(
-    task: ShardTask, target: Target, examples: ExampleSource, tell: Callable[[int], None]
+    task: ShardTask, target: Target, examples: MadeExamples, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
     """Write the examples of each bin as a shard. One without examples is written too."""
     settings, engine, names = task.settings(target), task.plan.engine, task.shards(target)
@@ -314,7 +314,7 @@ def _write_bins(
         layout,
         writer,
         lambda writers: write_bins(examples, settings.bin_size, writers, tell),
-        source=task.source.name,
+        source=task.reader.name,
         engine=engine,
     )
 

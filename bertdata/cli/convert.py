@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import replace
 
-from bertdata.cli.common.example_flags import add_objective, load_objective
+from bertdata.cli.common.objective_flag import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, add_workers, positive
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.discover import find_shard

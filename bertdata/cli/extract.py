@@ -4,12 +4,11 @@ import argparse
 
 from bertdata.cli.common.extract_flags import add_extract_settings, day, given_extract_settings
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
-from bertdata.cli.common.request_flags import add_flags
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.config.recipes import RECIPES
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
 from bertdata.steps.extract import extract, extractor_of, one_dump
-from bertdata.steps.segment_request import SegmentRequest
+from bertdata.steps.keywords import PUNKT_TABLES_HELP
 from bertdata.wiki.extract import preview_extraction
 
 FIND_DATE_FLAGS = ("table", "until", "punkt_tables")
@@ -72,7 +71,7 @@ def add_find_date(parser: Parser) -> None:
     group.add_argument(
         "--until", type=day, metavar="YYYY-MM-DD", help="the last day to try (default: three years later)"
     )
-    add_flags(group, SegmentRequest, "punkt_tables")
+    group.add_argument("--punkt-tables", metavar="DIR|URL", help=PUNKT_TABLES_HELP)
 
 
 def run(arguments: list[str]) -> int:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from bertdata.cli.common.example_flags import add_objective, load_objective
+from bertdata.cli.common.objective_flag import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, add_engine
 from bertdata.errors import BertDataError, MissingInputError
 from bertdata.io import storage

@@ -2,7 +2,7 @@
 
 import argparse
 
-from bertdata.cli.common.example_flags import add_objective
+from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, positive
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.io.terminal import say, say_error

@@ -15,7 +15,7 @@ from bertdata.steps.segment_request import SegmentRequest
 from bertdata.steps.values import path_of, paths_of
 from bertdata.text.languages import ENGLISH, language_notes
 from bertdata.text.manifest import parse_text_manifest
-from bertdata.text.settings import LEFT_OUT, SegmentCounts, SegmentSettings
+from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts, SegmentSettings
 
 EXAMPLE = """\
   bertdata segment extracted --output results
@@ -96,7 +96,7 @@ def record_summary(directory: str, counts: SegmentCounts) -> str:
 
     It says what was taken for plain text, and which files hold nothing.
     """
-    left_out = {reason: getattr(counts, reason) for reason in LEFT_OUT if reason != "withheld"}
+    left_out = {reason: getattr(counts, reason) for reason in LEFT_OUT_COUNTS if reason != "withheld"}
     told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
     held_out = f"{counts.withheld} of them held out, " if counts.withheld else ""
     return (
@@ -127,7 +127,9 @@ def _understood(directory: str) -> str:
     path = storage.join(directory, MANIFEST_NAME)
     inputs = parse_text_manifest(storage.read_bytes(path), path).inputs
     plain = sum(one.kind == BLOCKS for one in inputs)
-    empty = sum(not any((one.articles, *(getattr(one, reason) for reason in LEFT_OUT))) for one in inputs)
+    empty = sum(
+        not any((one.articles, *(getattr(one, reason) for reason in LEFT_OUT_COUNTS))) for one in inputs
+    )
     told = [f"{plain} of plain text with blank lines between documents"] if plain else []
     told += [f"{empty} empty"] if empty else []
     return f" ({', '.join(told)})" if told else ""

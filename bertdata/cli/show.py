@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from bertdata.cli.common.example_flags import add_objective, load_objective
+from bertdata.cli.common.objective_flag import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, not_negative, positive
 from bertdata.dataset.discover import FoundDataset, find_shard
 from bertdata.dataset.vocabulary import known_vocabulary

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 
-from bertdata.cli.common.example_flags import add_objective
+from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.examples.counting import QUANTILES, quantile

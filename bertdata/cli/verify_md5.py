@@ -5,11 +5,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 
-from bertdata.cli.common.example_flags import add_objective
+from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.findings import EXTRA, LEFT_OUT, MISSING, Finding, Report
-from bertdata.dataset.manifest import left_out
+from bertdata.dataset.manifest import skipped_note
 from bertdata.dataset.published.sums import sum_table_names
 from bertdata.dataset.published.tables import table_names
 from bertdata.io.terminal import say, say_text
@@ -110,7 +110,7 @@ def _print(report: Report, *, every: bool) -> None:
     for line in _of_table(report) if every else map(str, report.faults):
         say(line)
     state = "sound" if report.sound else _count(len(report.faults), "fault")
-    right, aside = _count(report.count("right"), "file"), left_out(report.count(LEFT_OUT))
+    right, aside = _count(report.count("right"), "file"), skipped_note(report.count(LEFT_OUT))
     say(f"{report.path}: {right} right, {state}{aside}")
 
 

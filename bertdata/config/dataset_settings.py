@@ -9,7 +9,7 @@ from bertdata.config.declared import OBJECTIVE_RECORD
 from bertdata.config.settings import ExampleSettings, check
 from bertdata.records import Vocabulary
 
-Record = dict[str, Any]
+SettingsRecord = dict[str, Any]
 """Settings by name, as JSON values."""
 
 WORDPIECE = "wordpiece"
@@ -38,10 +38,10 @@ class DatasetSettings:
     A setting that is not used (bin_size without bins) is in no record.
     """
 
-    tokenizer: Record
-    objective: Record
-    container: Record
-    text: Record = field(default_factory=dict)
+    tokenizer: SettingsRecord
+    objective: SettingsRecord
+    container: SettingsRecord
+    text: SettingsRecord = field(default_factory=dict)
 
     @property
     def objective_name(self) -> str | None:
@@ -65,14 +65,14 @@ class DatasetSettings:
         return self.num_shards is not None or "dealt_files" in self.container
 
     @property
-    def by_name(self) -> Record:
+    def by_name(self) -> SettingsRecord:
         """The settings that a person may choose, by the names of their flags, but for the vocabulary."""
-        found: Record = {} if self.objective_name is None else {"objective": self.objective_name}
+        found: SettingsRecord = {} if self.objective_name is None else {"objective": self.objective_name}
         for record in (self.tokenizer, self.objective, self.container):
             found |= {name: value for name, value in record.items() if name not in _RESERVED}
         return found
 
-    def as_json(self) -> dict[str, Record]:
+    def as_json(self) -> dict[str, SettingsRecord]:
         """The records in the order of a dataset's making."""
         return {
             "text": self.text,
@@ -99,7 +99,7 @@ def records_of(
     settings: ExampleSettings,
     vocabulary: Vocabulary,
     num_shards: int | None = None,
-    tokenizer: Record | None = None,
+    tokenizer: SettingsRecord | None = None,
 ) -> DatasetSettings:
     """The records of a dataset of these settings. num_shards: of a global shuffle.
 
@@ -110,7 +110,7 @@ def records_of(
     declared = _declared(type(settings)) | _declared(ExampleSettings)  # a field with another default stays
     values = json.loads(json.dumps(settings.as_json()))  # lists for tuples, as they are read again
     name = values.pop("objective")
-    found: dict[str, Record] = {
+    found: dict[str, SettingsRecord] = {
         "tokenizer": {"kind": WORDPIECE},
         OBJECTIVE_RECORD: {"name": name},
         "container": {},
@@ -136,12 +136,12 @@ def _declared(kind: type[ExampleSettings]) -> dict[str, str]:
     return {item.name: item.metadata.get("record", OBJECTIVE_RECORD) for item in fields(kind)}
 
 
-def vocabulary_record(vocabulary: Vocabulary) -> Record:
+def vocabulary_record(vocabulary: Vocabulary) -> SettingsRecord:
     """The vocabulary as a record of the tokeniser has it."""
     return {"md5": vocabulary.md5, "tokens": vocabulary.tokens}
 
 
-def without_padding(container: Mapping[str, Any]) -> Record:
+def without_padding(container: Mapping[str, Any]) -> SettingsRecord:
     """A container's settings without those that other containers of its examples do not have.
 
     These are the id in empty places, and the number of files that the examples were dealt to.
@@ -149,6 +149,6 @@ def without_padding(container: Mapping[str, Any]) -> Record:
     return {name: value for name, value in container.items() if name not in ("padding_id", "dealt_files")}
 
 
-def shuffled_into(num_shards: int | None) -> Record:
+def shuffled_into(num_shards: int | None) -> SettingsRecord:
     """The settings of the container that tell a global shuffle. None: there is none."""
     return {} if num_shards is None else {"shuffle": "global", "num_shards": num_shards}

@@ -63,7 +63,7 @@ def held_out(names: Sequence[str]) -> list[str]:
     ]
 
 
-def test_pattern(names: Sequence[str]) -> str | None:
+def pattern_of_test_shards(names: Sequence[str]) -> str | None:
     """Return the pattern of NVIDIA's test shards among the names. None where there are none."""
     found = [match[1] for match in map(_SHARD_OF_NVIDIA.fullmatch, names) if match and match[2] == "test"]
     return f"{found[0]}_test_*.txt" if found else None

@@ -9,7 +9,7 @@ from typing import Any
 from bertdata.io.file_check import FileEntry, entries_json, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
 
-KIND = "binarised lines"
+BINARISED_KIND = "binarised lines"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +51,7 @@ class BinarisedManifest:
         return dump_json(
             {
                 "format_version": FORMAT_VERSION,
-                "kind": KIND,
+                "kind": BINARISED_KIND,
                 "tokenizer": self.tokenizer,
                 "inputs": [asdict(one) for one in self.inputs],
                 "files": entries_json(self.files),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bertdata.dataset.check import check_shard_sizes
-from bertdata.dataset.manifest import KIND, Manifest, ShardEntry, parse_manifest
+from bertdata.dataset.manifest import DATASET_KIND, Manifest, ShardEntry, parse_manifest
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import PLAN_NAME, UNFINISHED
@@ -76,7 +76,9 @@ def find_datasets(
     refuse_unfinished(path, names)
     inner = [storage.join(path, f"{name}/{MANIFEST_NAME}") for name in datasets_below(names)]
     found = [
-        _listed(where, exact, damaged) for where in inner if _kind(storage.read_bytes(where), where) == KIND
+        _listed(where, exact, damaged)
+        for where in inner
+        if _kind(storage.read_bytes(where), where) == DATASET_KIND
     ]
     datasets = [one for listed in found for one in listed]
     if not datasets:
@@ -180,10 +182,12 @@ def _unlisted(path: str, objective: str | None) -> FoundDataset:
 def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
     """The manifest's dataset, of the chosen shards if some are. None if it does not list all of them."""
     data = storage.read_bytes(where)
-    if (kind := _kind(data, where)) != KIND:
+    if (kind := _kind(data, where)) != DATASET_KIND:
         if chosen:
             return []
-        raise DatasetError(f"{where}: is the manifest of a directory of {kind}, expected one of a {KIND}")
+        raise DatasetError(
+            f"{where}: is the manifest of a directory of {kind}, expected one of a {DATASET_KIND}"
+        )
     manifest = parse_manifest(data, where)
     directory = storage.parent(where)
     if exact and not (manifest.dump() == data and _is_listed(manifest, directory)):
@@ -224,7 +228,7 @@ def _is_listed(manifest: Manifest, directory: str) -> bool:
 
 
 def _kind(manifest: bytes, where: str) -> str:
-    return str(parse_json(manifest, where).get("kind", KIND))
+    return str(parse_json(manifest, where).get("kind", DATASET_KIND))
 
 
 def _fault(path: str, misfit: Misfit, entry: ShardEntry) -> str:

@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from bertdata.dataset.manifest import ShardEntry
-from bertdata.records import ExampleSource
+from bertdata.records import MadeExamples
 
 _MOST_LOST = 1 / 3
 """Share above which a warning is due. Of an encyclopedia's sentences, made to examples in one pass, BERT's
 program loses 31 % with 64 ids and 10 % with 128, ELECTRA's 14 % with 128; with more passes, hardly any."""
 
 
-def count_lost(examples: ExampleSource) -> int | None:
+def count_lost(examples: MadeExamples) -> int | None:
     """Return how many ids of the text no example holds. None for a user's objective that does not count."""
     lost: int | None = getattr(examples, "lost", None)
     return lost

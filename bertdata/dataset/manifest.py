@@ -19,7 +19,7 @@ from bertdata.io.file_check import FileEntry, check_safe_names, md5_of
 from bertdata.io.manifest_file import Listed, dump_json, md5sum_line, md5sums
 from bertdata.shards.packed.record_index import index_name
 
-KIND = "dataset"
+DATASET_KIND = "dataset"
 LENGTHS_ENDING = ".u16"
 UNICODE_VERSION = "11.0.0"
 
@@ -164,7 +164,7 @@ class Manifest:
         cited = {} if plan.packed_from is None else {"dataset_manifest": plan.packed_from}
         return {
             "format_version": DATASET_VERSION,
-            "kind": KIND,
+            "kind": DATASET_KIND,
             "recipe": plan.recipe,
             "phase": plan.phase,
             "settings": settings,
@@ -287,10 +287,10 @@ def summary(directory: str, manifest: dict[str, Any]) -> str:
             if share >= 0.001
             else ", under 0.1% of the text in no example"
         )
-    return line + left_out(len(manifest.get("skipped", ())))
+    return line + skipped_note(len(manifest.get("skipped", ())))
 
 
-def left_out(inputs: int) -> str:
+def skipped_note(inputs: int) -> str:
     """The end of a summary for so many skipped inputs. Empty for none."""
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 

@@ -13,7 +13,7 @@ from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
-from bertdata.text.manifest import ARTICLES_COPY, KIND, TextManifest, parse_text_manifest
+from bertdata.text.manifest import ARTICLES_COPY, TEXT_KIND, TextManifest, parse_text_manifest
 
 PARTS_COPY = "sources/parts.json"
 """A dataset's copy of its parts' manifest; ARTICLES_COPY is that of the articles'."""
@@ -92,7 +92,7 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
     (directory,) = directories
     path = storage.join(directory, MANIFEST_NAME)
     data = _read(path)
-    if data is None or parse_json(data, path).get("kind") != KIND:
+    if data is None or parse_json(data, path).get("kind") != TEXT_KIND:
         return NO_PROVENANCE
     listed = {entry.name: entry.bytes for entry in parse_text_manifest(data, path).files}
     names = list(map(storage.base_name, parts))

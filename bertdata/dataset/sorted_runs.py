@@ -117,30 +117,30 @@ def _columns(keys: Array, examples: ExampleBatch) -> list[Array]:
     return [head, keys.astype("<u8", copy=False), *map(np.ascontiguousarray, found)]
 
 
-def _in_order(kind: type[ExampleBatch]) -> list[Column]:
+def _in_order(batch_type: type[ExampleBatch]) -> list[Column]:
     """The columns, those first that say how many items others have."""
-    ends = kind.ragged()
-    return sorted(kind.columns(), key=lambda item: item.name not in ends)
+    ends = batch_type.ragged()
+    return sorted(batch_type.columns(), key=lambda item: item.name not in ends)
 
 
 def _type(item: Column, id_bytes: int) -> str:
     return f"<u{id_bytes}" if item.item == "id" else _TYPES[item.item]
 
 
-def read_group(paths: Iterable[str], group: int, groups: int, kind: type[ExampleBatch]) -> SortedGroup:
+def read_group(paths: Iterable[str], group: int, groups: int, batch_type: type[ExampleBatch]) -> SortedGroup:
     """The examples of a group in all files, in the order of their keys."""
-    found = (_read_piece(path, group, groups, kind) for path in paths)
+    found = (_read_piece(path, group, groups, batch_type) for path in paths)
     piece = _join([one for one in found if one is not None])
     order = np.argsort(piece.keys)
     return SortedGroup(piece.keys[order], take(piece.examples, order))
 
 
-def _read_piece(path: str, group: int, groups: int, kind: type[ExampleBatch]) -> SortedGroup | None:
+def _read_piece(path: str, group: int, groups: int, batch_type: type[ExampleBatch]) -> SortedGroup | None:
     """The examples of a group in one file. None where it has none."""
     with storage.open_input(path) as file:
         file.seek(-8 * (groups + 1 - group), 2)
         start, stop = np.frombuffer(file.read(16), "<u8").tolist()
-        return _parse(_read_at(file, start, stop - start), kind) if stop > start else None
+        return _parse(_read_at(file, start, stop - start), batch_type) if stop > start else None
 
 
 def _read_at(file: BinaryIO, start: int, size: int) -> bytes:
@@ -148,17 +148,17 @@ def _read_at(file: BinaryIO, start: int, size: int) -> bytes:
     return file.read(size)
 
 
-def _parse(data: bytes, kind: type[ExampleBatch]) -> SortedGroup:
+def _parse(data: bytes, batch_type: type[ExampleBatch]) -> SortedGroup:
     count, width = np.frombuffer(data, "<u4", 2).tolist()
     keys, place = np.frombuffer(data, "<u8", count, 8), 8 + 8 * count
     values: dict[str, Any] = {}
-    for item in _in_order(kind):
+    for item in _in_order(batch_type):
         items = count if item.ends is None else int(values[item.ends][-1])
         column = np.frombuffer(data, _type(item, width), items, place)
         place += column.nbytes
         values[item.name] = column
     assert place == len(data), (place, len(data))
-    return SortedGroup(keys, kind(**values))
+    return SortedGroup(keys, batch_type(**values))
 
 
 def _join(pieces: Sequence[SortedGroup]) -> SortedGroup:

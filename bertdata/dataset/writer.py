@@ -17,7 +17,7 @@ from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card
 from bertdata.dataset.lengths import ShardLengths, check_lengths
 from bertdata.dataset.manifest import (
-    KIND,
+    DATASET_KIND,
     DatasetPlan,
     InputEntry,
     Manifest,
@@ -54,7 +54,7 @@ class Dataset:
         self.directory = directory
         self.plan = plan
         self._within = within
-        self.commit = Commit(directory, KIND, plan.terms(), _manifest_terms)
+        self.commit = Commit(directory, DATASET_KIND, plan.terms(), _manifest_terms)
 
     @property
     def unfinished(self) -> str:
@@ -265,12 +265,16 @@ class Dataset:
 
 def _found_terms(directory: str) -> Mapping[str, Any] | None:
     """The terms of a directory of ours, whatever its plan. None where there is none."""
-    return Commit(directory, KIND, {}, _manifest_terms).found_terms()
+    return Commit(directory, DATASET_KIND, {}, _manifest_terms).found_terms()
 
 
 def _description(terms: Mapping[str, Any]) -> str:
     """A directory of ours by its terms, for a person."""
-    return f"the dataset {terms['recipe']}" if terms["kind"] == KIND else f"a directory of {terms['kind']}"
+    return (
+        f"the dataset {terms['recipe']}"
+        if terms["kind"] == DATASET_KIND
+        else f"a directory of {terms['kind']}"
+    )
 
 
 def refuse_nothing(skipped: Sequence[SkippedEntry]) -> None:

@@ -124,14 +124,14 @@ def join(batches: list[Batch]) -> Batch:
     return replace(batches[0], **found)
 
 
-def blank(kind: type[Batch], layout: ShardLayout) -> Batch:
+def blank(batch_type: type[Batch], layout: ShardLayout) -> Batch:
     """One example of the layout's full size, of zeros, its places behind the last id."""
     sizes = {
         ends: layout.size(IDS.size if ends == IDS_ENDS else items[0].group.size)
-        for ends, items in kind.ragged().items()
+        for ends, items in batch_type.ragged().items()
     }
     found: dict[str, Any] = {}
-    for item in kind.columns():
+    for item in batch_type.columns():
         if item.name in sizes:
             found[item.name] = np.array([sizes[item.name]], np.uint32)
         elif item.ends is not None:
@@ -139,7 +139,7 @@ def blank(kind: type[Batch], layout: ShardLayout) -> Batch:
         else:
             value = layout.max_seq_length if item.is_place else 0
             found[item.name] = np.array([value], _ITEM_TYPES[item.item])
-    return kind(**found)
+    return batch_type(**found)
 
 
 class Regrouping(Generic[Batch]):

@@ -34,20 +34,20 @@ class Masks(NamedTuple):
     ends: Any
 
 
-def has_group(kind: type[ExampleBatch], group: ColumnGroup) -> bool:
+def has_group(batch_type: type[ExampleBatch], group: ColumnGroup) -> bool:
     """True where batches of the type have columns of the group."""
-    return group in kind.groups()
+    return group in batch_type.groups()
 
 
-def only_column(kind: type[ExampleBatch], group: ColumnGroup) -> Column:
+def only_column(batch_type: type[ExampleBatch], group: ColumnGroup) -> Column:
     """The column of a group that has one."""
-    [found] = [item for item in kind.columns() if item.group == group]
+    [found] = [item for item in batch_type.columns() if item.group == group]
     return found
 
 
-def mask_columns(kind: type[ExampleBatch]) -> Masks:
+def mask_columns(batch_type: type[ExampleBatch]) -> Masks:
     """The columns of the type's masks. SettingsError where they are not those of masks: a class's mistake."""
-    return _mask_columns_of(kind)  # type: ignore[arg-type] # a class is hashable
+    return _mask_columns_of(batch_type)  # type: ignore[arg-type] # a class is hashable
 
 
 @cache
@@ -64,9 +64,9 @@ def _mask_columns_of(kind: Any) -> Masks:
     return Masks(places[0], originals[0], ends[0])
 
 
-def mask_names(kind: type[ExampleBatch]) -> Masks:
+def mask_names(batch_type: type[ExampleBatch]) -> Masks:
     """The names of the columns of the type's masks."""
-    return Masks(*(item.name for item in mask_columns(kind)))
+    return Masks(*(item.name for item in mask_columns(batch_type)))
 
 
 def masks_of(batch: ExampleBatch) -> Masks:
@@ -101,7 +101,7 @@ def word_starts_of(batch: ExampleBatch) -> Any:
 
 
 def pair_batch(
-    kind: type[Batch],
+    batch_type: type[Batch],
     *,
     ids: Buffer,
     ends: Buffer,
@@ -111,21 +111,25 @@ def pair_batch(
 ) -> Batch:
     """A batch of a type with the groups of PAIRS."""
     columns = {
-        only_column(kind, SEGMENT).name: segment_lengths,
-        **dict(zip(mask_names(kind), masks, strict=True)),
-        only_column(kind, PAIR_LABEL).name: pair_labels,
+        only_column(batch_type, SEGMENT).name: segment_lengths,
+        **dict(zip(mask_names(batch_type), masks, strict=True)),
+        only_column(batch_type, PAIR_LABEL).name: pair_labels,
     }
-    return kind(ids=ids, ends=ends, **columns)
+    return batch_type(ids=ids, ends=ends, **columns)
 
 
 def check_groups(
-    holder: str, groups: Sequence[ColumnGroup], objective: str, kind: type[ExampleBatch], remedy: str = ""
+    holder: str,
+    groups: Sequence[ColumnGroup],
+    objective: str,
+    batch_type: type[ExampleBatch],
+    remedy: str = "",
 ) -> None:
     """SettingsError unless the objective's examples have the groups that the holder has, and no other."""
-    if set(groups) != set(kind.groups()):
+    if set(groups) != set(batch_type.groups()):
         raise SettingsError(
             f"{holder} holds examples of {_listed(groups)}; those of the objective {objective} have "
-            f"{_listed(kind.groups())}{remedy}"
+            f"{_listed(batch_type.groups())}{remedy}"
         )
 
 

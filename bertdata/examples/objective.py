@@ -22,7 +22,7 @@ from bertdata.records import (
     ColumnGroup,
     Documents,
     ExampleBatch,
-    ExampleSource,
+    MadeExamples,
     ShardLayout,
     Vocabulary,
 )
@@ -83,7 +83,7 @@ class RunMaker(Protocol):
         """The numbers of the sorted inputs, in the order in which ``make`` wants them."""
         ...
 
-    def make(self, documents: Documents) -> ExampleSource:
+    def make(self, documents: Documents) -> MadeExamples:
         """All examples of the next input."""
         ...
 
@@ -117,7 +117,7 @@ class Objective(ABC):
     @abstractmethod
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
-    ) -> ExampleSource:
+    ) -> MadeExamples:
         """All examples of the documents, in final order, by the kernel or its readable twin."""
 
     def run_maker(

@@ -27,13 +27,13 @@ class PairWords(NamedTuple):
 
 def describe_pair(
     example: Any,
-    kind: type[ExampleBatch],
+    batch_type: type[ExampleBatch],
     pair_words: PairWords,
     words: list[str],
     mask_id: int | None,
     layout: ShardLayout,
 ) -> str:
-    """Both segments in words, then each mask: position, what it became, the label. kind: the batches' type.
+    """Segments in words, then each mask: position, what it became, the label. batch_type: of the batches.
 
     ::
 
@@ -43,8 +43,8 @@ def describe_pair(
           3   [MASK]  is
           9   random  kept -> stone
     """
-    first, label = (getattr(example, only_column(kind, group).one) for group in (SEGMENT, PAIR_LABEL))
-    masks = mask_columns(kind)
+    first, label = (getattr(example, only_column(batch_type, group).one) for group in (SEGMENT, PAIR_LABEL))
+    masks = mask_columns(batch_type)
     places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
     padding = layout.max_seq_length - len(example.ids)
     told = pair_words.one if label else pair_words.zero

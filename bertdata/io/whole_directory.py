@@ -60,10 +60,10 @@ def _put(growing: Path, path: Path, is_same: IsSame) -> None:
         with suppress(FileNotFoundError):  # another machine has just removed or replaced it
             if is_same(path, growing):
                 return
-            remove_directory(path)
+            remove_at_once(path)
 
 
-def remove_directory(path: Path) -> None:
+def remove_at_once(path: Path) -> None:
     """Remove a directory so that its name disappears at once: nobody finds half of it.
 
     FileNotFoundError where another machine has removed it.

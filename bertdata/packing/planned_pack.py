@@ -11,13 +11,13 @@ from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_entry
 from bertdata.dataset.writer import Dataset
 from bertdata.io.file_check import md5_of
 from bertdata.packing.gather import PackedShardTask
+from bertdata.packing.input_dataset import InputDataset, LengthCounts, masks_by_length, with_md5s
 from bertdata.packing.job import PackJob
 from bertdata.packing.methods import plan_packs, split_rows
 from bertdata.packing.pack_plan import PackPlan
 from bertdata.packing.settings import PackSettings
 from bertdata.packing.shard_cuts import RowCuts, cut_rows, packed_shard_names
 from bertdata.packing.sort import RowSortTask
-from bertdata.packing.source import LengthCounts, PackSource, masks_by_length, with_md5s
 from bertdata.records import ShardLayout
 
 MOST_SORT_TASKS = 1024
@@ -28,7 +28,7 @@ MOST_SORT_TASKS = 1024
 class PlannedPack:
     """The rows of a source's examples, and all that making them needs. counts: by shard."""
 
-    source: PackSource
+    source: InputDataset
     settings: PackSettings
     counts: tuple[LengthCounts, ...]
     plan: PackPlan
@@ -120,7 +120,7 @@ class PlannedPack:
         return [PackedShardTask(job=job, number=number, files=files) for number in range(len(job.names))]
 
 
-def plan_pack(source: PackSource, settings: PackSettings, counts: list[LengthCounts]) -> PlannedPack:
+def plan_pack(source: InputDataset, settings: PackSettings, counts: list[LengthCounts]) -> PlannedPack:
     """The plan for all examples of the source. SettingsError where they cannot be packed so."""
     source = with_md5s(source, counts)
     size = source.opened.layout.max_seq_length
@@ -134,7 +134,7 @@ def plan_pack(source: PackSource, settings: PackSettings, counts: list[LengthCou
     return PlannedPack(source=source, settings=settings, counts=tuple(counts), plan=plan)
 
 
-def packed_layout(source: PackSource, settings: PackSettings) -> ShardLayout:
+def packed_layout(source: InputDataset, settings: PackSettings) -> ShardLayout:
     """The layout of the packed rows."""
     return replace(
         source.opened.layout,

@@ -16,10 +16,10 @@ from bertdata.io.process_pool import ProcessPool
 from bertdata.io.scratch_files import forget_scratch, scratch_folder
 from bertdata.packing.gather import PackedShard, gather_together, keep_shard
 from bertdata.packing.habana_metadata import dump_metadata, metadata_path
+from bertdata.packing.input_dataset import CountTask, InputDataset, LengthCounts, count_shard_lengths
 from bertdata.packing.job import PackJob
 from bertdata.packing.planned_pack import PlannedPack
 from bertdata.packing.sort import sort_together
-from bertdata.packing.source import CountTask, LengthCounts, PackSource, count_shard_lengths
 
 Task = TypeVar("Task")
 Result = TypeVar("Result", SortedExamples, PackedShard)
@@ -40,7 +40,7 @@ OnShard = Callable[[SortedExamples | PackedShard], None]
 """Called for each task that ends."""
 
 
-def count_all(source: PackSource, workers: int, told: Callable[[], None]) -> list[LengthCounts]:
+def count_all(source: InputDataset, workers: int, told: Callable[[], None]) -> list[LengthCounts]:
     """The lengths of the source's examples, by shard, in their order."""
     shards = len(source.opened.shards)
     tasks = [CountTask(source=source.of_shards(number, number + 1)) for number in range(shards)]

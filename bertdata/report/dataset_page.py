@@ -6,7 +6,7 @@ from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.page import ReportPage, ReportSection
 from bertdata.report.sections.lengths import lengths
 from bertdata.report.sections.masks import masks
-from bertdata.report.sections.own import own_sections
+from bertdata.report.sections.objective_statistics import own_sections
 from bertdata.report.sections.passages import passages
 from bertdata.report.sections.provenance import provenance
 from bertdata.report.sections.savings import savings

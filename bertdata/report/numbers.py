@@ -16,8 +16,8 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import Vocabulary
-from bertdata.report.count import merged
 from bertdata.report.sample import DatasetSample, read_sample
+from bertdata.report.shard_counts import merged
 from bertdata.report.summary import Statistics
 
 

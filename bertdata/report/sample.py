@@ -8,8 +8,8 @@ from bertdata.dataset.discover import FoundDataset, FoundShard
 from bertdata.errors import ShardError
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
-from bertdata.report.count import ShardCounts
 from bertdata.report.sampled_tokens import SampledTokens
+from bertdata.report.shard_counts import ShardCounts
 from bertdata.shards.containers import open_reader
 from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, unpacked
 

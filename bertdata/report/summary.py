@@ -16,7 +16,7 @@ from bertdata.examples.objective import Findings, Totals
 from bertdata.examples.objectives import find_objective
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import ShardLayout
-from bertdata.report.count import ShardCounts, count_shard, merged
+from bertdata.report.shard_counts import ShardCounts, count_shard, merged
 from bertdata.shards.measured_sizes import with_largest_sizes
 
 _BINS = 64

@@ -60,15 +60,12 @@ class Container:
     holds_word_starts: ClassVar[bool] = True
     """False where examples without masks are written without the words' starts."""
 
-    holds_packed_rows: ClassVar[bool] = False
-    """True where ``bertdata.shards.packed`` has a layout in it."""
-
     def is_name(self, path: str) -> bool:
         """True for a file name that ends as one of this container."""
         ending = path.rsplit(".", 1)[-1].lower()
         return re.fullmatch(self.ending or re.escape(self.name), ending) is not None
 
-    def check_examples(self, kind: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
+    def check_examples(self, batch_type: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
         """SettingsError for examples that the container does not hold."""
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:

@@ -89,11 +89,8 @@ def make_reader(
         layout=layout,
         ids_type=ids_type,
     )
-    if container.holds_packed_rows:
-        packed = make_pack_reader(file, name, container.name, engine, known.objective)
-        if packed is not None:
-            return packed
-    return container.make_reader(file, known)
+    packed = make_pack_reader(file, name, container.name, engine, known.objective)
+    return container.make_reader(file, known) if packed is None else packed
 
 
 @contextmanager

@@ -14,8 +14,7 @@ from bertdata.io.signatures import find_signature
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
 from bertdata.shards import fairseq
 from bertdata.shards.container import Container, ReadRequest
-from bertdata.shards.mds.fit import check_unmasked
-from bertdata.shards.mds.layout import layout_in_manifest
+from bertdata.shards.mds.fit import check_unmasked, layout_in_manifest
 from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name, load_numpy
 from bertdata.shards.parquet_file import is_lddl, load_pyarrow
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
@@ -30,7 +29,6 @@ class TFRecord(Container):
     form = outputs.TFRECORD
     ending = r"tfrecords?|tfrecord-\d+-of-\d+"  # ELECTRA's files are numbered behind the ending
     is_canonical = True
-    holds_packed_rows = True
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
         from bertdata.shards.tfrecord import TFRecordWriter
@@ -51,7 +49,6 @@ class Hdf5(Container):
     form = outputs.HDF5
     ending = "hdf5|h5"
     first_bytes = (b"\x89HDF",)
-    holds_packed_rows = True
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
         from bertdata.shards.hdf5 import Hdf5Writer
@@ -73,7 +70,6 @@ class Parquet(Container):
     form = outputs.PARQUET
     ending = r"parquet|pq|parquet_\d+"  # LDDL's bins are numbered behind the ending
     first_bytes = (b"PAR1",)
-    holds_packed_rows = True
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
         from bertdata.shards.parquet import ParquetWriter
@@ -102,8 +98,8 @@ class Mds(Container):
     def is_name(self, path: str) -> bool:
         return is_mds_name(path)
 
-    def check_examples(self, kind: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
-        check_unmasked(kind, objective, {"masks": has_masks})
+    def check_examples(self, batch_type: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
+        check_unmasked(batch_type, objective, {"masks": has_masks})
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
         load_numpy()

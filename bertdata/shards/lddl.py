@@ -243,9 +243,12 @@ def _find_layout(metadata: dict[bytes, bytes], objective: str, name: str) -> Sha
 class _PairNames:
     """The names that an example of the type has for its parts."""
 
-    def __init__(self, kind: type[ExampleBatch]) -> None:
-        masks = mask_columns(kind)
-        self.segment, self.label = only_column(kind, SEGMENT).one, only_column(kind, PAIR_LABEL).one
+    def __init__(self, batch_type: type[ExampleBatch]) -> None:
+        masks = mask_columns(batch_type)
+        self.segment, self.label = (
+            only_column(batch_type, SEGMENT).one,
+            only_column(batch_type, PAIR_LABEL).one,
+        )
         self.places, self.originals = masks.places.one, masks.originals.one
 
 

@@ -9,7 +9,7 @@ from bertdata.errors import MissingExtraError, install_extra
 from bertdata.examples.bins import cut_bins
 from bertdata.examples.groups import count_masks
 from bertdata.io.file_check import HashingSink
-from bertdata.records import ExampleBatch, ExampleSource, ShardLayout
+from bertdata.records import ExampleBatch, MadeExamples, ShardLayout
 from bertdata.shards.containers import find_container
 from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.tfrecord import encode_batch
@@ -56,7 +56,7 @@ class CountingWriter:
 
 
 def write_bins(
-    examples: ExampleSource,
+    examples: MadeExamples,
     bin_size: int,
     writers: Sequence[CountingWriter],
     tell: Callable[[int], None],
@@ -68,7 +68,7 @@ def write_bins(
         tell(first)
 
 
-def _batches(examples: ExampleSource) -> Iterator[tuple[int, ExampleBatch]]:
+def _batches(examples: MadeExamples) -> Iterator[tuple[int, ExampleBatch]]:
     for first in range(0, len(examples), BIN_BATCH):
         yield first, examples.batch(first, min(first + BIN_BATCH, len(examples)))
 
@@ -81,7 +81,7 @@ def _cut(batch: ExampleBatch, bin_size: int) -> Iterator[tuple[int, ExampleBatch
 
 
 def write_examples(
-    examples: ExampleSource,
+    examples: MadeExamples,
     settings: ExampleSettings,
     sink: HashingSink,
     *,

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bertdata._native import Engine
+from bertdata.build.deal import deal_run, load_input
 from bertdata.build.dry_run import Preview, preview
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.given_parts import find_parts
 from bertdata.build.given_tokenizer import check_tokenizer
 from bertdata.build.plan import plan_warnings
-from bertdata.build.task import ShardTask, Target, TaskPlan, TaskResult, run_task
+from bertdata.build.task import ShardTask, Target, TaskPlan, TaskResult, keep_task, run_task
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import Manifest
@@ -23,12 +24,11 @@ from bertdata.io.outputs import refuse_inputs
 from bertdata.io.process_pool import ProcessPool, run_all_telling
 from bertdata.steps.create_plan import planned
 from bertdata.steps.create_request import CreateRequest
-from bertdata.steps.deal import make_dealt
 from bertdata.steps.keywords import keywords_of
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
-from bertdata.steps.shuffle import MadeShards, make_shuffled
+from bertdata.steps.shuffle import CREATING, MadeShards, listed_corpus, make_shuffled
 from bertdata.steps.source_parts import holds_records, make_parts
-from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
+from bertdata.steps.values import optional_path, path_of, paths_of, whole_number, workers_of
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import engine_note, vocabulary_of
 
@@ -78,6 +78,8 @@ def create(request: CreateRequest) -> CreateResult:
     no argument here, by name; as keywords they are taken too. Shards that an earlier run finished are kept. A
     subclass of UsageError says what is wrong with the call, one of DataError what is wrong with a part.
     """
+    if request.phase is not None:
+        whole_number("phase", request.phase)
     if not request.parts:
         raise MissingInputError("no parts given")
     progress = request.progress or silent
@@ -258,3 +260,27 @@ class _ShardProgress:
         # One part's end must not take away what is done of the others.
         self._now = self._now._replace(done=max(self._now.done, done), **changes)
         self._progress(self._now)
+
+
+def make_dealt(plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnProgress) -> MadeShards:
+    """Make the files of the run, all or none. Those of a finished run on the same parts are kept."""
+    [target] = plan.targets
+    with ProcessPool(min(workers, len(parts))) as pool:
+        if (listed := listed_corpus(plan, parts, pool)) is not None:
+            kept = keep_task(plan.of_run(listed.entry, parts))
+            if kept is not None:
+                return MadeShards(corpus=listed, results=[kept])
+        sizes = dict(zip(parts, storage.each(list(parts), storage.size), strict=True))
+        total, done = sum(sizes.values()), 0
+        progress(StepProgress(stage=CREATING, done=0, total=total))
+
+        def tell(part: str, examples: int) -> None:
+            nonlocal done
+            done += sizes[part]
+            finished = f"dealt {storage.base_name(part)} ({examples} examples)"
+            progress(StepProgress(stage=CREATING, done=done, total=total, finished=finished))
+
+        found, shards = deal_run(plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), tell)
+    corpus = found.corpus
+    result = TaskResult(entries=((corpus.entry, shards),))
+    return MadeShards(corpus=corpus, results=[result], warnings=tuple(found.warnings))

@@ -12,7 +12,6 @@ from bertdata.build.plan import SHUFFLES
 from bertdata.config.declared import setting, setting_of
 from bertdata.config.recipes import RECIPES
 from bertdata.config.settings import ExampleSettings
-from bertdata.errors import SettingsError
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.electra.settings import ElectraSettings
 from bertdata.examples.masking.settings import MaskingSettings
@@ -151,8 +150,6 @@ class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDa
         GivenRecordSettings.__post_init__(self)
         if self.num_shards is not None:
             whole_number("num_shards", self.num_shards)
-        if self.phase is not None and type(self.phase) is not int:
-            raise SettingsError(f"phase is {self.phase!r}, expected an integer")
         named = self.roles
         if isinstance(named, Mapping):
             named = [f"{role}={token}" for role, token in named.items()]

@@ -27,6 +27,10 @@ objective of the examples (default: as their manifest or fields say); one of you
 since no file may choose code to import"""
 """Of examples that are there already."""
 
+PUNKT_TABLES_HELP = """\
+where NLTK's punkt_tab tables of the language are, checked by md5 (default: found as bertdata fetch punkt
+does, by each worker)"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GivenProcesses:

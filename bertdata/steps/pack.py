@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from bertdata.dataset.sorted_runs import SortedExamples
     from bertdata.packing.forecast import PackForecast
     from bertdata.packing.gather import PackedShard
+    from bertdata.packing.input_dataset import InputDataset
     from bertdata.packing.planned_pack import PlannedPack
     from bertdata.packing.settings import PackSettings
-    from bertdata.packing.source import PackSource
 
 COUNTING = "reading lengths"
 SORTING = "sorting examples"
@@ -72,14 +72,14 @@ def pack_rows(request: PackRequest) -> PackResult:
     return PackResult(forecast=forecast, directory=directory, manifest=made.manifest, kept=made.kept)
 
 
-def find_pack_source(request: PackRequest, settings: PackSettings) -> PackSource:
+def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDataset:
     """Find the examples to pack. SettingsError for an output that would lie over them."""
-    from bertdata.packing.source import find_source
+    from bertdata.packing.input_dataset import find_input_dataset
 
     path, vocabulary = path_of(request.path), optional_path(request.vocab)
     if request.output is not None:
         refuse_inputs(path_of(request.output), [path, vocabulary])
-    return find_source(path, vocabulary, request.unverified, settings.rows, request.objective)
+    return find_input_dataset(path, vocabulary, request.unverified, settings.rows, request.objective)
 
 
 class _Counting:

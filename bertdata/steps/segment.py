@@ -26,6 +26,7 @@ from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_i
 from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.input_kinds import check_beginnings
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
+from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import TextInputs, find_inputs
 from bertdata.text.text_plan import plan_text
@@ -58,26 +59,36 @@ def with_text_of_file(request: SegmentRequest) -> Iterator[SegmentRequest]:
         yield replace(request, **settings)
 
 
+def chosen_text(request: SegmentRequest) -> SegmentSettings | PartSettings:
+    """Return the settings of the parts: PartSettings where the sources are read as records.
+
+    The request's file is not read. SettingsError for what cannot be, and for an output that lies over an
+    input.
+    """
+    sources, books, given = paths_of(request.sources), paths_of(request.books or ()), request.settings
+    inputs = [*sources, *books, *given.get("exclude", ()), given.get("abbreviations")]
+    refuse_text_inputs(path_of(request.output), inputs)
+    is_of_records = reads_records(sources, request.input_kind, given, books)
+    return part_settings(given) if is_of_records else settings_of(given)
+
+
 def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
     """Write the parts that the request asks for. Its file is not read."""
-    paths, output, books = paths_of(request.sources), path_of(request.output), paths_of(request.books or ())
-    given, tables = request.settings, optional_path(request.punkt_tables)
+    output, tables = path_of(request.output), optional_path(request.punkt_tables)
     workers, engine = workers_of(request.workers), request.engine
-    refuse_text_inputs(output, [*paths, *books, *given.get("exclude", ()), given.get("abbreviations")])
-    if reads_records(paths, request.input_kind, given, books):
+    settings = chosen_text(request)
+    if isinstance(settings, PartSettings):
         return run_records(
-            paths,
+            paths_of(request.sources),
             output,
             request.input_kind,
-            part_settings(given),
+            settings,
             engine=engine,
             punkt_tables=tables,
             workers=workers,
             progress=progress,
         )
-    settings = settings_of(given)
-    kind = request.input_kind or text_kind(paths)
-    inputs = find_text(paths, output, kind, books, settings.language, tables)
+    inputs = find_text(request, settings.language)
     files, kinds = inputs.files, inputs.kinds
     tell = telling_first(tuple(escape_warnings(files, kinds, settings.escaped_articles)), progress)
     sizes = storage.each(files, storage.size)
@@ -124,30 +135,26 @@ def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
     return SegmentSettings(**values)
 
 
-def find_text(
-    sources: list[str], output: str, kind: str, books: list[str], language: str, punkt_tables: str | None
-) -> TextInputs:
+def find_text(request: SegmentRequest, language: str) -> TextInputs:
     """Find the files and their kinds. The Punkt tables are fetched once, before the workers look for them.
 
     Errors as from find_inputs, and as from refuse_text_inputs for the output.
     """
+    sources, output, books = paths_of(request.sources), path_of(request.output), paths_of(request.books or ())
     refuse_text_inputs(output, [*sources, *books])
-    found = find_inputs(sources, kind, books)
+    found = find_inputs(sources, request.input_kind or text_kind(sources), books)
     refuse_text_inputs(output, found.files)  # files behind links of a directory too
-    find_tables_of(language, punkt_tables)
+    find_tables_of(language, optional_path(request.punkt_tables))
     return found
 
 
 def preview_text(request: SegmentRequest) -> list[str]:
     """Return the lines on what would be read and written. Errors as from make_text."""
-    paths, output, books = paths_of(request.sources), path_of(request.output), paths_of(request.books or ())
-    given, tables = request.settings, optional_path(request.punkt_tables)
-    refuse_text_inputs(output, [*paths, *books, *given.get("exclude", ()), given.get("abbreviations")])
-    if reads_records(paths, request.input_kind, given, books):
-        return preview_records(paths, output, request.input_kind, part_settings(given), tables)
-    settings = settings_of(given)
-    kind = request.input_kind or text_kind(paths)
-    inputs = find_text(paths, output, kind, books, settings.language, tables)
+    output, settings = path_of(request.output), chosen_text(request)
+    if isinstance(settings, PartSettings):
+        tables = optional_path(request.punkt_tables)
+        return preview_records(paths_of(request.sources), output, request.input_kind, settings, tables)
+    inputs = find_text(request, settings.language)
     plan = plan_text(inputs.files, settings, inputs.kinds)
     TextDirectory(output, plan).commit.refuse_others()
     check_beginnings(inputs.files, inputs.kinds)

@@ -6,7 +6,7 @@ from typing import Any
 from bertdata.config.declared import setting, setting_of
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.sources.settings import RecordSettings
-from bertdata.steps.keywords import GivenRun, as_texts, given_of
+from bertdata.steps.keywords import PUNKT_TABLES_HELP, GivenRun, as_texts, given_of
 from bertdata.steps.values import AnyPath, AnyPaths
 from bertdata.text.input_kinds import CHOSEN_KINDS
 from bertdata.text.part_settings import PartSettings
@@ -90,12 +90,7 @@ NVIDIA's and Habana's wiki_books does; may be repeated""",
         metavar="FILE|DIR",
         repeated=True,
     )
-    punkt_tables: AnyPath | None = setting(
-        None,
-        "where NLTK's punkt_tab tables of the language are, checked by md5 (default: found as bertdata "
-        "fetch punkt does, by each worker)",
-        metavar="DIR|URL",
-    )
+    punkt_tables: AnyPath | None = setting(None, PUNKT_TABLES_HELP, metavar="DIR|URL")
     config: AnyPath | None = setting(None, CONFIG_HELP.format("its table text"), metavar="FILE.toml")
 
     def __post_init__(self) -> None:

@@ -70,7 +70,7 @@ def listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) -> Co
     if manifest is None or (manifest.skipped and not plan.skip_bad):
         return None
     corpus = Corpus(inputs=manifest.inputs, skipped=manifest.skipped)
-    names = [plan.source(part).name for part in parts]
+    names = [plan.reader(part).name for part in parts]
     md5s = (md5 for _, md5 in pool.in_order(file_md5, parts))
     return corpus if dict(zip(names, md5s, strict=True)) == corpus.md5s else None
 

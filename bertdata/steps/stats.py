@@ -8,8 +8,8 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io.outputs import check_output, picture_form
 from bertdata.io.process_pool import run_all
 from bertdata.report.charts.drawing import check_picture, write_picture
-from bertdata.report.count import ShardCounts
 from bertdata.report.lengths_chart import picture_of_lengths
+from bertdata.report.shard_counts import ShardCounts
 from bertdata.report.summary import Statistics, count
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.values import AnyPath, optional_path, path_of, workers_of

@@ -15,7 +15,7 @@ from bertdata.io.real_paths import real_path
 from bertdata.sources.kinds import are_articles
 from bertdata.text.manifest import (
     ARTICLES_COPY,
-    KIND,
+    TEXT_KIND,
     TextInput,
     TextManifest,
     parse_text_manifest,
@@ -70,7 +70,7 @@ class TextDirectory(Generic[PlanKind]):
         self._punkt = {"variant": plan.settings.punkt, "tables": tables} if tables else None
         self._cited = None if plan.articles is None else md5_of(plan.articles)
         terms = plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
-        self.commit = Commit(directory, KIND, terms, _manifest_terms, renamed={"punkt": ALIASES})
+        self.commit = Commit(directory, TEXT_KIND, terms, _manifest_terms, renamed={"punkt": ALIASES})
 
     @contextmanager
     def open(self, name: str) -> Iterator[HashingSink]:

@@ -12,7 +12,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.sources.escapes import ESCAPED_AMPERSAND
 from bertdata.sources.kinds import ARTICLES, ESCAPED_ARTICLES, are_articles, plain_name
 from bertdata.text.reading import open_articles
-from bertdata.wiki.articles.manifest import KIND, ArticlesManifest, parse_articles_manifest
+from bertdata.wiki.articles.manifest import ARTICLES_KIND, ArticlesManifest, parse_articles_manifest
 from bertdata.wiki.settings import writes_escapes
 
 _LOOKED_AT_BYTES = 64 << 20
@@ -132,7 +132,7 @@ def _read_listing(path: str) -> tuple[ArticlesManifest, frozenset[str]] | None:
         data = storage.read_bytes(path)
     except MissingInputError:
         return None
-    if parse_json(data, path).get("kind") != KIND:
+    if parse_json(data, path).get("kind") != ARTICLES_KIND:
         return None
     manifest = parse_articles_manifest(data, path)
     return manifest, frozenset(entry.name for entry in manifest.files)

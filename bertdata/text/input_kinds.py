@@ -82,7 +82,7 @@ def _document_paragraphs(data: bytes, name: str) -> StrippedText:
 
 
 def _format_document(data: bytes, name: str) -> FormattedText:
-    return FormattedText(articles=[plain_text.one_line(data, name)], outside=0)
+    return FormattedText(articles=[plain_text.book_line(data, name)], outside=0)
 
 
 KINDS = {

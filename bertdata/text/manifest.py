@@ -14,7 +14,7 @@ from bertdata.text.input_kinds import ARTICLES, told_kinds
 from bertdata.text.languages import ENGLISH
 from bertdata.text.settings import OF_RUN, SegmentCounts
 
-KIND = "text"
+TEXT_KIND = "text"
 
 RECORDS = "records"
 """The recipe in the manifest of parts that are cut from records."""
@@ -131,7 +131,7 @@ class TextManifest:
         del totals["unescaped"]  # the kinds of the inputs say it
         return {
             "format_version": FORMAT_VERSION,
-            "kind": KIND,
+            "kind": TEXT_KIND,
             "settings": self.settings,
             "punkt": self.punkt,
             "articles_manifest": self.articles_manifest,

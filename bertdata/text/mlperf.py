@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from bertdata.io.file_check import md5_of
 from bertdata.sources.kinds import ESCAPED_ARTICLES
-from bertdata.text.evaluation import withhold
 from bertdata.text.input_kinds import ARTICLES, KINDS
+from bertdata.text.mlperf_evaluation import withhold
 from bertdata.text.reading import count_sentences
 from bertdata.text.settings import SegmentCounts
 

@@ -73,7 +73,7 @@ def paragraphs(data: bytes, name: str) -> bytes:
     return b"\n".join([b"", *filter(None, lines), b""])
 
 
-def one_line(data: bytes, name: str) -> str:
+def book_line(data: bytes, name: str) -> str:
     r"""The document as one line, as NVIDIA's programs format a book. Lines end at ``\n`` only."""
     lines = map(str.strip, check_plain_text(data, name).split("\n"))
     return "".join([line + " " for line in lines if line])

@@ -52,7 +52,7 @@ class PieceText(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordStep:
+class PieceToDocuments:
     """A piece to its documents. engine: of the search for n-grams."""
 
     settings: PartSettings

@@ -22,15 +22,15 @@ from bertdata.io.file_identity import FileIdentity, check_all
 from bertdata.io.manifest_file import dump_json
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
-from bertdata.text.held_out_parts import read_waiting, waiting_texts, write_held_out
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.record_cuts import PartCuts
-from bertdata.text.record_documents import PieceText, RecordStep
+from bertdata.text.record_documents import PieceText, PieceToDocuments
+from bertdata.text.record_held_out import read_waiting, waiting_texts, write_held_out
 from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import bad_record_error
 from bertdata.text.selection.duplicates import DuplicateList
 from bertdata.text.selection.removed import removed_lines
-from bertdata.text.settings import LEFT_OUT, SegmentCounts
+from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts
 
 _SCHEME = 3
 """Of the pieces that files are divided into: notes of another one are of no use."""
@@ -53,7 +53,7 @@ class NextDocument(NamedTuple):
 
 def no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> InputError:
     """The error of files of which no document is left to train on. counts: of each."""
-    told = [(name, sum(getattr(one, name) for one in counts)) for name in LEFT_OUT]
+    told = [(name, sum(getattr(one, name) for one in counts)) for name in LEFT_OUT_COUNTS]
     found = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in told if number)
     if not found:
         return InputError(f"{files[0]}: no record with text found, here or in other files")
@@ -105,7 +105,7 @@ class RecordParts:
         self.made.append(entries[0])
         self._waiting += [entry.name for entry in entries[1:]]
 
-    def write(self, pool: ProcessPool, step: RecordStep, duplicates: DuplicateList | None) -> None:
+    def write(self, pool: ProcessPool, step: PieceToDocuments, duplicates: DuplicateList | None) -> None:
         """Write the rest of the parts. InputError where no record has text, and for a bad record."""
         skips = step.settings.records.skip_bad_records
         results = pool.in_order(step, self._pieces(step, duplicates))
@@ -126,7 +126,7 @@ class RecordParts:
             if not self.made:
                 raise no_text_error(self._text.plan.files, self.counts)
 
-    def _pieces(self, step: RecordStep, duplicates: DuplicateList | None) -> Iterator[NumberedPiece]:
+    def _pieces(self, step: PieceToDocuments, duplicates: DuplicateList | None) -> Iterator[NumberedPiece]:
         first = self._next
         for work in plan_pieces(self._text.plan):
             if (work.file, work.number) >= (first.file, first.piece):

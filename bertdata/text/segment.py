@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from bertdata.errors import MissingInputError, SettingsError, TooFewArticles
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
-from bertdata.text.evaluation import with_remedy
 from bertdata.text.grouped_run import GroupedRun
+from bertdata.text.mlperf_evaluation import with_remedy
+from bertdata.text.mlperf_writing import write_parts
+from bertdata.text.nvidia_writing import write_shards
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.splitter import SplitterLoader
 from bertdata.text.text_plan import TextPlan, plan_text
-from bertdata.text.write_parts import write_parts
-from bertdata.text.write_shards import write_shards
 
 OnFileDone = Callable[[int], None]
 """Called after each file with its bytes."""

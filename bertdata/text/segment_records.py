@@ -10,7 +10,7 @@ from bertdata.io.file_identity import FileIdentity, check_all, hashed_file
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
 from bertdata.text.manifest import TextManifest, text_input
-from bertdata.text.record_documents import RecordStep
+from bertdata.text.record_documents import PieceToDocuments
 from bertdata.text.record_parts import RecordParts
 from bertdata.text.record_plan import RecordPlan
 from bertdata.text.selection.duplicates import DuplicateList, find_duplicates
@@ -60,7 +60,7 @@ def segment_records(
                 if selection.dedup is not None:
                     path = find_duplicates(text, parts.sources, pool, identities, hashing or _untold)
                     duplicates = DuplicateList(path, stack)
-                parts.write(pool, RecordStep(plan.settings, load_splitter, engine), duplicates)
+                parts.write(pool, PieceToDocuments(plan.settings, load_splitter, engine), duplicates)
             except DataError:
                 check_all(identities)  # a file that was changed meanwhile may look damaged
                 raise

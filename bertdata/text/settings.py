@@ -11,7 +11,7 @@ from bertdata.text.punkt.variants import ALIASES, VARIANTS, variant_named
 
 TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_NAMES = (*VARIANTS, *ALIASES)
-LEFT_OUT = ("malformed", "empty", "too_long", "other_language", "excluded", "duplicate", "withheld")
+LEFT_OUT_COUNTS = ("malformed", "empty", "too_long", "other_language", "excluded", "duplicate", "withheld")
 """Counters of records that are not trained on, in the order in which they are looked for."""
 OF_RUN = ("withheld_in_training", "unprotected")
 """Counters of a whole run, which no file has a share of."""

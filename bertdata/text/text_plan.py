@@ -16,8 +16,7 @@ from bertdata.text.mlperf_parts import plan_parts
 from bertdata.text.nvidia_sharding import distribute
 from bertdata.text.reading import articles_size
 from bertdata.text.settings import SegmentSettings
-from bertdata.wiki.articles.manifest import KIND as ARTICLES_MANIFEST
-from bertdata.wiki.articles.manifest import parse_articles_manifest
+from bertdata.wiki.articles.manifest import ARTICLES_KIND, parse_articles_manifest
 
 NumberedFile = tuple[int, str, str]
 """A file to read: its number among all, its path, its kind."""
@@ -144,7 +143,7 @@ def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | No
         data = storage.read_bytes(path)
     except MissingInputError:
         return None
-    if parse_json(data, path).get("kind") != ARTICLES_MANIFEST:
+    if parse_json(data, path).get("kind") != ARTICLES_KIND:
         return None
     listed = {entry.name: entry.bytes for entry in parse_articles_manifest(data, path).files}
     if not listed.keys() >= set(names):

@@ -6,11 +6,11 @@ One rule for all commands that read text: ``segment``, ``create``, ``train-vocab
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bertdata.config.text_files import held_out, is_list, test_pattern
+from bertdata.config.text_files import held_out, is_list, pattern_of_test_shards
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, parse_json
-from bertdata.text.manifest import KIND, parse_text_manifest
+from bertdata.text.manifest import TEXT_KIND, parse_text_manifest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ def listed_text(directory: str) -> list[str] | None:
     if not storage.exists(where):
         return None
     data = storage.read_bytes(where)
-    if parse_json(data, where).get("kind") != KIND:
+    if parse_json(data, where).get("kind") != TEXT_KIND:
         return None
     return [entry.name for entry in parse_text_manifest(data, where).files if not is_list(entry.name)]
 
@@ -67,7 +67,7 @@ def refuse_held_out(files: Sequence[str]) -> None:
 
 def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
     """Return a line on test shards that are left out. An evaluation text needs none."""
-    pattern = test_pattern(left_out)
+    pattern = pattern_of_test_shards(left_out)
     if pattern is None:
         return []
     return [

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from bertdata.config.dataset_settings import Record, vocabulary_record
+from bertdata.config.dataset_settings import SettingsRecord, vocabulary_record
 from bertdata.records import Vocabulary
 
 VOCABULARY_NAME = "vocab.txt"
@@ -48,7 +48,7 @@ class TokenizerJson:
 
     dialect: ClassVar[None] = None
 
-    def record(self, vocabulary: Vocabulary) -> Record:
+    def record(self, vocabulary: Vocabulary) -> SettingsRecord:
         """The tokeniser's record in a manifest. It holds a size where some ids have no token."""
         size = vocabulary.size
         return {

@@ -344,14 +344,14 @@ def test_a_file_that_is_replaced_under_the_pipeline_ends_it(
     source, new = tmp_path / "a.jsonl", tmp_path / "new file"
     source.write_bytes(as_json_lines(DOCUMENTS))
     new.write_bytes(as_json_lines(["One more.", *DOCUMENTS]))
-    step = records.RecordStep.__call__
+    step = records.PieceToDocuments.__call__
 
-    def read(self: records.RecordStep, work: Any) -> Any:
+    def read(self: records.PieceToDocuments, work: Any) -> Any:
         if new.exists():
             new.replace(source)
         return step(self, work)
 
-    monkeypatch.setattr(records.RecordStep, "__call__", read)
+    monkeypatch.setattr(records.PieceToDocuments, "__call__", read)
     arguments = words([source], small_vocabulary_file, tmp_path / "out", "--input-kind", "jsonl", *SMALL)
     capsys.readouterr()
     assert main([*arguments, *PART, *flags]) == 1

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from bertdata.config.declared import setting
 from bertdata.examples.groups import MASKS
 from bertdata.examples.made_examples import ListedExamples
-from bertdata.records import Buffer, Documents, Example, ExampleSource, ShardLayout, Vocabulary, column
+from bertdata.records import Buffer, Documents, Example, MadeExamples, ShardLayout, Vocabulary, column
 from schemas import load_schema
 from tests.support.span_objective import (
     FIELDS,
@@ -65,7 +65,7 @@ class MaskedSpanObjective(SpanObjective):
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: str | None = None
-    ) -> ExampleSource:
+    ) -> MadeExamples:
         found = [
             MaskedSpanExample(**asdict(one), positions=[], labels=[])
             for one in examples_of(documents, vocabulary, settings)

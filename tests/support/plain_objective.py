@@ -6,7 +6,7 @@ from itertools import pairwise
 from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings
 from bertdata.examples.objective import Objective
-from bertdata.records import Documents, ExampleBatch, ExampleSource, Vocabulary
+from bertdata.records import Documents, ExampleBatch, MadeExamples, Vocabulary
 
 NAME = "tests.support.plain_objective:PLAIN"
 ROW = {"type": "int64", "shape": "S", "padding": 0}
@@ -64,7 +64,7 @@ class Plain(Objective):
         vocabulary: Vocabulary,
         settings: PlainSettings,
         engine: str | None = None,
-    ) -> ExampleSource:
+    ) -> MadeExamples:
         return PlainExamples(documents, vocabulary, settings)
 
 

@@ -14,7 +14,7 @@ from bertdata.records import (
     Documents,
     Example,
     ExampleBatch,
-    ExampleSource,
+    MadeExamples,
     ShardLayout,
     Vocabulary,
     column,
@@ -63,7 +63,7 @@ class RenamedCounts(MaskCounts, ObjectiveCounts):
 class RenamedExamples:
     """BERT's examples."""
 
-    def __init__(self, made: ExampleSource) -> None:
+    def __init__(self, made: MadeExamples) -> None:
         self._made, self.tokens, self.masked = made, made.tokens, made.masked
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class RenamedObjective(Objective):
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Any = None
-    ) -> ExampleSource:
+    ) -> MadeExamples:
         return RenamedExamples(BERT.make(documents, vocabulary, settings, engine))
 
     def most_masks(self, settings: Mapping[str, Any], length: int) -> int:

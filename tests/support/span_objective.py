@@ -21,7 +21,7 @@ from bertdata.records import (
     Documents,
     Example,
     ExampleBatch,
-    ExampleSource,
+    MadeExamples,
     ShardLayout,
     Vocabulary,
     column,
@@ -117,7 +117,7 @@ class SpanObjective(Objective):
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: str | None = None
-    ) -> ExampleSource:
+    ) -> MadeExamples:
         found = list(examples_of(documents, vocabulary, settings))
         return ListedExamples(found, SpanBatch, wide=vocabulary.wide)
 

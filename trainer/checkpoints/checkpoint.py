@@ -31,7 +31,7 @@ from torch import Tensor
 from bertdata import __version__
 from bertdata.errors import StorageError
 from bertdata.io.file_check import file_md5
-from bertdata.io.whole_directory import open_directory, remove_directory, sweep_directories
+from bertdata.io.whole_directory import open_directory, remove_at_once, sweep_directories
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import HOST
@@ -209,7 +209,7 @@ def _is_same(one: Path, other: Path) -> bool:
 def _remove(checkpoints: Iterable[Path]) -> None:
     for path in checkpoints:
         with suppress(OSError):  # another machine may have removed it
-            remove_directory(path)
+            remove_at_once(path)
 
 
 class CheckpointWriter:

@@ -59,9 +59,9 @@ def make_configs(
     phases = [(in_file, flags)]
     given = (*in_file.items(), *flags.items())
     if any(isinstance(value, list) or name in phase_names() for name, value in given):
-        from trainer.config.phases import divide
+        from trainer.config.phases import values_by_phase
 
-        phases = divide(in_file, flags, where)
+        phases = values_by_phase(in_file, flags, where)
     configs: list[Config] = []
     for below, above in phases:
         lower, upper = read_keys(below, where), read_keys(above)

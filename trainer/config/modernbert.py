@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bertdata.config.declared import schema_of, setting, setting_of
+from bertdata.config.settings import check
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
-from trainer.config.sections.section import check
 
 _KINDS = ("full_attention", "sliding_attention")
 """transformers' names of the two kinds of layers, global and local."""

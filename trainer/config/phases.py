@@ -12,7 +12,7 @@ _CONTINUED = {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, 
 """Keys of a second phase that is run behind the first."""
 
 
-def divide(in_file: Given, flags: Given, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+def values_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The file's values and the flags of each phase: of two where any value differs between them.
 
     The second continues from the first. With phase2 given, names of data of phase 1 are of no phase. where:

@@ -13,6 +13,7 @@ from inspect import Parameter
 from typing import Any
 
 from bertdata.config.declared import schema_of
+from bertdata.config.settings import check
 from bertdata.config.value_check import check_names, read_value, types_of
 from trainer.config.presets.form import Schedule, ScheduleKind, Warmup
 from trainer.config.sections.data import DataSection, LoadingSection
@@ -24,7 +25,7 @@ from trainer.config.sections.model import MODEL_SECTION, MODERNBERT_SECTION, Mod
 from trainer.config.sections.reports import LoggersSection, ReportsSection
 from trainer.config.sections.run import RunSection, StartSection, WorkersSection
 from trainer.config.sections.schedule import FormulaSection, RecipeSection, ScheduleSection
-from trainer.config.sections.section import Section, check
+from trainer.config.sections.section import Section
 from trainer.config.sections.split import SplitSection
 from trainer.config.sections.update import OptimiserSection, ScalingSection, UpdateSection
 from trainer.plugins import find

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bertdata.config.settings import check
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.dataset.mixture.weights import split_paths
@@ -13,7 +14,6 @@ from bertdata.examples.objectives import find_objective
 from trainer.config.model import check_length
 from trainer.config.model_kinds import model_kind
 from trainer.config.sections.data import DataSection
-from trainer.config.sections.section import check
 from trainer.config.settings import Config
 from trainer.data.dynamic_masks import MaskingAtLoad, mask_once
 from trainer.plugins import find

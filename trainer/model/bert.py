@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from bertdata.config.settings import check
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig, check_length
-from trainer.config.sections.section import check
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.layers import Carried, Dense, Embeddings, Layer
 

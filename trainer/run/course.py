@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
+from bertdata.config.settings import check
 from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.presets.form import Schedule
-from trainer.config.sections.section import check
 from trainer.config.settings import Config
 from trainer.data.examples import Rows
 

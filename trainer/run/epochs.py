@@ -3,8 +3,8 @@
 import math
 from dataclasses import replace
 
+from bertdata.config.settings import check
 from bertdata.dataset.reader import OpenedDataset
-from trainer.config.sections.section import check
 from trainer.config.settings import Config
 from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates

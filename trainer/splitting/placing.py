@@ -3,10 +3,10 @@
 from dataclasses import replace
 from functools import partial
 
+from bertdata.config.settings import check
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
-from trainer.config.sections.section import check
 from trainer.config.settings import Config
 from trainer.devices.device import HOST, Device
 from trainer.splitting.memory import device_memory

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bertdata.config.settings import check
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective, load_own
-from trainer.config.sections.section import check
 from trainer.config.settings import Config
 from trainer.plugins import find
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from bertdata.config.dataset_settings import Record, records_of
+from bertdata.config.dataset_settings import SettingsRecord, records_of
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, ShardEntry
 from bertdata.dataset.shard_group import write_shard_group
@@ -125,7 +125,7 @@ def json_line(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
 
 
-def _record(vocabulary: Vocabulary) -> Record | None:
+def _record(vocabulary: Vocabulary) -> SettingsRecord | None:
     """The record of a tokenizer.json by its vocabulary. None for a WordPiece vocabulary, told by settings."""
     if isinstance(vocabulary, WordPieceVocabulary):
         return None
@@ -134,7 +134,7 @@ def _record(vocabulary: Vocabulary) -> Record | None:
     return TokenizerJson(path=vocabulary.name, roles=roles).record(vocabulary)
 
 
-def _separators(vocabulary: Vocabulary) -> Record:
+def _separators(vocabulary: Vocabulary) -> SettingsRecord:
     """The number of separators of a pair, as a setting of the objective. None where it is 1, the usual."""
     count = vocabulary.pair_separators
     return {} if count == 1 else {"pair_separators": count}

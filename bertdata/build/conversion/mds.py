@@ -19,8 +19,8 @@ from bertdata.examples.columns import Array, lengths
 from bertdata.examples.objectives import find_objective, without_word_starts
 from bertdata.io import storage
 from bertdata.io.process_pool import ProcessPool
-from bertdata.packing.source import PackSource
-from bertdata.shards.mds.fit import check_kind, check_unmasked
+from bertdata.packing.input_dataset import InputDataset
+from bertdata.shards.mds.fit import check_ids_alone, check_unmasked
 from bertdata.shards.mds.ids import name_sizes, sample_sizes
 from bertdata.shards.mds.names import MDS, without_ending
 from bertdata.shards.mds.shard_file import cut_by_size
@@ -44,17 +44,17 @@ def measure_shard(task: MeasureTask) -> Array:
     return np.concatenate(found)
 
 
-def refuse_source(source: PackSource, path: str) -> None:
+def refuse_source(source: InputDataset, path: str) -> None:
     """SettingsError for examples with masks, or with more than ids and word starts, which are left out."""
     name = without_word_starts(source.opened.layout.objective)
     kind, where = find_objective(name).batch_type, f"{path}: {MDS}"
     if "unverified" in source.settings.objective:  # the writer looks at each example
-        check_kind(kind, name, where)
+        check_ids_alone(kind, name, where)
     else:
         check_unmasked(kind, name, source.settings.objective, where)
 
 
-def mds_starts(source: PackSource, settings: DatasetSettings, pool: ProcessPool) -> tuple[int, ...]:
+def mds_starts(source: InputDataset, settings: DatasetSettings, pool: ProcessPool) -> tuple[int, ...]:
     """The number of the first example of each shard, and of all. SettingsError for too low a limit."""
     form, shards = form_of(settings), source.opened.shards
     wide, with_len = "ndarray:uint32" in form.types, "len" in form.names

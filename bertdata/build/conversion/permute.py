@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bertdata.build.conversion.cuts import destinations
+from bertdata.build.conversion.example_cuts import destinations
 from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.shard import write_shard
 from bertdata.dataset.reader import OpenedDataset

@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import Any
 
 from bertdata.build.conversion.chop import chop, chop_tasks
-from bertdata.build.conversion.cuts import shard_starts
 from bertdata.build.conversion.data_bin import check_for_fairseq
+from bertdata.build.conversion.example_cuts import shard_starts
 from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.mds import mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
@@ -24,7 +24,13 @@ from bertdata.examples.objectives import find_objective, without_word_starts
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.scratch_files import forget_scratch, scratch_folder
-from bertdata.packing.source import CountTask, PackSource, count_shard_lengths, open_source, with_md5s
+from bertdata.packing.input_dataset import (
+    CountTask,
+    InputDataset,
+    count_shard_lengths,
+    open_input_dataset,
+    with_md5s,
+)
 from bertdata.records import ExampleBatch
 from bertdata.shards.arrow_fields import arrow_fields
 from bertdata.shards.containers import ARROW, FAIRSEQ, MDS
@@ -37,7 +43,7 @@ Told = Callable[[int, int, str], None]
 
 
 def plan_conversion(
-    source: PackSource,
+    source: InputDataset,
     settings: ConversionSettings,
     output: str,
     inputs: tuple[InputEntry, ...],
@@ -80,7 +86,7 @@ def plan_conversion(
     )
 
 
-def _inputs(source: PackSource, to: str, pool: ProcessPool) -> tuple[PackSource, tuple[InputEntry, ...]]:
+def _inputs(source: InputDataset, to: str, pool: ProcessPool) -> tuple[InputDataset, tuple[InputEntry, ...]]:
     """The source with its inputs. Of other tools' files, which have to be read for it, the files themselves.
 
     Where none of their examples has a mask, the settings then say so, for layouts that can leave masks out.
@@ -98,7 +104,7 @@ def _inputs(source: PackSource, to: str, pool: ProcessPool) -> tuple[PackSource,
     return replace(source, settings=unmasked), entries
 
 
-def _kind(source: PackSource) -> type[ExampleBatch]:
+def _kind(source: InputDataset) -> type[ExampleBatch]:
     return find_objective(source.opened.layout.objective).batch_type
 
 
@@ -114,7 +120,7 @@ def convert_dataset(
     told: Told,
 ) -> Manifest:
     """Convert the dataset at the path into the directory. Shards that an earlier run finished are kept."""
-    source = open_source(path, vocabulary, unverified, objective)
+    source = open_input_dataset(path, vocabulary, unverified, objective)
     _refuse(source, path, settings)
     with ProcessPool(workers) as pool:
         source, inputs = _inputs(source, settings.to, pool)
@@ -129,7 +135,7 @@ def convert_dataset(
 
 
 def _finish(
-    job: Job, source: PackSource, inputs: tuple[InputEntry, ...], found: list[ConvertedShard]
+    job: Job, source: InputDataset, inputs: tuple[InputEntry, ...], found: list[ConvertedShard]
 ) -> Manifest:
     """Write the manifest and all that goes with it."""
     shards = sorted((entry for shard in found for entry in shard.entries), key=attrgetter("name"))
@@ -139,7 +145,7 @@ def _finish(
     )
 
 
-def _refuse(source: PackSource, path: str, settings: ConversionSettings) -> None:
+def _refuse(source: InputDataset, path: str, settings: ConversionSettings) -> None:
     """DatasetError or SettingsError for examples that the layout cannot hold."""
     layout = source.opened.layout
     kind = find_objective(layout.objective).batch_type

@@ -74,9 +74,9 @@ def _writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter
     )
 
 
-def _of_kind(kind: type[ExampleBatch], batch: ExampleBatch) -> ExampleBatch:
+def _of_kind(batch_type: type[ExampleBatch], batch: ExampleBatch) -> ExampleBatch:
     """The examples with the columns of that type alone."""
-    return kind(**{item.name: getattr(batch, item.name) for item in fields(cast(Any, kind))})
+    return batch_type(**{item.name: getattr(batch, item.name) for item in fields(cast(Any, batch_type))})
 
 
 def _in_32_bits(batch: ExampleBatch) -> ExampleBatch:

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertdata.build.shuffle.cuts import count_tokens, deal_out, find_cuts
+from bertdata.build.shuffle.document_cuts import count_tokens, deal_out, find_cuts
 from bertdata.build.shuffle.sorted_files import Pieces, SortedFile, SortResult
 from bertdata.dataset.manifest import InputEntry, SkippedEntry, corpus_entry
 from bertdata.dataset.writer import refuse_nothing

@@ -6,11 +6,11 @@ So a process holds one part or one shard at a time, however large the corpus is.
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from bertdata.build.shuffle.keys import SortedDocuments, from_little_endian, little_endian
-from bertdata.build.shuffle.part import sort_part
-from bertdata.build.task import TaskPlan
+from bertdata.build.documents import DocumentReader
+from bertdata.build.shuffle.keys import SortedDocuments, from_little_endian, little_endian, sort_documents
+from bertdata.build.task import TaskPlan, left_out
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
-from bertdata.errors import ManifestError
+from bertdata.errors import InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry, parse_numbers
@@ -90,16 +90,16 @@ def scratch_commit(plan: TaskPlan) -> Commit:
 
 def sort_to_file(task: PartSortTask) -> SortResult:
     """Sort the task's part, or keep the file that an earlier run made of the same bytes."""
-    source = task.plan.source(task.part)
+    reader = task.plan.reader(task.part)
     scratch = ScratchFiles(
         commit=scratch_commit(task.plan),
-        name=source.name,
-        source=source.input_md5() if task.folder is None else "",
+        name=reader.name,
+        source=reader.input_md5() if task.folder is None else "",
         folder=task.folder,
     )
     if (kept := scratch.kept()) is not None and (result := _kept(kept)) is not None:
         return result
-    found = sort_part(task.plan, task.part, source)
+    found = sort_part(task.plan, task.part, reader)
     if found.documents is None:
         return SortResult(entry=found.entry, warnings=found.warnings)
     assert isinstance(found.entry, InputEntry)
@@ -126,3 +126,29 @@ def _kept(found: KeptFiles) -> SortResult | None:
         return None
     made = SortedFile(path=path, record_bytes=record_bytes, documents=entry.documents)
     return SortResult(entry=entry, file=made, is_kept=True)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SortedPart:
+    """The manifest's entry of a part, warnings for a person, and its documents in the order of their keys.
+
+    A part that is left out has no documents.
+    """
+
+    entry: InputEntry | SkippedEntry
+    warnings: tuple[str, ...]
+    documents: SortedDocuments | None = None
+
+
+def sort_part(plan: TaskPlan, path: str, reader: DocumentReader | None = None) -> SortedPart:
+    """Tokenise a part and sort its documents. reader: of the part, where there is one already."""
+    reader = reader or plan.reader(path)
+    try:
+        loaded = reader.load(plan.targets[0].settings)
+    except InputError as error:
+        if not plan.skip_bad:
+            raise
+        skipped = reader.skipped(error)
+        return SortedPart(entry=skipped, warnings=(left_out(path, skipped),))
+    documents = sort_documents(loaded.documents, loaded.entry.name)
+    return SortedPart(entry=loaded.entry, warnings=loaded.warnings, documents=documents)

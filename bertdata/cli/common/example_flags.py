@@ -10,7 +10,6 @@ from bertdata.cli.common.request_flags import add_flags
 from bertdata.config.recipes import RECIPES
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.steps.create_request import GivenDatasetSettings
-from bertdata.steps.keywords import OBJECTIVE_HELP
 
 _TOKENIZERS = ("vocab", "tokenizer")
 """The settings of a dataset of which a command line names one."""
@@ -78,14 +77,3 @@ def _add_flag(group: Any, item: "Field[Any]", kind: type[Any]) -> None:
     else:
         metavar = "NAME" if kind is str else kind.__name__.upper()
         group.add_argument(flag, type=NUMBERS.get(kind, kind), metavar=metavar, help=help)
-
-
-def load_objective(name: str | None) -> None:
-    """Load the objective that --objective names, so that files may name it too."""
-    if name is not None:
-        find_objective(name)
-
-
-def add_objective(parser: argparse._ActionsContainer) -> None:
-    """The objective of the shards: needed for one of somebody's own, which no file can load."""
-    parser.add_argument("--objective", metavar="NAME", help=OBJECTIVE_HELP)

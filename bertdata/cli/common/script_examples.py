@@ -22,7 +22,7 @@ from bertdata.io.outputs import TFRECORD, check_output
 from bertdata.io.patterns import expand
 from bertdata.io.real_paths import find_repeated
 from bertdata.io.terminal import say, say_error
-from bertdata.records import Documents, ExampleSource, ShardLayout
+from bertdata.records import Documents, MadeExamples, ShardLayout
 from bertdata.shards.write import write_examples
 from bertdata.tokens.fit import casing_warnings, unknown_warnings
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
@@ -143,7 +143,7 @@ def _make(
     settings: BertSettings,
     engine: Engine | None,
     remedies: tuple[str, str],
-) -> tuple[Documents, ExampleSource]:
+) -> tuple[Documents, MadeExamples]:
     """Return the documents of the inputs, read as one text, and their examples."""
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)

@@ -8,7 +8,7 @@ from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.masking.prepared_settings import starts_of
 from bertdata.examples.random_stream import seed_key
-from bertdata.records import Documents, ExampleSource, Vocabulary
+from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
 def make_bert_examples(
@@ -16,23 +16,27 @@ def make_bert_examples(
     vocabulary: Vocabulary,
     settings: BertSettings,
     engine: Engine | None = None,
-    kind: type[BertBatch] = BertBatch,
-) -> ExampleSource:
-    """All examples of the documents, in final order. kind: of their batches.
+    batch_type: type[BertBatch] = BertBatch,
+) -> MadeExamples:
+    """All examples of the documents, in final order. batch_type: of their batches.
 
     The documents are shuffled, gone through dupe_factor times, each pair masked as it is made, and
     the examples shuffled, all with one random stream seeded by random_seed.
     """
     native = use_native(engine or default_engine())
     maker = NativeExamples if native else ReferenceExamples
-    return maker(documents, vocabulary, settings, kind)
+    return maker(documents, vocabulary, settings, batch_type)
 
 
 class NativeExamples(KernelExamples):
     """The kernel's compact examples: spans of the documents' ids, and masks."""
 
     def __init__(
-        self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings, kind: type[BertBatch]
+        self,
+        documents: Documents,
+        vocabulary: Vocabulary,
+        settings: BertSettings,
+        batch_type: type[BertBatch],
     ) -> None:
         masking = settings.masking
         made = kernels.BertExamples(
@@ -59,7 +63,7 @@ class NativeExamples(KernelExamples):
                 continues_word=vocabulary.continues_word or bytes(vocabulary.size),
             ),
             seed=seed_key(settings.random_seed),
-            word_starts=starts_of(documents, vocabulary, masking, kind),
-            tells_words=has_group(kind, WORD_STARTS),
+            word_starts=starts_of(documents, vocabulary, masking, batch_type),
+            tells_words=has_group(batch_type, WORD_STARTS),
         )
-        super().__init__(made, kind)
+        super().__init__(made, batch_type)

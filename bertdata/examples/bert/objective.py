@@ -12,7 +12,7 @@ from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.objective import Objective
 from bertdata.examples.pair_report import PairCounts, PairWords, describe_pair
 from bertdata.examples.word_starts import with_word_starts
-from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
+from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 _MOST_SINGLE = 0.9
@@ -33,7 +33,7 @@ class BertObjective(Objective):
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
-    ) -> ExampleSource:
+    ) -> MadeExamples:
         return make_bert_examples(documents, vocabulary, settings, engine, self.batch_type)
 
     def most_masks(self, settings: Mapping[str, Any], length: int) -> int:

@@ -15,10 +15,17 @@ class ReferenceExamples(ListedExamples):
     """The examples of some documents, made as the specification reads."""
 
     def __init__(
-        self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings, kind: type[BertBatch]
+        self,
+        documents: Documents,
+        vocabulary: Vocabulary,
+        settings: BertSettings,
+        batch_type: type[BertBatch],
     ) -> None:
         examples: list[Example] = []
-        stream, maker = RandomStream(settings.random_seed), _Maker(documents, vocabulary, settings, kind)
+        stream, maker = (
+            RandomStream(settings.random_seed),
+            _Maker(documents, vocabulary, settings, batch_type),
+        )
         shuffled = sentence_places(documents)
         stream.shuffle(shuffled)
         held: set[int] = set()
@@ -29,20 +36,28 @@ class ReferenceExamples(ListedExamples):
                     examples.append(maker.make(pair, stream))
         stream.shuffle(examples)
         lost = documents.tokens - len(held)
-        super().__init__(examples, kind, wide=vocabulary.wide, lost=lost)
+        super().__init__(examples, batch_type, wide=vocabulary.wide, lost=lost)
 
 
 class _Maker:
     """Makes the example ``[CLS] a [SEP] b [SEP]`` of a pair of segments, its ids known by their places."""
 
     def __init__(
-        self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings, kind: type[BertBatch]
+        self,
+        documents: Documents,
+        vocabulary: Vocabulary,
+        settings: BertSettings,
+        batch_type: type[BertBatch],
     ) -> None:
         self._ids = documents.ids
-        self._starts = starts_of(documents, vocabulary, settings.masking, kind)
+        self._starts = starts_of(documents, vocabulary, settings.masking, batch_type)
         self._cls, self._sep = vocabulary.role("cls"), vocabulary.role("sep")
         self._rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
-        self._masks, self._kind, self._tells_words = settings.masks, kind, has_group(kind, WORD_STARTS)
+        self._masks, self._kind, self._tells_words = (
+            settings.masks,
+            batch_type,
+            has_group(batch_type, WORD_STARTS),
+        )
 
     def make(self, pair: Pair, stream: RandomStream) -> Example:
         """The example with its masks drawn.

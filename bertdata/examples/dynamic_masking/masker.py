@@ -188,10 +188,10 @@ def unmask(batch: Any) -> Any:
     return with_masks(batch, ids, none)
 
 
-def _without_padding(kind: type[ExampleBatch], found: Mapping[str, Array]) -> dict[str, Array]:
+def _without_padding(batch_type: type[ExampleBatch], found: Mapping[str, Array]) -> dict[str, Array]:
     """The columns of a batch, of items by name and their numbers under the name of their ends."""
     made: dict[str, Array] = {}
-    for ends, items in kind.ragged().items():
+    for ends, items in batch_type.ragged().items():
         if ends in found:
             made[ends] = np.cumsum(found[ends]).astype(np.uint32)
             for item in items:

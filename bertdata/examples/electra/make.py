@@ -8,7 +8,7 @@ from bertdata.examples.electra.reference import ReferenceElectra, ReferenceStrea
 from bertdata.examples.electra.settings import ElectraSettings
 from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.random_stream import RandomStream, seed_key
-from bertdata.records import Documents, ExampleSource, Vocabulary
+from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
 class ElectraMaker:
@@ -34,7 +34,7 @@ class ElectraMaker:
             else ReferenceStream(settings, inputs)
         )
 
-    def make(self, documents: Documents) -> ExampleSource:
+    def make(self, documents: Documents) -> MadeExamples:
         """All examples of the next input, in the order of its text."""
         if not self._native:
             return ReferenceElectra(documents, self._vocabulary, self._settings, self._stream)

@@ -9,7 +9,7 @@ from bertdata.examples.electra.make import ElectraMaker
 from bertdata.examples.electra.settings import ElectraSettings
 from bertdata.examples.fine_tuning import segment_lines
 from bertdata.examples.objective import Findings, Objective, ObjectiveCounts, RunMaker, Totals
-from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
+from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 
@@ -56,7 +56,7 @@ class ElectraObjective(Objective):
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
-    ) -> ExampleSource:
+    ) -> MadeExamples:
         return ElectraMaker(vocabulary, settings, engine).make(documents)
 
     def run_maker(

@@ -31,7 +31,7 @@ class ReferenceStream:
         self.random.shuffle(list(range(inputs)))
         self.longest = self.target = settings.max_seq_length
 
-    def divide(self, sentences: list[Sentence]) -> tuple[list[int], list[int]]:
+    def make_segments(self, sentences: list[Sentence]) -> tuple[list[int], list[int]]:
         """The two segments of an example's sentences, not cut, and the target of the next example."""
         is_one = self.random.random() < ONE_SEGMENT_PROB
         wanted = ONE_SEGMENT_IDS if is_one else (self.target - 3) // 2
@@ -58,10 +58,10 @@ def segment_pairs(
         for sentence in document:
             waiting.append(sentence)
             if sum(map(len, waiting)) >= stream.target:
-                yield stream.divide(waiting)
+                yield stream.make_segments(waiting)
                 waiting = []
         if any(waiting):
-            yield stream.divide(waiting)
+            yield stream.make_segments(waiting)
 
 
 class ReferenceElectra(ListedExamples):

@@ -68,13 +68,13 @@ def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings, *, masks: b
 
 
 def starts_of(
-    documents: Documents, vocabulary: Vocabulary, settings: MaskingSettings, kind: type[ExampleBatch]
+    documents: Documents, vocabulary: Vocabulary, settings: MaskingSettings, batch_type: type[ExampleBatch]
 ) -> Buffer | None:
     """The documents' word starts, where masks of whole words or a column of the examples need them.
 
     None where they do not, or where the vocabulary's ids tell enough. SettingsError where nothing tells.
     """
-    is_column = has_group(kind, WORD_STARTS)
+    is_column = has_group(batch_type, WORD_STARTS)
     if not (is_column or settings.whole_word_mask):
         return None
     if documents.word_starts is None and (is_column or vocabulary.continues_word is None):

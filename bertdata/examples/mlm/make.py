@@ -10,7 +10,7 @@ from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.examples.mlm.reference import ReferenceBlocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.random_stream import seed_key
-from bertdata.records import Documents, ExampleSource, Vocabulary
+from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
 def make_blocks(
@@ -18,23 +18,23 @@ def make_blocks(
     vocabulary: Vocabulary,
     settings: MlmSettings,
     engine: Engine | None = None,
-    kind: type[MlmBatch] = MlmBatch,
-) -> ExampleSource:
-    """All masked blocks of the documents, in final order. kind: of their batches.
+    batch_type: type[MlmBatch] = MlmBatch,
+) -> MadeExamples:
+    """All masked blocks of the documents, in final order. batch_type: of their batches.
 
     The text is cut once. Each of dupe_factor passes masks every block by a stream of its own, and all
     examples are shuffled by the stream of random_seed.
     """
     native = use_native(engine or default_engine())
     maker = NativeBlocks if native else ReferenceBlocks
-    return maker(documents, vocabulary, settings, kind)
+    return maker(documents, vocabulary, settings, batch_type)
 
 
 class NativeBlocks(KernelExamples):
     """The kernel's compact examples: spans of the text, and masks."""
 
     def __init__(
-        self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, kind: type[MlmBatch]
+        self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, batch_type: type[MlmBatch]
     ) -> None:
         made = kernels.MlmExamples(
             documents.ids,
@@ -49,9 +49,9 @@ class NativeBlocks(KernelExamples):
                 masks=settings.masks,
                 **masking_rules(vocabulary, settings.masking, masks=settings.masks).for_kernel(),
             ),
-            word_starts=starts_of(documents, vocabulary, settings.masking, kind),
-            tells_words=has_group(kind, WORD_STARTS),
+            word_starts=starts_of(documents, vocabulary, settings.masking, batch_type),
+            tells_words=has_group(batch_type, WORD_STARTS),
             keys=pass_keys(documents, settings.random_seed, settings.dupe_factor),
             seed=seed_key(settings.random_seed),
         )
-        super().__init__(made, kind)
+        super().__init__(made, batch_type)

@@ -10,7 +10,7 @@ from bertdata.examples.mlm.make import make_blocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.objective import Objective, ObjectiveCounts, text_of
 from bertdata.examples.word_starts import with_word_starts
-from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
+from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 
@@ -28,7 +28,7 @@ class MlmObjective(Objective):
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
-    ) -> ExampleSource:
+    ) -> MadeExamples:
         return make_blocks(documents, vocabulary, settings, engine, self.batch_type)
 
     def counts(self) -> MlmCounts:

@@ -29,11 +29,11 @@ class ReferenceBlocks(ListedExamples):
     """The masked blocks of some documents, made as the specification reads."""
 
     def __init__(
-        self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, kind: type[MlmBatch]
+        self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, batch_type: type[MlmBatch]
     ) -> None:
         examples: list[Example] = []
         rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
-        word_starts = starts_of(documents, vocabulary, settings.masking, kind)
+        word_starts = starts_of(documents, vocabulary, settings.masking, batch_type)
         blocks = _token_blocks(documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length)
         for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
             for number, block in enumerate(blocks):
@@ -41,12 +41,12 @@ class ReferenceBlocks(ListedExamples):
                 known = None if word_starts is None else starts
                 made = mask_block(original, settings, rules, key, number, known)
                 columns = {"ids": made.ids, "positions": made.positions, "labels": made.labels}
-                if has_group(kind, WORD_STARTS):
+                if has_group(batch_type, WORD_STARTS):
                     columns["word_starts"] = starts
-                examples.append(kind.example_type(**columns))
+                examples.append(batch_type.example_type(**columns))
         RandomStream(settings.random_seed).shuffle(examples)
         # A block that is too long becomes several, so each id of the text is in one.
-        super().__init__(examples, kind, wide=vocabulary.wide, lost=0)
+        super().__init__(examples, batch_type, wide=vocabulary.wide, lost=0)
 
 
 def text_blocks(

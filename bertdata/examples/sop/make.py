@@ -7,12 +7,12 @@ from bertdata.examples.random_stream import seed_key
 from bertdata.examples.sop.batch import SopBatch
 from bertdata.examples.sop.reference import ReferenceSop
 from bertdata.examples.sop.settings import SopSettings
-from bertdata.records import Documents, ExampleSource, Vocabulary
+from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
 def make_sop_examples(
     documents: Documents, vocabulary: Vocabulary, settings: SopSettings, engine: Engine | None = None
-) -> ExampleSource:
+) -> MadeExamples:
     """All examples of the documents, in final order.
 
     As BERT's they are made in dupe_factor passes over the shuffled documents, and shuffled, all with one

@@ -10,7 +10,7 @@ from bertdata.examples.pair_report import PairCounts, PairWords, describe_pair
 from bertdata.examples.sop.batch import SopBatch
 from bertdata.examples.sop.make import make_sop_examples
 from bertdata.examples.sop.settings import SopSettings
-from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
+from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class SopObjective(Objective):
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
-    ) -> ExampleSource:
+    ) -> MadeExamples:
         return make_sop_examples(documents, vocabulary, settings, engine)
 
     def masker(

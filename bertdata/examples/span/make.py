@@ -12,7 +12,7 @@ from bertdata.examples.span.batch import SpanBatch
 from bertdata.examples.span.masking import SpanRules, span_rules
 from bertdata.examples.span.reference import ReferenceSpans
 from bertdata.examples.span.settings import SpanSettings
-from bertdata.records import Documents, ExampleSource, Vocabulary
+from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
 def make_spans(
@@ -20,9 +20,9 @@ def make_spans(
     vocabulary: Vocabulary,
     settings: SpanSettings,
     engine: Engine | None = None,
-    kind: type[SpanBatch] = SpanBatch,
-) -> ExampleSource:
-    """All blocks of the documents with masked spans, in final order. kind: of their batches.
+    batch_type: type[SpanBatch] = SpanBatch,
+) -> MadeExamples:
+    """All blocks of the documents with masked spans, in final order. batch_type: of their batches.
 
     The text is cut once. Each of dupe_factor passes masks every block by a stream of its own, and all
     examples are shuffled by the stream of random_seed. As the original: by one stream of NumPy's for all, in
@@ -30,20 +30,24 @@ def make_spans(
     """
     native = use_native(engine or default_engine())
     maker = NativeSpans if native else ReferenceSpans
-    return maker(documents, vocabulary, settings, kind)
+    return maker(documents, vocabulary, settings, batch_type)
 
 
 class NativeSpans(KernelExamples):
     """The kernel's compact examples: extents of the text, and masks."""
 
     def __init__(
-        self, documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, kind: type[SpanBatch]
+        self,
+        documents: Documents,
+        vocabulary: Vocabulary,
+        settings: SpanSettings,
+        batch_type: type[SpanBatch],
     ) -> None:
         made = kernels.SpanExamples(
             documents.ids,
             documents.sentence_ends,
             documents.document_ends,
-            starts_of(documents, vocabulary, settings.masking, kind),
+            starts_of(documents, vocabulary, settings.masking, batch_type),
             rules=kernel_rules(span_rules(settings), vocabulary.role("mask")),
             continues_word=vocabulary.continues_word or bytes(vocabulary.size),
             replacements=vocabulary.replacements,
@@ -53,12 +57,12 @@ class NativeSpans(KernelExamples):
             masked_lm_prob=settings.masked_lm_prob,
             masks=settings.masks,
             as_original=settings.as_original,
-            tells_words=has_group(kind, WORD_STARTS),
+            tells_words=has_group(batch_type, WORD_STARTS),
             keys=pass_keys(documents, settings.random_seed, settings.dupe_factor),
             seed=seed_key(settings.random_seed),
             numpy_seed=settings.numpy_seed,
         )
-        super().__init__(made, kind)
+        super().__init__(made, batch_type)
 
 
 def kernel_rules(rules: SpanRules, mask: int) -> Any:

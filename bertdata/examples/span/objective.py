@@ -15,7 +15,7 @@ from bertdata.examples.span.batch import SpanBatch, SpanBatchOfWords
 from bertdata.examples.span.make import make_spans
 from bertdata.examples.span.settings import SpanSettings
 from bertdata.examples.word_starts import with_word_starts
-from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
+from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class SpanObjective(Objective):
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
-    ) -> ExampleSource:
+    ) -> MadeExamples:
         return make_spans(documents, vocabulary, settings, engine, self.batch_type)
 
     def masker(

@@ -19,18 +19,22 @@ class ReferenceSpans(ListedExamples):
     """The blocks of some documents with masked spans, made as the specification reads."""
 
     def __init__(
-        self, documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, kind: type[SpanBatch]
+        self,
+        documents: Documents,
+        vocabulary: Vocabulary,
+        settings: SpanSettings,
+        batch_type: type[SpanBatch],
     ) -> None:
-        self._ids, self._vocabulary, self._kind = documents.ids, vocabulary, kind
+        self._ids, self._vocabulary, self._kind = documents.ids, vocabulary, batch_type
         self._rules = span_rules(settings)
-        self._starts = _word_starts(documents, vocabulary, settings, kind)
+        self._starts = _word_starts(documents, vocabulary, settings, batch_type)
         bodies = list(cut_bodies(documents, settings.longest_body, as_original=settings.as_original))
         examples = list(self._examples(documents, bodies, settings))
         if not settings.as_original:
             RandomStream(settings.random_seed).shuffle(examples)
         # Bodies do not overlap, and all passes mask the same ones.
         lost = documents.tokens - sum(stop - start for start, stop in bodies)
-        super().__init__(examples, kind, wide=vocabulary.wide, lost=lost)
+        super().__init__(examples, batch_type, wide=vocabulary.wide, lost=lost)
 
     def _examples(
         self, documents: Documents, bodies: Sequence[Extent], settings: SpanSettings
@@ -69,10 +73,10 @@ class ReferenceSpans(ListedExamples):
 
 
 def _word_starts(
-    documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, kind: type[SpanBatch]
+    documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, batch_type: type[SpanBatch]
 ) -> Sequence[int]:
     """For each id of the text, 1 where a word starts."""
-    told = starts_of(documents, vocabulary, settings.masking, kind)
+    told = starts_of(documents, vocabulary, settings.masking, batch_type)
     if told is not None:
         return [int(start != 0) for start in told]
     continues = vocabulary.continues_word or bytes(vocabulary.size)

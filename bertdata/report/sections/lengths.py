@@ -8,7 +8,7 @@ from bertdata.report.lengths_chart import lengths_chart
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.side import Facts, beside, facts_table, percent, scopes
+from bertdata.report.sections.comparison import Facts, beside, facts_table, percent, scopes
 
 
 def lengths(datasets: Sequence[DatasetNumbers]) -> ReportSection:

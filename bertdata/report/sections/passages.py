@@ -20,7 +20,7 @@ from bertdata.report.page.blocks import MarkedWord, PageContent, Passage, Passag
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sample import KeptExample
 from bertdata.report.sampled_tokens import special_ids
-from bertdata.report.sections.side import beside
+from bertdata.report.sections.comparison import beside
 from bertdata.tokens.readable import readable_words
 
 _PAGE, _MOST_WORDS = 20, 40_000

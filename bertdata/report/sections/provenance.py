@@ -11,7 +11,7 @@ from bertdata.io import storage
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import PageContent, PathStep, Prose, StepsBlock
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.side import beside
+from bertdata.report.sections.comparison import beside
 from bertdata.text.manifest import parse_text_manifest
 
 _NAMES = {

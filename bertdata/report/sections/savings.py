@@ -11,7 +11,7 @@ from bertdata.report.charts.values import DataTable
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.side import beside, percent, scopes
+from bertdata.report.sections.comparison import beside, percent, scopes
 
 if TYPE_CHECKING:
     from bertdata.packing.pack_plan import Histogram

@@ -10,7 +10,7 @@ from bertdata.report.charts.values import DataTable
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.side import Facts, beside, facts_table, percent
+from bertdata.report.sections.comparison import Facts, beside, facts_table, percent
 
 _MOST_BARS, _MOST_ROWS = 64, 500
 

@@ -19,7 +19,7 @@ from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.mds.compression import find_compression
 from bertdata.shards.mds.directory import MOST_UNLISTED, checked_bytes, entry_beside, find_file
-from bertdata.shards.mds.fit import UNMASKED, check_kind
+from bertdata.shards.mds.fit import UNMASKED, check_ids_alone
 from bertdata.shards.mds.ids import IdDecoder, encode_ids, id_form
 from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
 from bertdata.shards.mds.names import INDEX_NAME, ending_of, without_ending
@@ -48,7 +48,7 @@ class MdsWriter:
         names: Iterator[str] | None = None,
         form: ShardForm | None = None,
     ) -> None:
-        check_kind(find_objective(layout.objective).batch_type, layout.objective, name)
+        check_ids_alone(find_objective(layout.objective).batch_type, layout.objective, name)
         self._sink, self._layout, self._name, self._form = sink, layout, name, form
         stem = without_ending(storage.base_name(name))
         self._names = names or (f"{stem}-{number}" for number in count())
@@ -117,7 +117,7 @@ class MdsReader(ShardReader):
         except ValueError as error:
             raise ShardError(f"{name}: {error}") from None
         self._objective = objective or find_objective(layout.objective if layout else "mlm")
-        check_kind(self._objective.batch_type, self._objective.name, name)
+        check_ids_alone(self._objective.batch_type, self._objective.name, name)
         self.is_measured = layout is None
         self.layout = layout or self._measured()
 

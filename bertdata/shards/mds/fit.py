@@ -5,20 +5,21 @@ from typing import Any
 
 from bertdata.errors import SettingsError
 from bertdata.examples.groups import MASKS, WORD_STARTS, has_group
-from bertdata.records import IDS, ExampleBatch
+from bertdata.examples.objectives import objective_of_file
+from bertdata.records import IDS, ExampleBatch, ShardLayout
 from bertdata.shards.mds.names import MDS
 
 UNMASKED = "make the dataset with bertdata create --objective mlm --no-masks"
 
 
-def check_kind(kind: type[ExampleBatch], objective: str, where: str = MDS) -> None:
+def check_ids_alone(batch_type: type[ExampleBatch], objective: str, where: str = MDS) -> None:
     """SettingsError unless the objective's examples have ids, and perhaps masks, but nothing else."""
-    if has_group(kind, WORD_STARTS):
+    if has_group(batch_type, WORD_STARTS):
         raise SettingsError(
             f"{where} holds ids alone; objective {objective} has word starts too; create --format mds and "
             "convert --to mds leave them out"
         )
-    others = [group.name for group in kind.groups() if group not in (IDS, MASKS)]
+    others = [group.name for group in batch_type.groups() if group not in (IDS, MASKS)]
     if others:
         raise SettingsError(
             f"{where} holds ids alone; objective {objective} has {' and '.join(others)} too; {UNMASKED}"
@@ -26,9 +27,18 @@ def check_kind(kind: type[ExampleBatch], objective: str, where: str = MDS) -> No
 
 
 def check_unmasked(
-    kind: type[ExampleBatch], objective: str, settings: Mapping[str, Any], where: str = MDS
+    batch_type: type[ExampleBatch], objective: str, settings: Mapping[str, Any], where: str = MDS
 ) -> None:
     """SettingsError as from check_kind, and for settings that mask examples."""
-    check_kind(kind, objective, where)
-    if has_group(kind, MASKS) and settings.get("masks", True):
+    check_ids_alone(batch_type, objective, where)
+    if has_group(batch_type, MASKS) and settings.get("masks", True):
         raise SettingsError(f"{where} holds ids without masks; {UNMASKED}")
+
+
+def layout_in_manifest(manifest: dict[str, Any], name: str) -> ShardLayout:
+    """The layout of the shards of a dataset's manifest. name: of the shard, in errors."""
+    records = manifest["settings"]
+    objective = objective_of_file(records["objective"]["name"], name)
+    sizes = {size: records["objective"][size] for size in objective.batch_type.sizes()}
+    padding_id = records["container"].get("padding_id", 0)
+    return ShardLayout.of_sizes(sizes, objective=objective.name, padding_id=padding_id)

@@ -142,7 +142,7 @@ def _cut_ends(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
     return ends - (row_ends - lengths(row_ends))[rows_of(sequence_ends)], row_ends
 
 
-def _decode(records: Any, fields: Fields, kind: type[ExampleBatch], record: RecordCheck) -> PackBatch:
+def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
     """The rows of an Arrow record batch, their columns in its item types and not yet checked.
 
     ShardError where lists of a row contradict one another.
@@ -151,14 +151,14 @@ def _decode(records: Any, fields: Fields, kind: type[ExampleBatch], record: Reco
     ends: dict[str, Any] = {}
     for name, field in fields.items():
         values[field.of], ends[field.of] = list_column(records, name, record)
-    sequence_ends, ragged = ends[IDS_ENDS], kind.ragged()
-    for column in kind.columns():
+    sequence_ends, ragged = ends[IDS_ENDS], batch_type.ragged()
+    for column in batch_type.columns():
         items = None if column.ends is None else ragged[column.ends][0].name
         _check_equal(_name_of(column.name, fields), ends[column.name], ends[items or IDS_ENDS], record)
     for of, columns in ragged.items():
         row_ends = ends[columns[0].name]
         values[of] = _joined_ends(_name_of(of, fields), values[of], sequence_ends, row_ends, record)
-    return PackBatch(examples=kind(**values), ends=sequence_ends)
+    return PackBatch(examples=batch_type(**values), ends=sequence_ends)
 
 
 def _check_equal(name: str, found: Array, expected: Array, record: RecordCheck) -> None:

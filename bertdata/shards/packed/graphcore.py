@@ -67,7 +67,7 @@ class GraphcoreLayout:
         starts = at.starts - at.row_starts - at.numbers  # a sequence has lost its own [CLS] and those before
         return {**grids, **arrange_masks(packs, starts, at.numbers, widths, types)}
 
-    def sequences(self, grids: Grids, kind: type[ExampleBatch], record: GridCheck) -> PackBatch:
+    def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
         width, most = grids["ids"].shape[1], grids["present"].shape[1]
         counts = np.count_nonzero(grids["present"], axis=1)
         is_body = (grids["numbers"] != 0) & (np.arange(width) < width - counts[:, np.newaxis])
@@ -79,7 +79,7 @@ class GraphcoreLayout:
         is_head[heads] = True
         masked, starts = grids["mask_numbers"] != 0, body_ends - body_sizes - 1
         examples = pair_batch(
-            kind,
+            batch_type,
             ids=_with_heads(grids["ids"], is_body, is_there, is_head),
             ends=ends,
             segment_lengths=_zeros_of(_with_heads(grids["segments"], is_body, is_there, is_head), ends),

@@ -49,7 +49,7 @@ class GridLayout(Protocol):
         """The grids of checked rows."""
         ...
 
-    def sequences(self, grids: Grids, kind: type[ExampleBatch], record: "GridCheck") -> PackBatch:
+    def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: "GridCheck") -> PackBatch:
         """The sequences of grids, in a batch of that type, not yet checked.
 
         What contradicts them is found when they are arranged.

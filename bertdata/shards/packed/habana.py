@@ -61,7 +61,7 @@ class HabanaLayout:
             **{of: fill(values, counts, widths[of], types[of]) for of, values in each.items()},
         }
 
-    def sequences(self, grids: Grids, kind: type[ExampleBatch], record: GridCheck) -> PackBatch:
+    def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
         used = grids["numbers"] != 0
         most = grids["pair_labels"].shape[1]
         found = number_counts(grids, used, np.full(len(used), most), record)
@@ -72,7 +72,7 @@ class HabanaLayout:
         masked = np.logical_and.accumulate(grids["mask_places"] != 0, axis=1)
         id_counts = used.sum(axis=1)
         examples = pair_batch(
-            kind,
+            batch_type,
             ids=grids["ids"][used],
             ends=ends,
             segment_lengths=sizes - _ones_of(grids["segments"][used], ends),

@@ -106,17 +106,18 @@ def make_pack_reader(
 ) -> PackReader | None:
     """A reader of the packed rows in a container of that format. None where its rows are not packed.
 
+    No layout has rows in the formats that _READERS lacks.
+
     Parquet files of ours say so in their metadata; others are known by their fields. objective: that of the
     examples, where it is known; else the one that the file names.
     """
-    if format == "parquet":
-        return _parquet_reader(file, name, objective)
-    if format == "tfrecord":
-        return _tfrecord_reader(file, name, engine, objective)
-    return _hdf5_reader(file, name, objective)
+    make = _READERS.get(format)
+    return None if make is None else make(file, name, engine, objective)
 
 
-def _parquet_reader(file: IO[bytes], name: str, objective: Objective | None) -> PackReader | None:
+def _parquet_reader(
+    file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
+) -> PackReader | None:
     packing = file_metadata(file, "packing")
     if packing is None:
         return None
@@ -127,7 +128,9 @@ def _parquet_reader(file: IO[bytes], name: str, objective: Objective | None) -> 
     return FlatReader(file, name, objective)
 
 
-def _hdf5_reader(file: IO[bytes], name: str, objective: Objective | None) -> PackReader | None:
+def _hdf5_reader(
+    file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
+) -> PackReader | None:
     names = set(dataset_types(file))
     named = named_objective(file)
     if objective is None and named is not None:
@@ -155,6 +158,10 @@ def _tfrecord_reader(
     from bertdata.shards.packed.grid_tfrecord import GridRecordReader
 
     return GridRecordReader(file, name, _arrangement(packing), _checked(packing, objective), engine)
+
+
+_READERS = {"tfrecord": _tfrecord_reader, "hdf5": _hdf5_reader, "parquet": _parquet_reader}
+"""By format, of the containers that a layout of LAYOUTS has rows in."""
 
 
 def _checked(packing: str, objective: Objective | None) -> Objective:

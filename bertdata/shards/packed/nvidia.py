@@ -180,7 +180,7 @@ def _segments(examples: ExampleBatch) -> Array:
     return segments
 
 
-def _sequences(rows: dict[str, _Rows], kind: type[ExampleBatch], record: RecordCheck) -> PackBatch:
+def _sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
     """The sequences of rows, not yet checked. ShardError where parts of a row contradict one another."""
     ids, counts = rows["ids"], rows["pair_labels"].ends
     _check_lengths(rows, "segments", "ids", record)
@@ -192,7 +192,7 @@ def _sequences(rows: dict[str, _Rows], kind: type[ExampleBatch], record: RecordC
     places = rows["mask_places"].values.astype(np.int64)
     positions = places - np.repeat(ends - sizes - row_starts, masks)
     examples = pair_batch(
-        kind,
+        batch_type,
         ids=ids.values,
         ends=ends,
         segment_lengths=lengths(np.concatenate([[0], np.cumsum(rows["segments"].values == 0)])[ends]),

@@ -45,7 +45,7 @@ class PieceHashes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HashStep:
+class PieceToHashes:
     """A piece to the hashes of its texts."""
 
     settings: PartSettings
@@ -154,7 +154,7 @@ def _hash_all(
     """Add the entries of all records. Returns, for each piece of each file, the numbers taken before it."""
     before: list[array[int]] = []
     taken = 0
-    for work, found in pool.in_order(HashStep(settings), pieces):
+    for work, found in pool.in_order(PieceToHashes(settings), pieces):
         while work.file >= len(before):
             before.append(array("Q"))
             taken = 0

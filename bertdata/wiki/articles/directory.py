@@ -7,7 +7,7 @@ from bertdata.io.directory_protocol import Commit
 from bertdata.io.file_check import FileEntry
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.wiki.articles.manifest import (
-    KIND,
+    ARTICLES_KIND,
     SKIPPED_PAGES,
     ArticlesManifest,
     manifest_terms,
@@ -31,7 +31,7 @@ class ArticlesDirectory:
         name = storage.base_name(dump)
         self.day = settings.day_of(name)
         terms = plan_terms(name, dump_bytes, settings.as_json(self.day), settings.program)
-        self.commit = Commit(directory, KIND, terms, manifest_terms, may_grow=(SKIPPED_PAGES,))
+        self.commit = Commit(directory, ARTICLES_KIND, terms, manifest_terms, may_grow=(SKIPPED_PAGES,))
 
     def finished(self) -> ArticlesManifest | None:
         """The manifest, where the directory is finished and its files have their sizes.

@@ -9,7 +9,7 @@ from bertdata.io.file_check import FileEntry, entries_json, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
 from bertdata.wiki.articles.report import ExtractReport
 
-KIND = "articles"
+ARTICLES_KIND = "articles"
 SKIPPED_PAGES = "skipped pages"
 """The term of a plan that lists the ids of pages that are left out."""
 
@@ -36,7 +36,7 @@ class ArticlesManifest(NamedTuple):
         report = self.report
         return {
             "format_version": FORMAT_VERSION,
-            "kind": KIND,
+            "kind": ARTICLES_KIND,
             "dump": self.source._asdict(),
             "settings": self.settings,
             "date": report.date,

@@ -15,7 +15,7 @@ from bertdata.wiki.dump.dump import PageBlock
 from bertdata.wiki.dump.revisions import has_several
 from bertdata.wiki.extractor import START, BlockArticles, BlockState, ExtractorSettings, PageOutcome
 from bertdata.wiki.page_rules import PageRules
-from bertdata.wiki.pages import FAULTS, LEFT_OUT, LIMIT, page_id, page_name, page_title
+from bertdata.wiki.pages import FAULTS, LEFT_OUT_PAGE, LIMIT, page_id, page_name, page_title
 from bertdata.wiki.worker_pool import WorkerPool
 
 
@@ -204,7 +204,7 @@ def skip_page(
         raise rules.too_much(page_id(page), page_title(page), name)
     if reason in FAULTS:
         name = page_name(block.data[begin:end]) + (f" ({name})" if name else "")
-    elif reason == LEFT_OUT:
+    elif reason == LEFT_OUT_PAGE:
         left_out.add(name)
     report.skip(reason, name)
 

@@ -13,7 +13,7 @@ from bertdata.wiki.mlperf.magic_words import magic_words
 from bertdata.wiki.mlperf.reading import PageFields, PageReader, State
 from bertdata.wiki.mlperf.template_table import TemplateTable
 from bertdata.wiki.mlperf.work import LimitError, TooDeepError, Work
-from bertdata.wiki.pages import BAD_UTF8, CUT_OFF, DUPLICATE, FAILED, LEFT_OUT, REDIRECT, TOO_LARGE
+from bertdata.wiki.pages import BAD_UTF8, CUT_OFF, DUPLICATE, FAILED, LEFT_OUT_PAGE, REDIRECT, TOO_LARGE
 
 _DEFINING = ("10", "828")
 _PYTHON_FRAMES = 20_000
@@ -73,7 +73,7 @@ class MlperfExtractor:
         """Reason, detail and article."""
         reason = self._reason(page, data)
         if reason:
-            return reason, page.page_id if reason == LEFT_OUT else "", b""
+            return reason, page.page_id if reason == LEFT_OUT_PAGE else "", b""
         if page.title is None:
             return FAILED, "no title", b""
         if not page.page_id:
@@ -90,7 +90,7 @@ class MlperfExtractor:
     def _reason(self, page: PageFields, data: bytes) -> str:
         """The reason why the page is no article. Empty if it is one."""
         if page.page_id in self._skip_pages:
-            return LEFT_OUT
+            return LEFT_OUT_PAGE
         if not page.closed:
             return CUT_OFF
         if page.end - page.begin > self._max_page_bytes:

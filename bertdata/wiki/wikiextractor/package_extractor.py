@@ -22,7 +22,7 @@ from bertdata.wiki.extractor import (
     ExtractorSettings,
     PageOutcome,
 )
-from bertdata.wiki.pages import DUPLICATE, FAILED, LEFT_OUT, TOO_LARGE, Skipped, page_id
+from bertdata.wiki.pages import DUPLICATE, FAILED, LEFT_OUT_PAGE, TOO_LARGE, Skipped, page_id
 from bertdata.wiki.template_file import REDIRECT, TEMPLATE, map_file, read_definitions
 from bertdata.wiki.wikiextractor.arithmetic import take_refusal
 from bertdata.wiki.wikiextractor.pages import PAGE_TAG, Page, RawPage, page_text, read_page, split_pages
@@ -66,7 +66,7 @@ class PackageExtractor:
             article = b""
             page = self._read(raw)
             if isinstance(page, Skipped):
-                reason, detail = page.reason, page.name if page.reason == LEFT_OUT else ""
+                reason, detail = page.reason, page.name if page.reason == LEFT_OUT_PAGE else ""
             else:
                 first_id = first_id or page.page_id
                 reason, detail, article = self._render(page, last_id)
@@ -78,7 +78,7 @@ class PackageExtractor:
     def _read(self, raw: RawPage) -> Page | Skipped:
         skip_pages = self._settings.rules.skip_pages
         if skip_pages and (number := page_id(raw.data)) in skip_pages:
-            return Skipped(reason=LEFT_OUT, name=number)
+            return Skipped(reason=LEFT_OUT_PAGE, name=number)
         if len(raw.data) > self._settings.max_page_bytes:
             return Skipped(reason=TOO_LARGE)
         return read_page(raw, self._namespace)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.config.text_files import held_out
 from tests.support.commands import SMALL, Program
 from tests.support.paths import EXTRACTED, GOLDEN
 
@@ -95,25 +94,3 @@ def test_directories_that_hold_no_text_say_what_they_hold(bertdata, tmp_path, co
     (text / "unfinished").mkdir(parents=True)
     (text / "unfinished" / "plan.json").write_text("{}")
     create(bertdata, text, output=tmp_path / "shards").assert_one_error(1, f"{text}: is unfinished")
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (["wiki_training_0.txt", "wiki_test_0.txt"], ["wiki_test_0.txt"]),
-        (["train/wiki_training_0.txt", "test/wiki_test_0.txt"], ["test/wiki_test_0.txt"]),
-        (["wiki_training_0.txt.bin-01.hdf5", "wiki_test_3.txt.bin-00.hdf5"], ["wiki_test_3.txt.bin-00.hdf5"]),
-        (["wiki_test_0.txt", "books_training_0.txt"], []),  # of two corpora
-        (["wiki_test_0.txt", "wiki_test_1.txt"], []),
-        (["part-00000-of-00500", "eval.txt"], ["eval.txt"]),
-        (["a/part-00000-of-00500.tfrecord", "eval.txt.tfrecord"], ["eval.txt.tfrecord"]),
-        (["part-00000.txt", "eval-00000.txt", "eval-00001.txt"], ["eval-00000.txt", "eval-00001.txt"]),
-        (["part-00000.txt.tfrecord", "eval-00000.txt.tfrecord"], ["eval-00000.txt.tfrecord"]),
-        (["eval-00000.txt", "eval-00001.txt"], []),
-        (["eval.txt"], []),
-        (["eval.txt", "wiki.txt"], []),
-        (["latest_test.txt", "training.txt", "protest_0"], []),
-    ],
-)
-def test_held_out_files_are_told_by_name_where_those_to_train_on_are_there(names, expected):
-    assert held_out(names) == expected

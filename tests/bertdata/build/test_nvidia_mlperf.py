@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import pytest
 
-from bertdata.build.conversion.cuts import destinations, shard_starts
+from bertdata.build.conversion.example_cuts import destinations, shard_starts
 from bertdata.shards.containers import open_reader
 from tests.support.commands import contents
 

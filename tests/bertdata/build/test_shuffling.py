@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.build.shuffle.cuts import count_tokens, deal_out, find_cuts, prefix_bits
+from bertdata.build.shuffle.document_cuts import count_tokens, deal_out, find_cuts, prefix_bits
 from bertdata.build.shuffle.gather import gather_documents
 from bertdata.build.shuffle.keys import SortedDocuments, shard_seed, sort_documents
 from bertdata.errors import SettingsError

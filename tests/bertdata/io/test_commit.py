@@ -16,7 +16,7 @@ from bertdata.errors import DatasetError, ManifestError, StorageError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit, differences
 from bertdata.io.manifest_file import dump_json, parse_json, seal, unseal
-from bertdata.io.whole_directory import open_directory, remove_directory, sweep_directories
+from bertdata.io.whole_directory import open_directory, remove_at_once, sweep_directories
 from tests.support.commands import contents, files_below
 from tests.support.lock_holder import holder
 from tests.support.object_stores import Store
@@ -338,7 +338,7 @@ def test_a_directory_is_removed_by_one_rename(tmp_path: Path, monkeypatch: pytes
         rmtree(path, **options)
 
     monkeypatch.setattr(shutil, "rmtree", look)
-    remove_directory(tmp_path / "step-1")
+    remove_at_once(tmp_path / "step-1")
     assert found == [False]
     assert list(tmp_path.iterdir()) == []
 

@@ -22,7 +22,7 @@ from bertdata.examples.bert.objective import BERT
 from bertdata.examples.counting import quantile
 from bertdata.examples.mask_report import mask_kind
 from bertdata.records import ShardLayout
-from bertdata.report.count import ShardCounts
+from bertdata.report.shard_counts import ShardCounts
 from bertdata.report.summary import Statistics
 from bertdata.shards.containers import open_reader
 from bertdata.shards.tfrecord import encode_batch

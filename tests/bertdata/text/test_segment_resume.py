@@ -8,7 +8,7 @@ import pytest
 from bertdata.errors import DatasetError, InputError
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.manifest_file import seal, unseal
-from bertdata.text import write_shards
+from bertdata.text import nvidia_writing
 from bertdata.text.directory import TextDirectory
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment_files
@@ -46,7 +46,7 @@ def articles(tmp_path: Path) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_shards, "GROUP_FILES", 2)
+    monkeypatch.setattr(nvidia_writing, "GROUP_FILES", 2)
 
 
 split: list[str] = []

@@ -9,12 +9,12 @@ import pytest
 
 from bertdata.dataset.chain import verify_chain
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
-from bertdata.text import write_shards
+from bertdata.text import nvidia_writing
 from bertdata.text.input_kinds import ARTICLES, TEXT
 from bertdata.text.mlperf import make_sentences
 from bertdata.text.nvidia import make_articles
 from bertdata.text.nvidia_format import formatted_text
-from bertdata.text.plain_text import one_line
+from bertdata.text.plain_text import book_line
 from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentSettings
 from bertdata.text.text_inputs import TextInputs, find_inputs
@@ -78,7 +78,7 @@ def as_articles(place: Path, files: list[Path]) -> list[str]:
 def test_a_book_becomes_the_line_that_nvidias_formatting_writes() -> None:
     book = "\ufeff  Chapter 1 \r\n\r\n \tIt was dark.\u3000\nNight\x0cfell, a \rreturn stays\n\n".encode()
     line = "Chapter 1 It was dark. Night\x0cfell, a \rreturn stays "
-    assert one_line(book, "book.txt") == line
+    assert book_line(book, "book.txt") == line
     assert formatted_text([line]) == line.encode() + b"\n\n"
 
 
@@ -244,7 +244,7 @@ def test_a_run_of_both_kinds_after_a_crash_ends_with_the_same_bytes(
     die_after: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(write_shards, "GROUP_FILES", 2)
+    monkeypatch.setattr(nvidia_writing, "GROUP_FILES", 2)
     inputs = find_inputs([str(extracted)], ARTICLES, [str(books)])
     files, kinds = inputs.files, inputs.kinds
     whole = run(tmp_path / "whole", settings, files, kinds)

@@ -91,7 +91,7 @@ def test_whole_words_follow_the_vocabulary_s_own_continuations():
 def test_a_tokeniser_without_an_unknown_token_has_no_count_of_it(monkeypatch, tmp_path):
     monkeypatch.setattr(documents, "tokenizer_of", lambda *arguments: ByteTokenizer())
     (tmp_path / "part").write_bytes(TEXT)
-    loaded = documents.PartSource(str(tmp_path / "part"), TokenizerJson(path="bytes")).load(BertSettings())
+    loaded = documents.PartReader(str(tmp_path / "part"), TokenizerJson(path="bytes")).load(BertSettings())
     assert loaded.entry.unknown_tokens is None
     assert "unknown_tokens" not in loaded.entry.as_json()
     assert loaded.warnings == ()

@@ -30,7 +30,7 @@ from bertdata.wiki.dump import dump
 from bertdata.wiki.dump.bzip2_blocks import END_MAGIC
 from bertdata.wiki.extract import extract_dump
 from bertdata.wiki.settings import ExtractorName, ExtractSettings, name_date
-from bertdata.wiki.wikiextractor import renderer as wikiextractor
+from bertdata.wiki.wikiextractor import renderer
 from tests.support.commands import contents
 from tests.support.dumps import HEAD, TAIL, files, multistream, page, wikiextractor_files, write_dump
 from tests.support.paths import ROOT
@@ -394,7 +394,7 @@ def test_settings_out_of_range_are_errors(sample: Path, tmp_path: Path) -> None:
 def test_without_wikiextractor_the_python_engines_error_says_how_to_install_it(
     sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wikiextractor.load_wikiextractor.cache_clear()
+    renderer.load_wikiextractor.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "wikiextractor", None)
     with pytest.raises(MissingExtraError, match=r"pip install '.\[wiki\]'"):
         extract_dump(sample, tmp_path / "ours", engine="python")
@@ -407,7 +407,7 @@ def test_the_kernels_need_no_wikiextractor(
 ) -> None:
     settings = ExtractSettings(date=DAY, extractor=extractor, templates=True)
     expected = extracted(sample, tmp_path / "with", settings)
-    wikiextractor.load_wikiextractor.cache_clear()
+    renderer.load_wikiextractor.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "wikiextractor", None)
     assert extracted(sample, tmp_path / "without", settings) == expected
 

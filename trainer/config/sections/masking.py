@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import schema_of, setting, setting_of
+from bertdata.config.settings import check
 from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
-from trainer.config.sections.section import Section, check, named
+from trainer.config.sections.section import Section, named
 
 CONSTANT = "constant"
 _OF_MODERNBERT = ("vocab", "masked_lm_prob", "eval_masked_lm_prob")

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.sections.section import Section, check, named, shown
+from bertdata.config.settings import check
+from trainer.config.sections.section import Section, named, shown
 
 
 @dataclass(frozen=True, kw_only=True)

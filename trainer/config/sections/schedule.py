@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.sections.section import Section, check, named, shown
+from bertdata.config.settings import check
+from trainer.config.sections.section import Section, named, shown
 
 BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
 """JSON Schema's keywords of an object whose names are the updates from which its values hold."""

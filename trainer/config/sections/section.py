@@ -8,7 +8,6 @@ from typing import Any
 
 from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
-from bertdata.errors import SettingsError
 from trainer.plugins import names
 
 shown = partial(setting, common=True)
@@ -49,9 +48,3 @@ class Section:
     def idle(self) -> list[str]:
         """The keys that have no effect because of the value of another."""
         return []
-
-
-def check(holds: bool, message: str) -> None:
-    """SettingsError with the message unless the condition holds."""
-    if not holds:
-        raise SettingsError(message)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
+from bertdata.config.settings import check
 from bertdata.io.outputs import OutputForm
-from trainer.config.sections.section import Section, check
+from trainer.config.sections.section import Section
 
 PLAN_FORM = OutputForm(words="a plan", begins=lambda head: b'"bertdata plan' in head)
 """The file of a plan, as ``trainer/splitting`` writes it."""

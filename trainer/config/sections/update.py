@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bertdata.config.declared import setting
+from bertdata.config.settings import check
 from trainer.config.presets.form import Preset
-from trainer.config.sections.section import Section, check, named, shown
+from trainer.config.sections.section import Section, named, shown
 from trainer.plugins import find
 
 _DEFAULT_BATCH_SIZE = 32

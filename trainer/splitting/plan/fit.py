@@ -6,10 +6,10 @@ from inspect import signature
 
 import torch
 
+from bertdata.config.settings import check
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
-from trainer.config.sections.section import check
 from trainer.devices.device import Device
 from trainer.splitting.plan.costs import optimiser_costs
 from trainer.splitting.plan.plan import Plan

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from bertdata.config.settings import check
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig, check_length
 from trainer.config.sections.finetuning import PRETRAINING
-from trainer.config.sections.section import check
 from trainer.config.sections.split import SplitSection
 from trainer.config.sections.update import UpdateSection
 from trainer.config.settings import Config

@@ -14,7 +14,7 @@ from bertdata.examples.electra.batch import ElectraBatch, ElectraExample
 from bertdata.examples.electra.make import ElectraMaker
 from bertdata.examples.electra.objective import ELECTRA
 from bertdata.examples.electra.settings import ElectraSettings
-from bertdata.records import Documents, ExampleSource, Vocabulary
+from bertdata.records import Documents, MadeExamples, Vocabulary
 from tests.support.strategies import large_vocabulary, parse_vocabulary, small_vocabulary, tries
 
 needs_kernels = pytest.mark.skipif(not _native.available(), reason="the kernels are not built")
@@ -50,7 +50,7 @@ def columns(batch: ElectraBatch) -> dict[str, tuple[int, list[int]]]:
     return {name: (view.itemsize, view.tolist()) for name, view in views.items()}
 
 
-def assert_same(native: ExampleSource, python: ExampleSource) -> None:
+def assert_same(native: MadeExamples, python: MadeExamples) -> None:
     assert (len(native), native.tokens, native.masked) == (len(python), python.tokens, 0)
     assert columns(native.batch(0, len(native))) == columns(python.batch(0, len(python)))
 

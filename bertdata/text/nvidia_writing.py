@@ -22,7 +22,7 @@ GROUP_FILES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class NvidiaStep:
+class FileToArticles:
     """Number, path and kind of a file to its articles."""
 
     load_splitter: SplitterLoader
@@ -76,7 +76,9 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
 
     sentences = array("I")
     with Spool() as spool:
-        notes = run.notes(groups, NvidiaStep(run.load_splitter), make, keep=place is None, is_whole=_is_whole)
+        notes = run.notes(
+            groups, FileToArticles(run.load_splitter), make, keep=place is None, is_whole=_is_whole
+        )
         for group, note in zip(groups, notes, strict=True):
             spool.add(path_of(group), note["lengths"])
             sentences.extend(note["sentences"])

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from bertdata.config.dataset_settings import WORDPIECE, DatasetSettings, Record, vocabulary_record
+from bertdata.config.dataset_settings import WORDPIECE, DatasetSettings, SettingsRecord, vocabulary_record
 from bertdata.dataset import reader
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.manifest import InputEntry, Manifest, SkippedEntry
@@ -31,7 +31,7 @@ from bertdata.tokens.load import file_at, vocabulary_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PackSource:
+class InputDataset:
     """A dataset to be packed, or other tools' files.
 
     vocabulary: the path of its file, None where it is not at hand; tokens: in it; inputs: None where the
@@ -63,14 +63,14 @@ class PackSource:
         return self.vocabulary
 
 
-def find_source(
+def find_input_dataset(
     path: str, vocabulary: str | None, unverified: bool, rows: Layout, objective: str | None = None
-) -> PackSource:
+) -> InputDataset:
     """The source at the path as from open_source, to be packed into rows of that layout.
 
     DatasetError where it is packed already, SettingsError for examples that the layout does not hold.
     """
-    found = open_source(path, vocabulary, unverified, objective)
+    found = open_input_dataset(path, vocabulary, unverified, objective)
     layout = found.opened.layout
     if layout.packing is not None:
         raise DatasetError(
@@ -81,9 +81,9 @@ def find_source(
     return found
 
 
-def open_source(
+def open_input_dataset(
     path: str, vocabulary: str | None, unverified: bool, objective: str | None = None
-) -> PackSource:
+) -> InputDataset:
     """The dataset at the path. unverified: files of any tool, which need a vocabulary.
 
     objective: one of somebody's own, which the examples may have. Errors as from ``reader.open_dataset``.
@@ -93,7 +93,7 @@ def open_source(
     return (_unverified if unverified else _verified)(path, vocabulary, objective)
 
 
-def _verified(path: str, given: str | None, objective: str | None) -> PackSource:
+def _verified(path: str, given: str | None, objective: str | None) -> InputDataset:
     if not (storage.is_directory(path) or path.endswith(".json")) and storage.exists(path):
         raise DatasetError(f"{path}: is a file, expected a dataset's directory; --unverified takes files")
     opened = reader.open_dataset(path, objective=objective)
@@ -109,7 +109,7 @@ def _verified(path: str, given: str | None, objective: str | None) -> PackSource
         if found != (md5 := plan.settings.vocabulary["md5"]):
             raise SettingsError(f"{vocabulary}: md5 {found}, the shards were made with {md5}")
     data = storage.read_bytes(storage.join(dataset.path, MANIFEST_NAME))
-    return PackSource(
+    return InputDataset(
         opened=opened,
         recipe=plan.recipe,
         phase=plan.phase,
@@ -122,7 +122,7 @@ def _verified(path: str, given: str | None, objective: str | None) -> PackSource
     )
 
 
-def _unverified(path: str, given: str | None, objective: str | None) -> PackSource:
+def _unverified(path: str, given: str | None, objective: str | None) -> InputDataset:
     beside = storage.join(path, DICTIONARY_NAME)
     if given is None and storage.is_directory(path) and storage.exists(beside):
         given = beside
@@ -146,7 +146,7 @@ def _unverified(path: str, given: str | None, objective: str | None) -> PackSour
         },
         container={"remask": False},
     )
-    return PackSource(
+    return InputDataset(
         opened=opened,
         recipe=None,
         phase=None,
@@ -156,7 +156,7 @@ def _unverified(path: str, given: str | None, objective: str | None) -> PackSour
     )
 
 
-def _tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> Record:
+def _tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> SettingsRecord:
     if isinstance(file, TokenizerJson):
         return file.record(vocabulary)
     return {
@@ -177,7 +177,7 @@ class LengthCounts:
     entry: InputEntry | None = None
 
 
-def with_md5s(source: PackSource, counts: Sequence[LengthCounts]) -> PackSource:
+def with_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDataset:
     """The source whose files have the md5s that were found when they were counted.
 
     So whoever reads them next gets the same bytes, or a ShardError.
@@ -229,7 +229,7 @@ def _file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> I
     )
 
 
-def masks_by_length(source: PackSource, counts: list[LengthCounts]) -> Array:
+def masks_by_length(source: InputDataset, counts: list[LengthCounts]) -> Array:
     """The most masked positions that an example of each length may have: as found, else by the settings."""
     found = [one.masks for one in counts if one.masks is not None]
     if len(found) == len(counts):

@@ -8,9 +8,9 @@ from itertools import groupby
 from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
-from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.mlperf import MlperfText, make_sentences
+from bertdata.text.mlperf_evaluation import eval_md5, eval_text
 from bertdata.text.mlperf_parts import part_text
 from bertdata.text.splitter import SplitterLoader
 from bertdata.text.text_plan import NumberedFile
@@ -19,7 +19,7 @@ EVAL = (EVAL_TEXT, EVAL_MD5)
 
 
 @dataclass(frozen=True, slots=True)
-class MlperfStep:
+class FileToSentences:
     """Number, path and kind of a file, one of ``files``, to its sentences."""
 
     files: int
@@ -39,7 +39,7 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
     The withheld articles of each part wait in scratch files of their own, so that a later run has them.
     """
     plan, commit = run.text.plan, run.text.commit
-    step = MlperfStep(len(run.files), plan.settings.eval_articles, run.load_splitter)
+    step = FileToSentences(len(run.files), plan.settings.eval_articles, run.load_splitter)
 
     def scratch(part: str, name: str) -> str:
         return commit.scratch_name(f"{part}.{name}")
