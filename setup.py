@@ -125,6 +125,7 @@ setup(
         "trainer.programs.graphcore": ["configs/*.json"],
         "bertdata.dataset.published": ["*.tsv", "*.tsv.xz"],
         "bertdata.report.page": ["templates/*"],
+        "bertdata.unicode": ["*.json"],
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },
     ext_modules=extensions(),

@@ -10,7 +10,7 @@ from beam_pipelines.runners.pipeline import make_pipeline, runs_here
 from beam_pipelines.stages.extraction_stage import ExtractionStage, plan_extraction
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
-from bertdata.text.text_output import EXTRACTED
+from bertdata.text.directory import EXTRACTED
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.open_extractor import check_engine, forget_extractors
 from bertdata.wiki.settings import ExtractSettings

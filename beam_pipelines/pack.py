@@ -9,10 +9,6 @@ from beam_pipelines.report.counters import RunMetrics, table
 from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
 from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
 from beam_pipelines.transport.bundled_file import BundledFile
-from bertdata.build.packs.planned import PlannedPack
-from bertdata.build.packs.settings import PackSettings
-from bertdata.build.packs.source import PackSource
-from bertdata.build.sorting.scratch import forget_scratch
 from bertdata.cli.common.dispatch import end
 from bertdata.cli.common.parser import Parser
 from bertdata.cli.common.request_flags import add_flags, request_of
@@ -21,7 +17,11 @@ from bertdata.dataset.writer import Dataset
 from bertdata.errors import BertDataError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.io.scratch_files import forget_scratch
 from bertdata.io.terminal import say, say_error, say_text
+from bertdata.packing.planned_pack import PlannedPack
+from bertdata.packing.settings import PackSettings
+from bertdata.packing.source import PackSource
 from bertdata.steps.pack import find_pack_source
 from bertdata.steps.pack_request import GivenPackSettings, PackRequest
 
@@ -105,7 +105,7 @@ def make_packed(pipeline: Any, source: PackSource, settings: PackSettings, outpu
 
 def provisional(source: PackSource, settings: PackSettings, output: str) -> Dataset:
     """The packed dataset as far as it is known before the lengths are: for its locks and notes."""
-    from bertdata.packing.plan import plan_of
+    from bertdata.packing.pack_plan import plan_of
 
     nothing = plan_of(source.opened.layout.max_seq_length, {(1,): 1})
     settings = replace(settings, num_shards=1)

@@ -35,7 +35,7 @@ from bertdata.build.task import Target
 from bertdata.cli.common.dispatch import end
 from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import summary
-from bertdata.dataset.sources import find_sources
+from bertdata.dataset.provenance import find_provenance
 from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
@@ -44,15 +44,15 @@ from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.steps.create_plan import CreatePlan
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.values import optional_path, paths_of
+from bertdata.text.directory import refuse_text_inputs
 from bertdata.text.escaped_articles import escape_warnings
-from bertdata.text.fewer_eval_articles import with_remedy
+from bertdata.text.evaluation import with_remedy
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
 from bertdata.text.languages import language_notes
 from bertdata.text.load_splitter import find_tables_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import find_inputs
-from bertdata.text.text_output import refuse_text_inputs
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import engine_note
 
@@ -233,7 +233,7 @@ def between_sentences(flags: argparse.Namespace, text: SegmentSettings | PartSet
     if text is not None:
         found: str = text.as_json().get("between", " ")
         return found
-    return find_sources(find_parts(flags.input).parts).between
+    return find_provenance(find_parts(flags.input).parts).between
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
@@ -278,12 +278,12 @@ def add_stages(
 
     if source.stage is None:
         parts = pipeline | "list parts" >> beam.Create(source.parts, reshuffle=False)
-        cited = find_sources(source.parts)
-        sources = pipeline | "list sources" >> beam.Create([cited], reshuffle=False)
+        cited = find_provenance(source.parts)
+        provenance = pipeline | "list sources" >> beam.Create([cited], reshuffle=False)
     else:
         numbered = list(zip(range(len(source.files)), source.files, source.kinds, strict=True))
         files = pipeline | "list files" >> beam.Create(numbered, reshuffle=False)
-        parts, sources = files | "make parts" >> make_parts(source.stage)
+        parts, provenance = files | "make parts" >> make_parts(source.stage)
     for one in sets:
         tasks = plan.tasks(one.parts, tokenizer, one.targets)
         make_shards: beam.PTransform = MakeShards(tasks)
@@ -295,7 +295,7 @@ def add_stages(
         chosen = parts | f"choose parts{one.label}" >> beam.Filter(is_among, frozenset(one.parts))
         entries = chosen | f"make shards{one.label}" >> make_shards
         manifests = WriteManifests(one.targets, tokenizer.path)
-        _ = (entries, sources) | f"write manifests{one.label}" >> manifests
+        _ = (entries, provenance) | f"write manifests{one.label}" >> manifests
 
 
 def is_among(part: str, parts: frozenset[str]) -> bool:

@@ -52,3 +52,15 @@ def _rotation(places: int) -> bytes:
     lower, upper = bytes(range(97, 123)), bytes(range(65, 91))
     places %= 26
     return bytes.maketrans(lower + upper, lower[places:] + lower[:places] + upper[places:] + upper[:places])
+
+
+def make_parts(place: Path, parts: int, part_bytes: int) -> list[Path]:
+    """Write parts of the sample corpus's documents, each in another order, repeated up to ``part_bytes``."""
+    text = b"\n\n".join(path.read_bytes() for path in sorted((ROOT / "golden" / "corpus").glob("part-*")))
+    documents = [document for document in text.split(b"\n\n") if document.strip()]
+    paths = [place / f"part-{number:05d}-of-{parts:05d}" for number in range(parts)]
+    for number, path in enumerate(paths):
+        start = number % len(documents)
+        once = b"\n\n".join(documents[start:] + documents[:start]) + b"\n\n"
+        path.write_bytes(once * (part_bytes // len(once) + 1))
+    return paths

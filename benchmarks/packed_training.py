@@ -22,7 +22,7 @@ from benchmarks.training import cpu_seconds, ours
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.examples.columns import Array
 from bertdata.packing.methods import plan_packs
-from bertdata.packing.plan import PackPlan
+from bertdata.packing.pack_plan import PackPlan
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.packed.packs import PackBatch
 from trainer.data.batches import Batch

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.kills import ROOT, make_parts
+from benchmarks.corpus import ROOT, make_parts
 from benchmarks.measure import command
 
 PARTS = 16

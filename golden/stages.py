@@ -7,7 +7,7 @@ from pathlib import Path
 from bertdata._native import Engine
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.reading import find_extracted_files
-from bertdata.text.segment import segment
+from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 GOLDEN = Path(__file__).parent
@@ -25,7 +25,7 @@ def make_text(recipe: str, directory: Path, engine: Engine) -> SegmentCounts:
     """Segment the golden articles as the recipe does."""
     settings = SETTINGS[recipe]
     files = find_extracted_files([str(EXTRACTED)]).files
-    return segment(files, str(directory), settings, LoadSplitter("3.4.5", engine))
+    return segment_files(files, str(directory), settings, LoadSplitter("3.4.5", engine))
 
 
 def main() -> int:

@@ -172,6 +172,8 @@ def _values(item: Mapping[str, Any]) -> str:
     """The values that a key takes, in words."""
     if "enum" in item:
         return ", ".join(f"`{value}`" for value in item["enum"] if value is not None)
+    if "examples" in item:
+        return ", ".join(f"`{value}`" for value in [*item["examples"], "package.module:NAME"])
     bounds = [
         f"{sign} {item[keyword]:,}"
         for keyword, sign in {

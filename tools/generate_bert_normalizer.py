@@ -2,26 +2,27 @@
 
     python tools/generate_bert_normalizer.py
 
-writes ``bertdata/unicode/bert_normalizer.py`` with the library that is installed, in a minute or two. The
+writes ``bertdata/unicode/bert_normalizer.json`` with the library that is installed, in a minute or two. The
 library's BertNormalizer and BertPreTokenizer have Unicode tables of their own, of several versions; the
 kernel has those of Unicode 11.0. Compared are each code point between two letters, in every casing, and its
 place among combining characters.
 """
 
 import sys
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import tokenizers
+from generate_unicode11 import json_tables, ranges
 from tokenizers.normalizers import NFD, BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from bertdata.tokens.basic import clean
-from bertdata.unicode import characters, unicode11
+from bertdata.unicode import characters
+from bertdata.unicode.tables import unicode11
 
-TABLE = Path(__file__).resolve().parent.parent / "bertdata" / "unicode" / "bert_normalizer.py"
-MARKS = {kind: chr(mark) for mark, kind in sorted(unicode11.COMBINING.items(), reverse=True)}
+TABLE = Path(__file__).resolve().parent.parent / "bertdata" / "unicode" / "bert_normalizer.json"
+MARKS = {kind: chr(mark) for mark, kind in sorted(unicode11().combining.items(), reverse=True)}
 """A character of each combining class."""
 FIRST, LAST = MARKS[min(MARKS)], MARKS[max(MARKS)]
 
@@ -36,8 +37,9 @@ def main() -> None:
         != theirs(f"a{chr(point)}b", lower_case, strips_accents)
     }
     different.update(point for point in points if is_ordered_differently(chr(point)))
-    ranges = [f"(0x{first:X}, 0x{last:X})" for first, last in runs(sorted(different))]
-    TABLE.write_text(source(ranges), encoding="utf-8")
+    items = {"different": [f"[{first}, {last}]" for first, last in ranges(sorted(different))]}
+    version, maker = f"tokenizers {tokenizers.__version__}", "tools/generate_bert_normalizer.py"
+    TABLE.write_text(json_tables(version, maker, items), encoding="utf-8")
 
 
 def ours(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
@@ -77,37 +79,6 @@ def is_ordered_differently(character: str) -> bool:
         return False
     text = "".join(f"a{mark}{character}a{character}{mark}" for mark in MARKS.values())
     return bool(DECOMPOSE.normalize_str(text) != characters.decompose(text))
-
-
-def runs(points: list[int]) -> Iterator[tuple[int, int]]:
-    """The points as ranges, both ends included."""
-    first = last = points[0]
-    for point in points[1:]:
-        if point > last + 1:
-            yield first, last
-            first = point
-        last = point
-    yield first, last
-
-
-def source(ranges: list[str]) -> str:
-    lines = [""]
-    for item in ranges:
-        if len(lines[-1]) + len(item) > 90:
-            lines.append("")
-        lines[-1] += f" {item},"
-    body = "\n".join(f"    {line.strip()}" for line in lines)
-    return f'''"""Code points that the tokenizers library treats otherwise than Unicode 11.0.
-
-Made by tools/generate_bert_normalizer.py with tokenizers {tokenizers.__version__}, not by hand.
-"""
-
-# fmt: off
-DIFFERENT = (
-{body}
-)
-"""Ranges, both ends included."""
-'''
 
 
 if __name__ == "__main__":

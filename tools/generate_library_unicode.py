@@ -2,24 +2,25 @@
 
     python tools/generate_library_unicode.py
 
-writes ``bertdata/unicode/library.py``, from which the kernel of byte-level BPE gets its tables too. The
+writes ``bertdata/unicode/library.json``, from which the kernel of byte-level BPE gets its tables too. The
 library is several programs, each with a Unicode of its own: Oniguruma matches the patterns (16.0), Rust's
 ``char`` tells digits (17.0), Rust's ``regex`` looks beside an added token (16.0), and the normaliser
-is of 9.0. What the normaliser shares with Unicode 11.0 is in ``bertdata/unicode/unicode11.py``.
+is of 9.0. What the normaliser shares with Unicode 11.0 is in ``bertdata/unicode/unicode11.json``.
 """
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import tokenizers
-from generate_unicode11 import ranges, wrap
+from generate_unicode11 import json_tables, ranges
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, ROOT)
 
-from bertdata.unicode import characters, unicode11  # noqa: E402
+from bertdata.unicode import characters  # noqa: E402
+from bertdata.unicode.tables import unicode11  # noqa: E402
 
 VERSION = "0.23.3"
 POINTS = [cp for cp in range(sys.maxunicode + 1) if not 0xD800 <= cp < 0xE000]
@@ -29,32 +30,27 @@ CHUNK = 4096
 def main() -> None:
     if tokenizers.__version__ != VERSION:
         sys.exit(f"generate_library_unicode: needs tokenizers {VERSION}, this is {tokenizers.__version__}")
-    with open(os.path.join(ROOT, "bertdata", "unicode", "library.py"), "w") as file:
-        file.write("\n".join(source()))
+    with open(os.path.join(ROOT, "bertdata", "unicode", "library.json"), "w") as file:
+        file.write(source())
 
 
-def source() -> Iterator[str]:
-    yield f'"""Character classes of tokenizers {VERSION}. Made by tools/generate_library_unicode.py."""\n'
-    yield "# fmt: off\n# ruff: noqa\n"
+def source() -> str:
+    """Return the text of the data file. What each table is, ``LibraryClasses`` tells."""
     letters, numbers = matched(r"\p{L}"), matched(r"\p{N}")
     tables = {
-        "LETTER": (r"``\p{L}`` of a pattern.", letters),
-        "NUMBER": (r"``\p{N}`` of a pattern.", numbers),
-        "NEWER_NUMBER": ("Numbers to the pre-tokeniser Digits alone.", digits() - numbers),
-        "SPACE": (r"``\s`` of a pattern, and white space that an added token takes along.", matched(r"\s")),
-        "WORD_BUT_LETTER": (
-            r"``\w`` beside an added token of single words, letters left out.",
-            words() - letters,
-        ),
-        "NEWER_MARK": (
-            "Marks that canonical order moves in Unicode 11.0, but not in the library.",
-            newer_marks(),
-        ),
-        "NEVER_COMPOSED": ("Composites that canonical composition leaves decomposed.", never_composed()),
+        "letter": letters,
+        "number": numbers,
+        "newer_number": digits() - numbers,
+        "space": matched(r"\s"),
+        "word_but_letter": words() - letters,
+        "newer_mark": newer_marks(),
+        "never_composed": never_composed(),
     }
-    for name, (meaning, points) in tables.items():
-        body = wrap(f"(0x{first:X}, 0x{last:X})" for first, last in ranges(sorted(points)))
-        yield f'{name}: tuple[tuple[int, int], ...] = (\n{body})\nr"""{meaning}"""\n'
+    items = {
+        name: [f"[{first}, {last}]" for first, last in ranges(sorted(points))]
+        for name, points in tables.items()
+    }
+    return json_tables(f"tokenizers {VERSION}", "tools/generate_library_unicode.py", items)
 
 
 def matched(pattern: str) -> set[int]:
@@ -96,19 +92,19 @@ def newer_marks() -> set[int]:
     order = normalizers.NFD().normalize_str
     for point in POINTS:
         character = chr(point)
-        if point not in unicode11.COMBINING:
+        if point not in unicode11().combining:
             # the class of U+0345 is the highest
             assert order(f"\u0345{character}") == characters.decompose(f"\u0345{character}"), hex(point)
 
     def moves(character: str) -> bool:
         return order(f"\u0345{character}")[0] == character or order(f"{character}\u0334")[0] == "\u0334"
 
-    return {point for point in unicode11.COMBINING if not moves(chr(point))}
+    return {point for point in unicode11().combining if not moves(chr(point))}
 
 
 def never_composed() -> set[int]:
     compose = normalizers.NFC().normalize_str
-    composites = [point for point, decomposed in unicode11.DECOMPOSITION.items() if len(decomposed) > 1]
+    composites = [point for point, decomposed in unicode11().decomposition.items() if len(decomposed) > 1]
     return {point for point in composites if compose(chr(point)) != chr(point)}
 
 

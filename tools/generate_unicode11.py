@@ -2,13 +2,14 @@
 
     python3.7 tools/generate_unicode11.py
 
-writes ``bertdata/unicode/unicode11.py`` (for the specification) and
-``bertdata/_native/unicode/unicode11.h`` (for the kernels) from the same lists. The values come from the
-interpreter itself, so the tables agree with ``str.lower``, ``re`` and ``unicodedata`` of Python 3.7.
+writes ``bertdata/unicode/unicode11.json`` (for the specification) and, made of it, the header
+``bertdata/_native/unicode/unicode11.h`` (for the kernels). The values come from the interpreter itself, so
+the tables agree with ``str.lower``, ``re`` and ``unicodedata`` of Python 3.7.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -60,11 +61,11 @@ def main() -> None:
             "generate_unicode11: needs Python 3.7 (Unicode 11.0.0), this is %s" % unicodedata.unidata_version
         )
     package = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bertdata")
-    tables = collect()
-    with open(os.path.join(package, "unicode", "unicode11.py"), "w") as file:
-        file.write(python_source(tables))
+    data = json_source(collect())
+    with open(os.path.join(package, "unicode", "unicode11.json"), "w") as file:
+        file.write(data)
     with open(os.path.join(package, "_native", "unicode", "unicode11.h"), "w") as file:
-        file.write(cpp_source(tables))
+        file.write(cpp_source(parse(data)))
 
 
 def collect() -> UnicodeTables:
@@ -140,21 +141,37 @@ def wrap(items: Iterable[str]) -> str:
     return "\n".join([*lines, line]) + "\n"
 
 
-def python_source(tables: UnicodeTables) -> str:
-    parts = [
-        '"""Unicode 11.0 data. Made by tools/generate_unicode11.py on CPython 3.7, not by hand."""\n',
-        "# fmt: off\n# ruff: noqa\n",
-        'UNICODE_VERSION = "11.0.0"\n',
-    ]
-    for name, found in tables.ranges.items():
-        body = wrap("(0x%X, 0x%X)" % (first, last) for first, last in found)
-        parts.append("%s: tuple[tuple[int, int], ...] = (\n%s)\n" % (name.upper(), body))
+def json_source(tables: UnicodeTables) -> str:
+    """Return the text of the data file: ranges, mappings to strings, combining classes."""
+    items = {name: ["[%d, %d]" % pair for pair in found] for name, found in tables.ranges.items()}
     for name, mapping in mappings(tables):
-        body = wrap("0x%X: %s" % (cp, ascii("".join(map(chr, to)))) for cp, to in mapping)
-        parts.append("%s: dict[int, str] = {\n%s}\n" % (name.upper(), body))
-    body = wrap("0x%X: %d" % pair for pair in tables.combining)
-    parts.append("COMBINING: dict[int, int] = {\n%s}\n" % body)
-    return "\n".join(parts)
+        items[name] = ["[%d, %s]" % (cp, json.dumps("".join(map(chr, to)))) for cp, to in mapping]
+    items["combining"] = ["[%d, %d]" % pair for pair in tables.combining]
+    return json_tables("11.0.0 of CPython 3.7", "tools/generate_unicode11.py", items)
+
+
+def json_tables(version: str, made_by: str, items: dict[str, list[str]]) -> str:
+    """Return a data file of tables, each a list of the items, which are JSON already."""
+    parts = ['  "version": %s' % json.dumps(version), '  "made_by": %s' % json.dumps(made_by)]
+    parts += ['  "%s": [\n%s\n  ]' % (name, wrap(found)[:-2]) for name, found in items.items()]
+    return "{\n%s\n}\n" % ",\n".join(parts)
+
+
+def parse(data: str) -> UnicodeTables:
+    """Return the tables of the data file."""
+    tables = json.loads(data)
+    mapped = {
+        name: [(cp, [ord(c) for c in to]) for cp, to in tables[name]]
+        for name in ("lower", "upper", "decomposition")
+    }
+    apart = {"version", "made_by", "combining", *mapped}
+    return UnicodeTables(
+        ranges={
+            name: [(first, last) for first, last in tables[name]] for name in tables if name not in apart
+        },
+        combining=[(cp, value) for cp, value in tables["combining"]],
+        **mapped,
+    )
 
 
 def cpp_source(tables: UnicodeTables) -> str:

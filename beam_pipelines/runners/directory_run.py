@@ -5,7 +5,7 @@ from typing import Any
 from beam_pipelines.options import PROGRAM
 from beam_pipelines.report.counters import RunMetrics
 from beam_pipelines.runners.pipeline import run_pipeline, runs_here
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.terminal import say_error
 
 

@@ -16,11 +16,12 @@ from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.text_manifest import WriteTextManifest, input_entry
 from beam_pipelines.stages.text_stage import TextStage
 from beam_pipelines.transport.spill_files import StageBytes, read
-from bertdata.dataset.sources import Sources
+from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT
+from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
 from bertdata.text.evaluation import eval_md5, eval_text
-from bertdata.text.parts import part_text
-from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, NumberedFile, deal_out
+from bertdata.text.mlperf_parts import part_text
+from bertdata.text.text_plan import NumberedFile, deal_articles
 from bertdata.text.write_parts import MlperfStep
 from bertdata.text.write_shards import NvidiaStep
 
@@ -49,7 +50,7 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
 
     def expand(
         self, files: beam.PCollection[NumberedFile]
-    ) -> tuple[beam.PCollection[str], beam.PCollection[Sources]]:
+    ) -> tuple[beam.PCollection[str], beam.PCollection[Provenance]]:
         texts = (
             files
             | "spread files over workers" >> beam.Reshuffle()
@@ -143,7 +144,7 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
 
     def expand(
         self, files: beam.PCollection[NumberedFile]
-    ) -> tuple[beam.PCollection[str], beam.PCollection[Sources]]:
+    ) -> tuple[beam.PCollection[str], beam.PCollection[Provenance]]:
         articles = (
             files
             | "spread files over workers" >> beam.Reshuffle()
@@ -209,7 +210,7 @@ class AssignArticles(beam.DoFn):  # type: ignore[misc]
         for _, found in by_file:
             sentences.extend(found)
         shard_of, position_of = array("I", sentences), array("I", sentences)
-        for shard, articles in enumerate(deal_out(sentences, self._settings)):
+        for shard, articles in enumerate(deal_articles(sentences, self._settings)):
             for position, article in enumerate(articles):
                 shard_of[article], position_of[article] = shard, position
         start = 0

@@ -24,7 +24,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.wiki.articles.files import file_name
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.dump.newest_day import frozen_day
+from bertdata.wiki.dump.revisions import frozen_day
 from bertdata.wiki.extractor import START, BlockState, ExtractorSettings
 from bertdata.wiki.ranges.fold import (
     ArticlePiece,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from beam_pipelines.transport.spill_files import SUFFIX
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.io.commit import FOR_ONE_RUN
+from bertdata.io.directory_protocol import FOR_ONE_RUN
 from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.process_pool import ProcessPool
@@ -19,7 +19,7 @@ from bertdata.wiki.extractor import ExtractorSettings
 from bertdata.wiki.open_extractor import check_engine
 from bertdata.wiki.page_rules import PageRules
 from bertdata.wiki.ranges.ranges import DumpRanges, dump_kind, fitting_range_bytes
-from bertdata.wiki.ranges.shared_templates import SharedTemplates, local_path
+from bertdata.wiki.ranges.shared_templates import SharedTemplates, fetched_templates
 from bertdata.wiki.settings import ExtractSettings
 
 
@@ -66,7 +66,7 @@ class ExtractionStage:
             engine=check_engine(settings.extractor, self.engine),
             site=self.site,
             day=self.articles.day if definitions is None else definitions.day,
-            templates=None if templates is None else local_path(templates),
+            templates=None if templates is None else fetched_templates(templates),
             max_page_bytes=settings.max_page_bytes,
             rules=PageRules(dump=self.ranges.path, skip_pages=settings.skip_pages),
         )

@@ -13,13 +13,13 @@ import apache_beam as beam
 from beam_pipelines.report.counters import count
 from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.shards import ONE_AT_A_TIME, shard_amounts
-from bertdata.build.packs.gather import gather_shard
-from bertdata.build.packs.planned import PlannedPack, plan_pack
-from bertdata.build.packs.run import finish_pack
-from bertdata.build.packs.settings import PackSettings
-from bertdata.build.packs.sort import sort_examples
-from bertdata.build.packs.source import CountTask, LengthCounts, PackSource, count_shard
 from bertdata.dataset.manifest import ShardEntry
+from bertdata.packing.gather import gather_shard
+from bertdata.packing.planned_pack import PlannedPack, plan_pack
+from bertdata.packing.run import finish_pack
+from bertdata.packing.settings import PackSettings
+from bertdata.packing.sort import sort_by_row
+from bertdata.packing.source import CountTask, LengthCounts, PackSource, count_shard_lengths
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -79,7 +79,10 @@ class CountShard(beam.DoFn):  # type: ignore[misc]
 
     def process(self, number: int) -> Iterator[tuple[int, tuple[int, LengthCounts]]]:
         with naming(self._source.opened.shards[number].path):
-            yield 0, (number, count_shard(CountTask(source=self._source.of_shards(number, number + 1))))
+            yield (
+                0,
+                (number, count_shard_lengths(CountTask(source=self._source.of_shards(number, number + 1)))),
+            )
 
 
 class PlanRows(beam.DoFn):  # type: ignore[misc]
@@ -116,7 +119,7 @@ class SortExamples(beam.DoFn):  # type: ignore[misc]
     def process(self, number: int, planned: PlannedPack) -> Iterator[str]:
         task = planned.sort_tasks(planned.job(self._output, None))[number]
         with naming(task.source.shards[0].path), ONE_AT_A_TIME:
-            yield from sort_examples(task).files
+            yield from sort_by_row(task).files
 
 
 class GatherShard(beam.DoFn):  # type: ignore[misc]

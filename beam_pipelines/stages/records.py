@@ -20,18 +20,18 @@ from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
 from beam_pipelines.stages.text_manifest import tell_counts
 from beam_pipelines.transport.spill_files import StageBytes, cut, read
+from bertdata.config.text_files import REMOVED, record_eval_name, record_part_name
 from bertdata.io.file_check import FileEntry
 from bertdata.io.file_identity import check_all
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
-from bertdata.text.held_out_parts import eval_name
 from bertdata.text.manifest import text_input
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.record_cuts import PartCuts
 from bertdata.text.record_documents import DocumentTexts, PieceText, RecordStep
-from bertdata.text.record_parts import no_text_error, part_name
+from bertdata.text.record_parts import no_text_error
 from bertdata.text.record_text import bad_record_error
 from bertdata.text.selection.evaluation_texts import load_ngrams
-from bertdata.text.selection.removed import REMOVED, removed_lines
+from bertdata.text.selection.removed import removed_lines
 from bertdata.text.settings import SegmentCounts
 
 TextRange = tuple[str, int, int]
@@ -209,9 +209,12 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
                 raise bad_record_error(self._plan.files[file], before, found.first_bad)
             numbers[file] += found.numbers
             counts[file].add(found.counts)
-            ranges = list(_ranges(found.training, training, part_name, 0))
+            ranges = list(_ranges(found.training, training, record_part_name, 0))
             size = found.training.ends[-1] if found.training.ends else 0
-            yield key, PieceCut(before, ranges + list(_ranges(found.withheld, withheld, eval_name, size)))
+            yield (
+                key,
+                PieceCut(before, ranges + list(_ranges(found.withheld, withheld, record_eval_name, size))),
+            )
         if sum(one.articles - one.withheld for one in counts) == 0:
             raise no_text_error(self._plan.files, counts)
         for number, one in enumerate(counts):

@@ -11,9 +11,9 @@ from beam_pipelines.report.counters import add_values, count
 from beam_pipelines.report.errors import naming
 from bertdata.build.task import Target, TaskPlan, run_task
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
-from bertdata.dataset.sources import NO_SOURCES, Sources
+from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
 
-Entry = InputEntry | ShardEntry | SkippedEntry | Sources
+Entry = InputEntry | ShardEntry | SkippedEntry | Provenance
 NumberedEntry = tuple[int, Entry]
 """The number of a target, and an entry of its manifest or the manifests that it cites."""
 
@@ -130,10 +130,10 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
         self._vocabulary = vocabulary
 
     def expand(
-        self, given: tuple[beam.PCollection[NumberedEntry], beam.PCollection[Sources]]
+        self, given: tuple[beam.PCollection[NumberedEntry], beam.PCollection[Provenance]]
     ) -> beam.PCollection[str]:
-        entries, sources = given
-        cited = sources | "sources of each dataset" >> beam.FlatMap(numbered, len(self._targets))
+        entries, provenance = given
+        cited = provenance | "sources of each dataset" >> beam.FlatMap(numbered, len(self._targets))
         return (
             (entries, cited)
             | "entries and sources" >> beam.Flatten()
@@ -143,9 +143,9 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
         )
 
 
-def numbered(sources: Sources, targets: int) -> Iterator[NumberedEntry]:
-    """The sources for each target."""
-    yield from ((number, sources) for number in range(targets))
+def numbered(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
+    """The provenance for each target."""
+    yield from ((number, provenance) for number in range(targets))
 
 
 class WriteManifest(beam.DoFn):  # type: ignore[misc]
@@ -163,6 +163,6 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
             [entry for entry in entries if isinstance(entry, ShardEntry)],
             [entry for entry in entries if isinstance(entry, SkippedEntry)],
             vocabulary=self._vocabulary,
-            sources=next((entry for entry in entries if isinstance(entry, Sources)), NO_SOURCES),
+            provenance=next((entry for entry in entries if isinstance(entry, Provenance)), NO_PROVENANCE),
         )
         yield dataset.directory

@@ -7,12 +7,12 @@ import apache_beam as beam
 
 from beam_pipelines.report.counters import count
 from beam_pipelines.stages.text_stage import TextStage
-from bertdata.dataset.sources import Sources
+from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
+from bertdata.text.directory import count_warnings
 from bertdata.text.manifest import TextInput, TextManifest, text_input
 from bertdata.text.mlperf import MlperfText
 from bertdata.text.nvidia import NvidiaText
-from bertdata.text.run_warnings import count_warnings
 from bertdata.text.settings import OF_RUN
 
 _LOGGER = logging.getLogger(__name__)
@@ -39,7 +39,9 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
         super().__init__()
         self._stage = stage
 
-    def expand(self, entries: tuple[beam.PCollection[tuple[int, Entry]], ...]) -> beam.PCollection[Sources]:
+    def expand(
+        self, entries: tuple[beam.PCollection[tuple[int, Entry]], ...]
+    ) -> beam.PCollection[Provenance]:
         return (
             entries
             | "all entries" >> beam.Flatten()
@@ -62,11 +64,11 @@ class FinishText(beam.DoFn):  # type: ignore[misc]
     def __init__(self, stage: TextStage) -> None:
         self._text = stage.text
 
-    def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[Sources]:
+    def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[Provenance]:
         entries = list(gathered[1])
         files = [entry for entry in entries if isinstance(entry, FileEntry)]
         inputs = dict(entry for entry in entries if not isinstance(entry, FileEntry))
         ordered = [inputs[number] for number in sorted(inputs)]
         manifest = self._text.finish(ordered, files, release=False)
         tell_counts(self._text.commit.directory, manifest)
-        yield Sources(parts=manifest.dump(), articles=self._text.plan.articles)
+        yield Provenance(parts=manifest.dump(), articles=self._text.plan.articles)

@@ -12,8 +12,8 @@ from bertdata.io.file_check import FileEntry, file_md5
 from bertdata.text.directory import TextDirectory
 from bertdata.text.load_splitter import LoadSplitter, load_splitter_of
 from bertdata.text.manifest import TextManifest
-from bertdata.text.plan import TextPlan, plan_text
 from bertdata.text.settings import SegmentCounts, SegmentSettings
+from bertdata.text.text_plan import TextPlan, plan_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.io import storage
-from bertdata.io.commit import FOR_ONE_RUN
+from bertdata.io.directory_protocol import FOR_ONE_RUN
 
 SUFFIX = f".spill{FOR_ONE_RUN}"
 

@@ -11,11 +11,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.corpus import ROOT
 from benchmarks.gpu.figures import file_size, read_figures
 from benchmarks.gpu.runner import end_with_children, run_stage
 from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage, step_names
 from benchmarks.gpu.summary import summarise
-from benchmarks.kills import ROOT
 
 CONTEXT_SECONDS = 120.0
 """The limit for finding the device."""

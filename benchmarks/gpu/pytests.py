@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+from benchmarks.corpus import ROOT
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
-from benchmarks.kills import ROOT
 
 ON_A_PROCESSOR = ("tests/trainer/devices", "tests/trainer/model/test_model.py")
 """Tests that a rehearsal runs in place of those marked gpu."""

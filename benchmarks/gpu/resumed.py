@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.corpus import ROOT
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
-from benchmarks.kills import ROOT
 
 STEPS, EVERY = 40, 10
 """Updates of a run, and those between two checkpoints."""

@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks.gpu.figures import Figures
-from benchmarks.kills import descendants
+from benchmarks.processes import descendants
 
 AT_ONCE = 4
 """Processes of steps that run together."""

@@ -20,17 +20,17 @@ from bertdata.dataset.binarised_manifest import (
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, file_md5, md5_of
 from bertdata.io.file_identity import read_identified
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
+from bertdata.io.foreign_text import universal_newlines
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.fairseq.lines import LinesWriter, id_type
-from bertdata.text.plan import relative_names
+from bertdata.text.text_plan import relative_names
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, END, dictionary_of, fairseq_ids
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
-from bertdata.tokens.lines import universal_newlines
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 TRAIN_BIN, TRAIN_INDEX = "train.bin", "train.idx"

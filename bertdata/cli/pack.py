@@ -14,7 +14,7 @@ from bertdata.steps.pack import pack_rows
 from bertdata.steps.pack_request import GivenPackSettings, PackRequest
 
 if TYPE_CHECKING:
-    from bertdata.build.packs.forecast import PackForecast
+    from bertdata.packing.forecast import PackForecast
 
 EXAMPLE = """\
   bertdata pack shards --output packed

@@ -56,7 +56,8 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
         faults(values, {"properties": properties}), key=lambda fault: list(map(str, fault.path)), default=None
     )
     if found is not None:
-        raise SettingsError(where + _told(found))
+        item = properties.get(str(found.path[0]), {}) if found.path else {}
+        raise SettingsError(where + _told(found, item))
     for name, value in values.items():
         if isinstance(value, float) and not isfinite(value):
             raise SettingsError(f"{where}{name} is {value}, expected a finite number")
@@ -64,11 +65,16 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
             raise SettingsError(f"{where}{name} has more than {MOST_DIGITS} digits, expected fewer")
 
 
-def _told(fault: Fault) -> str:
+def _told(fault: Fault, item: Mapping[str, Any]) -> str:
+    """Return the line about a fault. item: the property's schema."""
     name, rule = ".".join(map(str, fault.path)), fault.rule
     if fault.keyword == "enum":
         choices = [value or "none" for value in rule]
         expected = "one of " + ", ".join(choices) + nearest_known(str(fault.value), choices, 0.7)
+    elif fault.keyword == "pattern" and "examples" in item:  # a known name, or one of the user's own
+        names = item["examples"]
+        nearest = nearest_known(fault.value, names, 0.7)
+        expected = f"one of {', '.join(names)} or package.module:NAME{nearest}"
     elif fault.keyword == "type":
         kinds = [rule] if isinstance(rule, str) else rule
         expected = " or ".join(_TYPES[kind] for kind in kinds if kind != "null")

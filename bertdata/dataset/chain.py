@@ -18,8 +18,8 @@ from bertdata.dataset.binarised_manifest import BinarisedManifest
 from bertdata.dataset.discover import datasets_below
 from bertdata.dataset.findings import ChainLink, Finding, Report, compare, of_misfit
 from bertdata.dataset.manifest import Manifest
-from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
-from bertdata.dataset.verify import verify
+from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
+from bertdata.dataset.verify import verify_files
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, check_file, md5_of
@@ -47,14 +47,14 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
     sources: directories of parts or of articles, or the dump itself, to be checked too. A chain that
     ends early is no fault; a digest, an input or a source that does not fit is one.
     """
-    report = verify(path, content=content)
+    report = verify_files(path, content=content)
     walks = [_Walk(directory, sources) for directory in _directories(path)]
     for walk in walks:
         walk.run()
     findings = [*report.findings, *(finding for walk in walks for finding in walk.findings)]
     for source in sources:
         if storage.is_directory(source):
-            findings += verify(source).findings
+            findings += verify_files(source).findings
         if not any(source in walk.used for walk in walks):
             findings.append(
                 Finding(file=source, status="no source", detail=f"nothing in the chain of {path} cites it")

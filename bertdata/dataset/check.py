@@ -74,7 +74,7 @@ def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
     return None if found == index.md5 else Misfit(status="wrong md5", found=found, expected=index.md5)
 
 
-def check_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | None]:
+def check_shard_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | None]:
     """The sizes of many shards, compared at once: for each None, or the difference."""
     by_path = {storage.join(directory, entry.name): entry for entry in entries}
     return storage.each(list(by_path), lambda path: check_shard(directory, by_path[path], "size"))

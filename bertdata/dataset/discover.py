@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bertdata.dataset.check import check_sizes
+from bertdata.dataset.check import check_shard_sizes
 from bertdata.dataset.manifest import KIND, Manifest, ShardEntry, parse_manifest
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
 from bertdata.io import storage
-from bertdata.io.commit import PLAN_NAME, UNFINISHED
+from bertdata.io.directory_protocol import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
 from bertdata.io.input_files import refuse_repeated
 from bertdata.io.listing import HIDDEN, is_hidden, left_out_lines, list_inputs
@@ -192,7 +192,7 @@ def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) 
     if not entries.keys() >= set(chosen):
         return []
     files = list(chosen or entries)
-    misfits = zip(files, check_sizes(directory, [entries[file] for file in files]), strict=True)
+    misfits = zip(files, check_shard_sizes(directory, [entries[file] for file in files]), strict=True)
     wrong = [(file, misfit) for file, misfit in misfits if misfit and (exact or misfit.status == "missing")]
     if damaged:
         missing = {file for file, misfit in wrong if misfit.status == "missing"}

@@ -15,7 +15,7 @@ from bertdata.config.manifest_versions import (
     settings_digest,
 )
 from bertdata.errors import ManifestError
-from bertdata.io.file_check import FileEntry, check_names, md5_of
+from bertdata.io.file_check import FileEntry, check_safe_names, md5_of
 from bertdata.io.manifest_file import Listed, dump_json, md5sum_line, md5sums
 from bertdata.shards.packed.record_index import index_name
 
@@ -301,7 +301,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
     shards = tuple(_entry(ShardEntry, item) for item in value["shards"])
     skipped = tuple(_entry(SkippedEntry, item) for item in value.get("skipped", ()))
-    check_names((shard.name for shard in shards), where)
+    check_safe_names((shard.name for shard in shards), where)
     names = {entry.name for entry in inputs}
     for shard in shards:
         if shard.input and shard.input not in names:

@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
+from bertdata.config.text_files import held_out
 from bertdata.dataset.check import refuse_changed, unwritten
 from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths
@@ -29,7 +30,6 @@ from bertdata.shards.containers import make_reader, open_reader
 from bertdata.shards.measured_sizes import with_largest_sizes
 from bertdata.shards.packed.packs import PackBatch, PackReader
 from bertdata.shards.protocol import ShardReader
-from bertdata.text.held_out import held_out
 
 if TYPE_CHECKING:
     from bertdata.shards.rows import RecordCheck
@@ -188,7 +188,7 @@ class OpenedDataset:
             )
             if reader.is_measured:
                 reader.layout = self.layout
-            check_layout(shard.path, reader.layout, self.layout)
+            check_same_layout(shard.path, reader.layout, self.layout)
             yield reader
 
     def run(self, numbers: range) -> Iterator[ExampleBatch]:
@@ -272,7 +272,7 @@ def open_dataset(
         raise DatasetError(f"{name}: holds no examples")
     layout = layouts[0][1]
     for path, found in layouts:
-        check_layout(path, found, layout)
+        check_same_layout(path, found, layout)
     check_objective(name, layout.objective, objective)
     return OpenedDataset(
         name=name,
@@ -421,7 +421,7 @@ def _check_number(path: str, found: int, expected: int, what: str) -> None:
         raise ShardError(f"{path}: holds {found} {what}, expected {expected}")
 
 
-def check_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
+def check_same_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
     """ShardError names the first size that is another one."""
     for field in fields(ShardLayout):
         ours, wanted = getattr(found, field.name), getattr(expected, field.name)

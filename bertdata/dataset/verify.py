@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
-from bertdata.dataset.card import CARD_NAME, dataset_card
 from bertdata.dataset.check import check_index, check_shard
+from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card, mds_index
 from bertdata.dataset.discover import datasets_below, refuse_unfinished
 from bertdata.dataset.findings import (
     EXTRA,
@@ -23,7 +23,6 @@ from bertdata.dataset.findings import (
     of_misfit,
     right,
 )
-from bertdata.dataset.layout_files import layout_files
 from bertdata.dataset.lengths import check_lengths
 from bertdata.dataset.manifest import (
     LENGTHS_ENDING,
@@ -32,16 +31,15 @@ from bertdata.dataset.manifest import (
     lengths_name,
 )
 from bertdata.dataset.md5_lists import parse_md5_list
-from bertdata.dataset.mds_index import mds_index
-from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
+from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
-from bertdata.io.commit import nested_directories
+from bertdata.io.directory_protocol import nested_directories
 from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, md5_of
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
 from bertdata.shards.containers import FAIRSEQ, is_shard_name
-from bertdata.shards.content import check_readable, content_md5
+from bertdata.shards.content import content_md5, count_readable
 from bertdata.shards.mds.names import INDEX_NAME, MDS
 from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
@@ -51,7 +49,7 @@ from bertdata.tokens.training.manifest import KIND as VOCABULARY
 from bertdata.tokens.training.manifest import parse_vocabulary_manifest
 
 
-def verify(
+def verify_files(
     path: str,
     *,
     content: bool = False,
@@ -155,7 +153,7 @@ def _companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, st
         if manifest.plan.settings.container["format"] == MDS:  # made of the shards' bytes: _check_mds_index
             yield INDEX_NAME, None, True
         else:
-            for name, data in layout_files(directory, manifest.plan.settings, manifest.shards).items():
+            for name, data in companion_files(directory, manifest.plan.settings, manifest.shards).items():
                 yield name, md5_of(data), True
         if dataset_card(manifest.plan.title, manifest.plan.settings) is not None:
             yield CARD_NAME, None, False
@@ -274,7 +272,7 @@ def _damage(path: str, objective: str | None = None) -> str:
     if not storage.size(path):
         return "it is empty"
     try:
-        records = check_readable(path, None, objective)
+        records = count_readable(path, None, objective)
     except BertDataError as error:
         return _without(path, error)
     return f"each of its {records} records can be read: it is another file, or was changed with care"

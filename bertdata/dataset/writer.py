@@ -1,4 +1,4 @@
-"""A dataset directory while it is made: shards by the commit protocol of ``bertdata.io.commit``.
+"""A dataset directory while it is made: shards by the commit protocol of ``bertdata.io.directory_protocol``.
 
 A shard of an earlier run is kept where its note fits its input and its bytes; once the manifest is
 there it holds the entries instead. So an attempt of a runner that comes late, or ends late, makes
@@ -13,9 +13,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, BinaryIO
 
-from bertdata.dataset.card import CARD_NAME, dataset_card
 from bertdata.dataset.check import check_index, check_shard
-from bertdata.dataset.layout_files import layout_files
+from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card
 from bertdata.dataset.lengths import ShardLengths, check_lengths
 from bertdata.dataset.manifest import (
     KIND,
@@ -27,10 +26,10 @@ from bertdata.dataset.manifest import (
     lengths_name,
     parse_manifest,
 )
-from bertdata.dataset.sources import NO_SOURCES, SOURCE_NAMES, Sources
+from bertdata.dataset.provenance import COPY_NAMES, NO_PROVENANCE, Provenance
 from bertdata.errors import DatasetError, InputError, ManifestError
 from bertdata.io import storage
-from bertdata.io.commit import Commit, nested_directories
+from bertdata.io.directory_protocol import Commit, nested_directories
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
 from bertdata.io.file_identity import changed
@@ -223,7 +222,7 @@ class Dataset:
         skipped: Iterable[SkippedEntry] = (),
         *,
         vocabulary: str,
-        sources: Sources = NO_SOURCES,
+        provenance: Provenance = NO_PROVENANCE,
         warnings: Iterable[str] = (),
     ) -> Manifest:
         """Write the tokeniser's file, copies of cited manifests, MD5SUMS and the manifest. Remove the rest.
@@ -234,21 +233,21 @@ class Dataset:
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.found_manifest()
-        settings = replace(self.plan.settings, text=sources.text)
+        settings = replace(self.plan.settings, text=provenance.text)
         manifest = Manifest(
             plan=replace(self.plan, settings=settings),
             inputs=tuple(read),
             shards=tuple(sorted(shards, key=attrgetter("name"))),
             skipped=tuple(left_out),
-            parts_manifest=sources.parts_md5,
+            parts_manifest=provenance.parts_md5,
             warnings=tuple(warnings),
             version_2=found.version_2 if found else None,  # others may cite the manifest that is there
         )
         if not manifest.shards:
             refuse_nothing(manifest.skipped)
-        sources.check_inputs([*read, *left_out])
-        cited = sources.files()
-        for name in SOURCE_NAMES:
+        provenance.check_inputs([*read, *left_out])
+        cited = provenance.files()
+        for name in COPY_NAMES:
             if name not in cited:  # copied by an earlier run, whose parts had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
@@ -256,7 +255,7 @@ class Dataset:
         if md5_of(tokenizer) != (expected := settings.vocabulary["md5"]):
             raise changed(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}
-        others |= layout_files(self.directory, settings, manifest.shards)
+        others |= companion_files(self.directory, settings, manifest.shards)
         card = dataset_card(self.plan.title, settings)
         if card is not None and not storage.exists(self.commit.path(CARD_NAME)):  # a person's own is kept
             others[CARD_NAME] = card

@@ -42,7 +42,7 @@ _HOLDING = ("values", "after", "slots", "slot_after")
 _SIZES = {"S": IDS.size, "P": MASKS.size}
 """Short names of sizes in a field's shape. Those of an objective's own groups have none."""
 
-Features = dict[str, Any]
+FieldValues = dict[str, Any]
 """Values by field: a list of ints, or an array of C floats."""
 
 
@@ -117,7 +117,7 @@ def check_fields(fields: Fields, batch_type: type[ExampleBatch]) -> None:
             raise SettingsError(f"field {field.name}: is made of {field.of!r}, whose items have no places")
 
 
-def check_readable(form: str, fields: Fields, batch_type: type[ExampleBatch]) -> None:
+def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBatch]) -> None:
     """SettingsError for a container's fields of which not every column can be made again: a mistake."""
     columns = columns_by_name(batch_type)
     held = {field.of for field in fields.values() if field.source in _HOLDING}
@@ -153,15 +153,15 @@ def columns_by_name(batch_type: type[ExampleBatch]) -> dict[str, Column]:
 
 def features_of(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
-) -> Features:
+) -> FieldValues:
     """The padded values of a record without slots, by field. LossyExample where a value is out of range."""
     columns = columns_by_name(batch_type)
-    check_values(example, columns, layout)
+    check_example_values(example, columns, layout)
     values = {name: _values(example, field, columns[field.of]) for name, field in fields.items()}
     return {name: padded(values[name], field, layout) for name, field in fields.items()}
 
 
-def check_values(example: Any, columns: Mapping[str, Column], layout: ShardLayout) -> None:
+def check_example_values(example: Any, columns: Mapping[str, Column], layout: ShardLayout) -> None:
     """LossyExample for more items than the layout allows, and for a value that no record can hold."""
     ends = {column.ends for column in columns.values()}
     for column in columns.values():
@@ -199,7 +199,7 @@ def padded(values: list[Any], field: Field, layout: ShardLayout) -> Any:
     return array("f", row) if field.type == "float32" else row
 
 
-def example_of(features: Features, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
+def example_of(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
     """The example whose padded values these are. LossyExample where they are no such example's.
 
     Needs a field of ones for the items of each ragged column.

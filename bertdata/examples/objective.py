@@ -15,7 +15,7 @@ from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
 from bertdata.errors import SettingsError
 from bertdata.examples import fields, slots
-from bertdata.examples.fields import Features, Fields
+from bertdata.examples.fields import Fields, FieldValues
 from bertdata.examples.groups import MASKS
 from bertdata.records import (
     IDS_ENDS,
@@ -161,7 +161,7 @@ class Objective(ABC):
             found[form] = fields.read_fields(declared)
             fields.check_fields(found[form], self.batch_type)
             if form != _MODEL_FORM:
-                fields.check_readable(form, found[form], self.batch_type)
+                fields.check_fields_readable(form, found[form], self.batch_type)
         return found
 
     def fields(self, container: str, layout: ShardLayout | None = None) -> Fields:
@@ -211,13 +211,13 @@ class Objective(ABC):
             return self._fields[_MODEL_FORM]
         return fields.read_fields(_MODEL_INPUTS)
 
-    def features(self, example: Any, layout: ShardLayout) -> Features:
+    def features(self, example: Any, layout: ShardLayout) -> FieldValues:
         """The padded values of the example's TFRecord, by field. LossyExample where they cannot be."""
         found = self.fields("tfrecord", layout)
         make = slots.slotted_features if slots.has_slots(found) else fields.features_of
         return make(example, found, self.batch_type, layout)
 
-    def example(self, features: Features, layout: ShardLayout) -> Any:
+    def example(self, features: FieldValues, layout: ShardLayout) -> Any:
         """The example whose TFRecord has these values. LossyExample where it is no such example's."""
         found = self.fields("tfrecord", layout)
         try:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bertdata.examples.fields import (
-    Features,
     Field,
     Fields,
+    FieldValues,
     LossyExample,
+    check_example_values,
     check_ranges,
-    check_values,
     columns_by_name,
     features_of,
     padded,
@@ -36,7 +36,7 @@ def with_pad_position(fields: Fields, position: int) -> Fields:
     }
 
 
-def pad_position(features: Features, fields: Fields, batch_type: type[ExampleBatch]) -> int | None:
+def pad_position(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> int | None:
     """The position in a record's first empty slot. None where every slot is used."""
     masks = mask_names(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
@@ -62,10 +62,10 @@ class _Slots:
 
 def slotted_features(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
-) -> Features:
+) -> FieldValues:
     """The padded values of a record in this order, by field. LossyExample where they do not fit."""
     columns = columns_by_name(batch_type)
-    check_values(example, columns, layout)
+    check_example_values(example, columns, layout)
     masks = mask_columns(batch_type)
     places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
     label_at = dict(zip(places, originals, strict=True))
@@ -99,7 +99,7 @@ def slotted_features(
     return made | {name: padded(values(field), field, layout) for name, field in slotted.items()}
 
 
-def example_of_slots(features: Features, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
+def example_of_slots(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
     """The example whose values in this order these are. LossyExample, or an IndexError, for others."""
     columns, masks = columns_by_name(batch_type), mask_names(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}

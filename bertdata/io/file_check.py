@@ -116,7 +116,7 @@ def entries_json(entries: Iterable[FileEntry]) -> list[dict[str, Any]]:
 def parse_entries(values: Iterable[dict[str, Any]], where: str) -> tuple[FileEntry, ...]:
     """The entries of a manifest's JSON. ManifestError for one of a file outside of its directory."""
     entries = tuple(FileEntry(**value) for value in values)
-    check_names((entry.name for entry in entries), where)
+    check_safe_names((entry.name for entry in entries), where)
     return entries
 
 
@@ -126,7 +126,7 @@ def is_inside(name: str) -> bool:
     return "://" not in name and "\0" not in name and not {"", ".", ".."} & set(parts)
 
 
-def check_names(names: Iterable[str], where: str) -> None:
+def check_safe_names(names: Iterable[str], where: str) -> None:
     """ManifestError for a name that leads out of the directory."""
     for name in names:
         if not is_inside(name):

@@ -1,4 +1,4 @@
-"""Limits of JSON and TOML that anybody may have written: bytes, UTF-8, depth, digits."""
+"""Text that anybody may have written: its bytes, UTF-8, line ends, and limits of JSON and TOML in it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -64,3 +64,10 @@ def _containers(value: Any) -> Iterator[Any]:
     for inner in value:
         if isinstance(inner, dict | list):
             yield inner
+
+
+def universal_newlines(data: bytes) -> bytes:
+    r"""Return the data with ``\n`` as its only line end, as Python's text mode reads it."""
+    if b"\r" not in data:
+        return data
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
-from bertdata.io.commit import UNFINISHED
+from bertdata.io.directory_protocol import UNFINISHED
 
 _ATTEMPTS = 10  # against another machine that changes the same names
 

@@ -7,10 +7,9 @@ last digits, and then a plan by a few rows.
 import numpy as np
 
 from bertdata.errors import SettingsError
-from bertdata.packing.patterns import LONGEST_SUMS, full_patterns, lengths_of
-from bertdata.packing.plan import Histogram, PackPlan
+from bertdata.packing.pack_plan import Histogram, PackPlan
+from bertdata.packing.patterns import LONGEST_SUMS, fill_slots, full_patterns, lengths_of
 from bertdata.packing.scipy_import import load_scipy
-from bertdata.packing.slots import fill_slots
 
 ROUNDS = 20
 ENOUGH = 100

@@ -14,10 +14,9 @@ import numpy as np
 
 from bertdata.errors import SettingsError
 from bertdata.packing.longest_first import pack_longest_first
-from bertdata.packing.patterns import LONGEST_SUMS, Patterns, full_patterns, lengths_of
-from bertdata.packing.plan import Histogram, PackPlan
+from bertdata.packing.pack_plan import Histogram, PackPlan
+from bertdata.packing.patterns import LONGEST_SUMS, Patterns, fill_slots, full_patterns, lengths_of
 from bertdata.packing.scipy_import import load_scipy
-from bertdata.packing.slots import fill_slots
 
 LONGEST_ROW = 1024
 """Row length up to which the program is solved: it has the square of that, by 12, variables."""

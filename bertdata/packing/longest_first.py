@@ -3,7 +3,7 @@ cross-contamination", algorithm 1)."""
 
 from collections import defaultdict
 
-from bertdata.packing.plan import Histogram, Lengths, PackPlan, plan_of
+from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, plan_of
 
 
 def pack_longest_first(histogram: Histogram, most: int) -> PackPlan:

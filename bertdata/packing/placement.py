@@ -11,19 +11,19 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
+from bertdata.packing.pack_plan import Histogram, PackPlan
 from bertdata.packing.permutation import Permutations
-from bertdata.packing.plan import Histogram, PackPlan
 from bertdata.records import Buffer
 
-Places = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPlaces:
     """For each of some examples the packed row, counted through the whole output, and its place in it."""
 
-    rows: Places
-    places: Places
+    rows: IntArray
+    places: IntArray
 
 
 class Placement:
@@ -44,7 +44,7 @@ class Placement:
         self._run_rows = np.array([run.first_row for run in runs])
         self._run_places = np.array([run.place for run in runs])
 
-    def find(self, lengths: Buffer, numbers: Places) -> RowPlaces:
+    def find(self, lengths: Buffer, numbers: IntArray) -> RowPlaces:
         """The places of examples of these lengths, which have these numbers among all of their length."""
         which = np.asarray(lengths)
         slots = self._slots.places(which, numbers) + self._first_slot[which]
@@ -79,7 +79,7 @@ class Numbering:
     def __init__(self, before: Histogram) -> None:
         self._next = before.copy()
 
-    def add(self, lengths: Buffer) -> Places:
+    def add(self, lengths: Buffer) -> IntArray:
         """The numbers of the next examples."""
         found = np.asarray(lengths)
         counts = np.bincount(found, minlength=len(self._next))

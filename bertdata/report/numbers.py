@@ -9,7 +9,7 @@ from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.findings import Report
 from bertdata.dataset.lengths import read_lengths
 from bertdata.dataset.manifest import ShardEntry, lengths_name
-from bertdata.dataset.verify import verify
+from bertdata.dataset.verify import verify_files
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import BertDataError, ManifestError
 from bertdata.examples.objective import Objective
@@ -114,7 +114,7 @@ def _verified(dataset: FoundDataset) -> tuple[Report | None, str]:
     if dataset.manifest is not None:
         return verify_chain(dataset.path), ""
     try:
-        return verify(dataset.path), ""
+        return verify_files(dataset.path), ""
     except ManifestError:
         return None, "it has neither manifest.json nor MD5SUMS"
 

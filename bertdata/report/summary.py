@@ -23,7 +23,7 @@ _BINS = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Histogram:
+class LengthHistogram:
     """Examples by length: bin i counts lengths ``i * bin_tokens + 1`` to ``(i + 1) * bin_tokens``."""
 
     bin_tokens: int
@@ -92,7 +92,7 @@ class Statistics:
         tokens = [shard.tokens for shard in self.shards]
         return max(tokens) * len(tokens) / sum(tokens) - 1
 
-    def histogram(self, bins: int = _BINS) -> Histogram:
+    def histogram(self, bins: int = _BINS) -> LengthHistogram:
         """The lengths in at most that many bins of one width."""
         return histogram_of(self.lengths, self.layout.max_seq_length, bins)
 
@@ -161,13 +161,13 @@ class Statistics:
         }
 
 
-def histogram_of(lengths: Mapping[int, int], limit: int, bins: int = _BINS) -> Histogram:
+def histogram_of(lengths: Mapping[int, int], limit: int, bins: int = _BINS) -> LengthHistogram:
     """Examples by length, of which none exceeds the limit, in at most that many bins of one width."""
     width = -(-limit // bins)
     counts = [0] * -(-limit // width)
     for length, examples in lengths.items():
         counts[max(length - 1, 0) // width] += examples
-    return Histogram(bin_tokens=width, examples=tuple(counts))
+    return LengthHistogram(bin_tokens=width, examples=tuple(counts))
 
 
 def count(shard: FoundShard) -> ShardCounts:

@@ -63,7 +63,7 @@ def _unpadded(field: Field) -> Field:
     return replace(field, shape="*", type=_TYPES.get(field.source, "int32"))
 
 
-def features_of(fields: Fields) -> dict[str, Any]:
+def datasets_features(fields: Fields) -> dict[str, Any]:
     """The features of the columns, as ``datasets`` 4 and newer describe them in JSON."""
     found: dict[str, Any] = {}
     for name, field in fields.items():
@@ -74,12 +74,18 @@ def features_of(fields: Fields) -> dict[str, Any]:
 
 def features_metadata(fields: Fields) -> str:
     """The value of FEATURES in the metadata of a file's schema."""
-    return json.dumps({"info": {"features": features_of(fields)}})
+    return json.dumps({"info": {"features": datasets_features(fields)}})
 
 
 def dataset_info(fields: Fields) -> bytes:
     """The bytes of ``dataset_info.json``."""
-    info = {"citation": "", "description": "", "features": features_of(fields), "homepage": "", "license": ""}
+    info = {
+        "citation": "",
+        "description": "",
+        "features": datasets_features(fields),
+        "homepage": "",
+        "license": "",
+    }
     return json.dumps(info, indent=2).encode()
 
 

@@ -34,7 +34,7 @@ def content_md5(path: str, engine: Engine | None = None, objective: str | None =
     return digest.hexdigest()
 
 
-def check_readable(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
+def count_readable(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
     """Read every record of a shard. The number of examples. ShardError names the first that is damaged."""
     with storage.open_input(path) as file:
         if is_plain_tfrecord(file, path):

@@ -1,5 +1,9 @@
 """CRC-32C (Castagnoli) and the masked form that TFRecord frames carry. Twin of _native/shards/crc32c.h."""
 
+from typing import Any
+
+from bertdata._native import available, kernels
+
 _POLYNOMIAL = 0x82F63B78
 
 
@@ -28,3 +32,8 @@ def masked_crc32c(data: bytes) -> int:
 def mask(crc: int) -> int:
     """The checksum rotated right by 15 bits plus a constant, so that data may hold checksums itself."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def masked_checksum(data: Any) -> int:
+    """Return the masked checksum of a buffer, by the kernel where there is one (TensorFlow)."""
+    return mask(kernels.crc32c(data) if available() else crc32c(bytes(data)))

@@ -15,7 +15,7 @@ from bertdata.records import DEFAULT_OBJECTIVE, IDS_ENDS, Column, ExampleBatch, 
 from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
-    check_schema,
+    check_parquet_columns,
     find_size,
     group_rows,
     list_column,
@@ -87,7 +87,7 @@ class ParquetReader(ShardReader):
         self._parquet = ParquetInput(file, name)
         objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
         self._batch_type, self._fields = objective.batch_type, objective.fields("parquet")
-        check_schema(self._parquet.schema, *_declared(self._fields), name)
+        check_parquet_columns(self._parquet.schema, *_declared(self._fields), name)
         self.layout = _find_layout(self._parquet.metadata, objective, name)
 
     def __len__(self) -> int:

@@ -157,7 +157,7 @@ def lists(values: "Array", ends: "Array", kind: Any) -> Any:
     return pyarrow.ListArray.from_arrays(offsets, pyarrow.array(values).cast(kind.value_type))
 
 
-def check_schema(schema: Any, types: Mapping[str, str], lists: set[str], name: str) -> None:
+def check_parquet_columns(schema: Any, types: Mapping[str, str], lists: set[str], name: str) -> None:
     """ShardError unless each declared column is there and holds integers, or lists of integers."""
     is_kind = import_module("pyarrow.types")
     for field, declared in types.items():

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.config.settings import LONGEST_SEQUENCE
 from bertdata.errors import SettingsError, ShardError
-from bertdata.examples.fields import Features, Fields, LossyExample
+from bertdata.examples.fields import Fields, FieldValues, LossyExample
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.records import IDS, ExampleBatch, ShardLayout
@@ -77,7 +77,7 @@ def encode_batch(
 
 def _features(
     batch: ExampleBatch, objective: Objective, layout: ShardLayout, where: str, first: int
-) -> Iterator[Features]:
+) -> Iterator[FieldValues]:
     """The features of each example's record."""
     for record, example in enumerate(batch.examples(), first):
         try:
@@ -111,7 +111,7 @@ class TFRecordReader(ShardReader):
             raise ShardError(f"{name}: holds no records")
         try:
             features = decode_example(first)
-            layout = find_layout(features, objective)
+            layout = layout_of_features(features, objective)
         except (NotAnExample, LossyExample) as error:
             raise ShardError(f"{name}: record 0: {error}") from None
         self._objective = find_objective(layout.objective)
@@ -204,7 +204,7 @@ def decoded_columns(
         raise truncated(f"{name}: record {record}")
 
 
-def find_layout(features: Features, objective: Objective | None = None) -> ShardLayout:
+def layout_of_features(features: FieldValues, objective: Objective | None = None) -> ShardLayout:
     """The layout that a record's features have. LossyExample if they are no example's of the objective.
 
     Without one, the one of ours with exactly these fields.
@@ -222,7 +222,7 @@ def find_layout(features: Features, objective: Objective | None = None) -> Shard
     return ShardLayout.of_sizes(sizes, objective=layout.objective, remask=layout.remask)
 
 
-def _found_padding(features: Features, fields: Fields) -> int:
+def _found_padding(features: FieldValues, fields: Fields) -> int:
     """The one id in all empty places of a record. 0 where it has none, or several."""
     used = [
         list(features[name] or ()).count(1)
@@ -236,7 +236,7 @@ def _found_padding(features: Features, fields: Fields) -> int:
     return empty.pop() if len(empty) == 1 else 0
 
 
-def _misfit(features: Features, forms: Sequence[set[str]]) -> str:
+def _misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
     """Name the features beyond all fields of an example, else those that the first form lacks."""
     whole = max((form for form in forms if form < set(features)), key=len, default=None)
     if whole is None:

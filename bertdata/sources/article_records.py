@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertdata.sources.escapes import unescape
+from bertdata.sources.escapes import take_back_escapes
 from bertdata.sources.piece import PIECE_BYTES, Found, ReadPiece
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
@@ -77,7 +77,7 @@ def _record(number: int, data: bytes, settings: RecordSettings, escaped: bool = 
     if (_WHOLE_OPENING if is_whole else _OPENING).search(text):  # a shorter one is text that the page shows
         return BadRecord(number, "malformed", "is not closed by </doc> before the next one opens", identity)
     try:
-        return Record(number, (unescape(text) if escaped else text).decode(), identity)
+        return Record(number, (take_back_escapes(text) if escaped else text).decode(), identity)
     except UnicodeDecodeError as error:
         fault = f"byte 0x{text[error.start]:02x} is not UTF-8"
         return BadRecord(number, "malformed", fault, identity)

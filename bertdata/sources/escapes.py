@@ -21,7 +21,7 @@ ESCAPED_AMPERSAND = b"&amp;"
 """What an escaped text nearly always holds, and another one hardly ever."""
 
 
-def unescape(text: bytes) -> bytes:
+def take_back_escapes(text: bytes) -> bytes:
     """Return the text as it was before an extractor escaped it.
 
     >>> unescape(b"R&amp;D, if 5 &lt; 6; written &amp;amp;")

@@ -36,7 +36,7 @@ def value_at(fields: Mapping[str, Any], name: str) -> Any:
     return value_at(inner, rest) if dot and isinstance(inner, Mapping) else MISSING
 
 
-def text_of(value: Any) -> str | None:
+def text_of_value(value: Any) -> str | None:
     """Return the text in a field's value, None where it is none.
 
     UnicodeDecodeError for bytes that are not UTF-8.
@@ -46,7 +46,7 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, list) and all(item is None or isinstance(item, str | bytes) for item in value):
-        return BETWEEN_PARAGRAPHS.join(text_of(item) or "" for item in value if item is not None)
+        return BETWEEN_PARAGRAPHS.join(text_of_value(item) or "" for item in value if item is not None)
     return None
 
 

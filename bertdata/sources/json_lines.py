@@ -7,7 +7,7 @@ from typing import Any
 
 from bertdata.io.foreign_text import MOST_NESTED, TOO_DEEP
 from bertdata.io.json_text import parse_json_text
-from bertdata.sources.fields import MISSING, text_of, value_at
+from bertdata.sources.fields import MISSING, text_of_value, value_at
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 
@@ -93,7 +93,7 @@ def record_of(
     if value is None:
         return BadRecord(number, "empty", f"its field {name!r} is null", identity)
     try:
-        text = text_of(value)
+        text = text_of_value(value)
     except UnicodeDecodeError as error:
         fault = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
         return BadRecord(number, "malformed", fault, identity)

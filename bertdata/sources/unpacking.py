@@ -59,7 +59,7 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, reader)
 
 
-def unpacked(file: BinaryIO, path: str) -> Iterator[bytes]:
+def unpacked_blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
     """The blocks of what a compressed file holds. InputError for data that are damaged or cut short."""
     packing = packing_of(file.read(6))
     file.seek(0)

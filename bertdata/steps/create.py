@@ -15,7 +15,7 @@ from bertdata.build.task import ShardTask, Target, TaskPlan, TaskResult, run_tas
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import Manifest
-from bertdata.dataset.sources import Sources, find_sources
+from bertdata.dataset.provenance import Provenance, find_provenance
 from bertdata.errors import MissingInputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
@@ -142,12 +142,12 @@ class ShardRun:
 
     def make(self, workers: int, progress: OnProgress) -> CreateResult:
         """Make the datasets."""
-        sources, warnings = find_sources(self.parts), self.warnings()
+        provenance, warnings = find_provenance(self.parts), self.warnings()
         with ExitStack() as runs:
             for target in self.plan.targets:
                 runs.enter_context(target.dataset.run())
             made = self._make_shards(workers, telling_first(warnings, progress))
-            datasets = finish(self.plan, made, sources)
+            datasets = finish(self.plan, made, provenance)
         of_text = [one for dataset in datasets for one in dataset.warnings]
         return CreateResult(
             datasets=tuple(datasets),
@@ -175,7 +175,7 @@ def plan_run(request: CreateRequest) -> ShardRun:
         refuse_inputs(output, named)
         found = find_parts(paths_of(given.parts))
         refuse_inputs(output, found.parts)
-        between = None if given.tokenizer is None else find_sources(found.parts).between
+        between = None if given.tokenizer is None else find_provenance(found.parts).between
         file = plan.find_tokenizer(between)
     targets = plan.targets(found.parts, file, output=output, num_shards=given.num_shards)
     plan.check_tokenizer(file)
@@ -187,7 +187,7 @@ def plan_run(request: CreateRequest) -> ShardRun:
     )
 
 
-def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[MadeDataset]:
+def finish(plan: TaskPlan, shards_made: MadeShards, provenance: Provenance) -> list[MadeDataset]:
     """The datasets, their manifests written."""
     corpus, results = shards_made.corpus, shards_made.results
     skipped = [result.skipped for result in results if result.skipped is not None]
@@ -198,7 +198,7 @@ def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[Ma
         if corpus is not None:
             inputs, skipped = list(corpus.inputs), list(corpus.skipped)
         manifest = target.dataset.finish(
-            inputs, shards, skipped, vocabulary=plan.tokenizer.path, sources=sources
+            inputs, shards, skipped, vocabulary=plan.tokenizer.path, provenance=provenance
         )
         ones = _share_of_ones(target, index, results)
         made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest, ones=ones))

@@ -52,7 +52,7 @@ def extract(
     def show(stage: str, done: int, total: int) -> None:
         tell(StepProgress(stage=STAGES[stage], done=done, total=total))
 
-    return wiki.extract(
+    return wiki.extract_dump(
         path_of(dump),
         path_of(output),
         settings,

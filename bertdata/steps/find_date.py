@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from bertdata._native import Engine
+from bertdata.config.text_files import mlperf_part_name
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
@@ -16,7 +17,7 @@ from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import AnyPath, path_of, workers_of
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.mlperf import make_sentences
-from bertdata.text.parts import part_name, part_text, plan_parts
+from bertdata.text.mlperf_parts import part_text, plan_parts
 from bertdata.text.settings import SegmentSettings
 from bertdata.wiki.articles.dated_articles import DatedArticles, cut_into_files, first_articles
 from bertdata.wiki.articles.files import file_name
@@ -167,11 +168,11 @@ class _Target:
 def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplitter) -> _Target:
     for row in _rows_at(rows, file_name(0)):
         return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
-    for row in _rows_at(rows, f"results/{part_name(0)}"):
+    for row in _rows_at(rows, f"results/{mlperf_part_name(0)}"):
         return _Target(row, _holds_a_part, _PartMaker(_number_of_files(rows, table), load_splitter))
     raise SettingsError(
-        f"table {table}: has no row for {file_name(0)} nor for results/{part_name(0)}; one of them tells "
-        "the day"
+        f"table {table}: has no row for {file_name(0)} nor for results/{mlperf_part_name(0)}; "
+        "one of them tells the day"
     )
 
 

@@ -168,7 +168,7 @@ class ExampleDataset:
         begin with. All ids are held in memory.
         """
         self._refuse_mixture("fairseq_batches()")
-        from bertdata.dataset.views.fairseq_batches import ordered_rows
+        from bertdata.dataset.views.model_rows import ordered_rows
 
         places = {"rank": rank, "world": world, "start": start}
         return ordered_rows(self.opened, batch_size=batch_size, seed=seed, epoch=epoch, **places)

@@ -14,13 +14,13 @@ from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import optional_path, path_of, workers_of
 
 if TYPE_CHECKING:
-    from bertdata.build.packs.forecast import PackForecast
-    from bertdata.build.packs.gather import PackedShard
-    from bertdata.build.packs.planned import PlannedPack
-    from bertdata.build.packs.settings import PackSettings
-    from bertdata.build.packs.source import PackSource
-    from bertdata.build.sorting.runs import SortedExamples
     from bertdata.dataset.manifest import Manifest
+    from bertdata.dataset.sorted_runs import SortedExamples
+    from bertdata.packing.forecast import PackForecast
+    from bertdata.packing.gather import PackedShard
+    from bertdata.packing.planned_pack import PlannedPack
+    from bertdata.packing.settings import PackSettings
+    from bertdata.packing.source import PackSource
 
 COUNTING = "reading lengths"
 SORTING = "sorting examples"
@@ -53,9 +53,9 @@ def pack(request: PackRequest) -> PackResult:
 def pack_rows(request: PackRequest) -> PackResult:
     """Make the rows that the request asks for."""
     need("numpy", "pack", "packing")
-    from bertdata.build.packs.forecast import forecast_of
-    from bertdata.build.packs.planned import plan_pack
-    from bertdata.build.packs.run import count_all, make_pack
+    from bertdata.packing.forecast import forecast_of
+    from bertdata.packing.planned_pack import plan_pack
+    from bertdata.packing.run import count_all, make_pack
 
     processes, tell = workers_of(request.workers), request.progress or silent
     settings = request.settings()
@@ -74,7 +74,7 @@ def pack_rows(request: PackRequest) -> PackResult:
 
 def find_pack_source(request: PackRequest, settings: PackSettings) -> PackSource:
     """Find the examples to pack. SettingsError for an output that would lie over them."""
-    from bertdata.build.packs.source import find_source
+    from bertdata.packing.source import find_source
 
     path, vocabulary = path_of(request.path), optional_path(request.vocab)
     if request.output is not None:
@@ -104,7 +104,7 @@ class _Making:
         self._sorted = self._packed = 0
 
     def __call__(self, finished: SortedExamples | PackedShard) -> None:
-        from bertdata.build.packs.gather import PackedShard
+        from bertdata.packing.gather import PackedShard
 
         if isinstance(finished, PackedShard):
             self._packed += finished.entry.rows or 0

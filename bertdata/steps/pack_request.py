@@ -13,7 +13,7 @@ from bertdata.steps.open_dataset import need
 from bertdata.steps.values import AnyPath, whole_number
 
 if TYPE_CHECKING:
-    from bertdata.build.packs.settings import PackSettings
+    from bertdata.packing.settings import PackSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class PackRequest(GivenProcesses, GivenPackSettings):
     def settings(self) -> PackSettings:
         """Return the settings of the rows. SettingsError names one that cannot be."""
         need("numpy", "pack", "packing")
-        from bertdata.build.packs.settings import PackSettings
+        from bertdata.packing.settings import PackSettings
 
         for name in ("max_sequences_per_pack", "num_shards"):
             if getattr(self, name) is not None:

@@ -16,17 +16,15 @@ from bertdata.sources.recognise import holds_frame, kind_of, read_beginning
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.progress import OnProgress, StepProgress, telling_first
 from bertdata.text.abbreviations import read_abbreviations
-from bertdata.text.directory import TextDirectory
+from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
 from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import is_extracted
 from bertdata.text.record_plan import RecordPlan, plan_records
-from bertdata.text.run_warnings import count_warnings
 from bertdata.text.segment_records import segment_records
 from bertdata.text.selection.settings import SelectionSettings, evaluation_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
-from bertdata.text.text_output import refuse_text_inputs
 
 STAGE = "segmenting"
 HASHING = "looking for duplicates"

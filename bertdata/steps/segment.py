@@ -22,16 +22,14 @@ from bertdata.steps.segment_request import SegmentRequest
 from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
 from bertdata.text import segment as text
 from bertdata.text.abbreviations import read_abbreviations
-from bertdata.text.directory import TextDirectory
+from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
 from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.input_kinds import check_beginnings
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.plan import plan_text
-from bertdata.text.run_warnings import count_warnings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import TextInputs, find_inputs
-from bertdata.text.text_output import refuse_text_inputs
+from bertdata.text.text_plan import plan_text
 
 
 @keywords_of(SegmentRequest)
@@ -102,7 +100,7 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         done += size
         tell(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
 
-    counts = text.segment(
+    counts = text.segment_files(
         files,
         output,
         settings,

@@ -7,12 +7,12 @@ from itertools import chain
 
 from bertdata.build.shuffle.corpus import Corpus, corpus_of, deal_pieces
 from bertdata.build.shuffle.sorted_files import PartSortTask, SortResult, scratch_commit, sort_to_file
-from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.build.task import TaskPlan, TaskResult, keep_task, run_task
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
 from bertdata.io.process_pool import ProcessPool
+from bertdata.io.scratch_files import forget_scratch, scratch_folder
 from bertdata.steps.progress import OnProgress, StepProgress
 
 SORTING = "sorting documents"

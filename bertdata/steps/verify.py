@@ -4,7 +4,7 @@ import threading
 
 from bertdata.dataset.chain import verify_chain
 from bertdata.dataset.findings import Report
-from bertdata.dataset.verify import verify as verify_files
+from bertdata.dataset.verify import verify_files
 from bertdata.dataset.verify_table import verify_table
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective

@@ -112,7 +112,7 @@ TAG_RULES = (
 RULES = LINK_RULES + TEXT_RULES + TAG_RULES
 
 
-def clean(text: bytes) -> bytes:
+def clean_lines(text: bytes) -> bytes:
     """The lines of the text that stay, cleaned, each ended by a newline. The same as clean_by_table(text).
 
     Most lines hold no mark-up. A rule is tried only on a line that has the text which each of its

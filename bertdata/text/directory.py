@@ -7,9 +7,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.io.outputs import refuse_inputs
+from bertdata.io.real_paths import real_path
 from bertdata.sources.kinds import are_articles
 from bertdata.text.manifest import (
     ARTICLES_COPY,
@@ -20,8 +22,12 @@ from bertdata.text.manifest import (
     plan_terms,
 )
 from bertdata.text.punkt.variants import ALIASES
+from bertdata.text.settings import SegmentCounts
 from bertdata.text.withheld_texts import InOrder, count_withheld_in_training, in_threads
 from bertdata.wiki.articles.manifest import parse_articles_manifest
+
+EXTRACTED = "extracted"
+"""The directory of articles that the Beam pipeline makes of a dump, within that of the text."""
 
 
 class DirectorySettings(Protocol):
@@ -141,3 +147,39 @@ def _check_articles(inputs: Sequence[TextInput], articles: bytes) -> None:
 
 def _manifest_terms(data: bytes, where: str) -> dict[str, Any]:
     return parse_text_manifest(data, where).terms()
+
+
+def count_warnings(directory: str, counts: SegmentCounts) -> list[str]:
+    """Return the warnings about a finished directory of parts. counts: of the run that made it."""
+    found = []
+    if counts.withheld_in_training:
+        found.append(
+            f"{directory}: withheld texts in training: {counts.withheld_in_training}: the input has them "
+            "twice, and the recipe withholds by place; to withhold by text, give --dedup exact "
+            "--eval-share 1% in the place of the recipe's settings"
+        )
+    if counts.unprotected:
+        found.append(
+            f"{directory}: {counts.unprotected} texts of the sets to exclude have fewer words than an "
+            "n-gram, so no document was left out for them; look for fewer words: --exclude-ngram N"
+        )
+    return found
+
+
+def refuse_text_inputs(output: str, inputs: Iterable[str | None]) -> None:
+    """Raise SettingsError where the output is an input, holds one or lies within one.
+
+    Finished articles in ``OUTPUT/extracted`` may be there: that is a directory with a manifest of its own,
+    whose files the text stage never touches.
+    """
+    articles = storage.join(output, EXTRACTED)
+    paths = [path for path in inputs if path]
+    if any(_lies_in(path, articles) for path in paths) and storage.exists(
+        storage.join(articles, MANIFEST_NAME)
+    ):
+        paths = [path for path in paths if not _lies_in(path, articles)]
+    refuse_inputs(output, paths)
+
+
+def _lies_in(path: str, directory: str) -> bool:
+    return f"{real_path(path)}/".startswith(f"{real_path(directory)}/")

@@ -12,7 +12,7 @@ import shlex
 from dataclasses import dataclass
 
 from bertdata.errors import InputError
-from bertdata.text.reading import universal_newlines
+from bertdata.io.foreign_text import universal_newlines
 
 _OPENING = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="?([^"\s>]*)')
 _WHOLE_FRAME = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="')

@@ -17,8 +17,8 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.manifest import TextInput, TextManifest, text_input
 from bertdata.text.mlperf import MlperfText
 from bertdata.text.nvidia import NvidiaText
-from bertdata.text.plan import NumberedFile, TextPlan
 from bertdata.text.splitter import SplitterLoader
+from bertdata.text.text_plan import NumberedFile, TextPlan
 
 Text = TypeVar("Text", MlperfText, NvidiaText)
 

@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
+from bertdata.config.text_files import record_eval_name
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.text.directory import PlanKind, TextDirectory
@@ -19,11 +20,6 @@ from bertdata.text.record_cuts import PartCuts
 from bertdata.text.record_documents import DocumentTexts
 
 _NUMBER_BYTES = 8
-
-
-def eval_name(number: int) -> str:
-    """The name of a part of documents held out, from its number from 0."""
-    return f"eval-{number:05d}.txt"
 
 
 def waiting_texts(texts: DocumentTexts) -> bytes:
@@ -56,10 +52,10 @@ def write_held_out(
                 if sink is None or run.part > len(made):
                     if sink is not None:
                         stack.close()
-                        made.append(sink.entry(eval_name(len(made))))
-                    sink = stack.enter_context(_noted(text, eval_name(run.part)))
+                        made.append(sink.entry(record_eval_name(len(made))))
+                    sink = stack.enter_context(_noted(text, record_eval_name(run.part)))
                 sink.write(found.text[ends[run.start] : ends[run.stop]])
-    return made if sink is None else [*made, sink.entry(eval_name(len(made)))]
+    return made if sink is None else [*made, sink.entry(record_eval_name(len(made)))]
 
 
 def _noted(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:

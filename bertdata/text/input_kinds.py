@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
+from bertdata.io.foreign_text import universal_newlines
 from bertdata.io.input_files import InputFiles
-from bertdata.sources.escapes import unescape
+from bertdata.sources.escapes import take_back_escapes
 from bertdata.sources.kinds import ARTICLES as ARTICLES
 from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.sources.kinds import TEXT as TEXT
 from bertdata.text import plain_text
-from bertdata.text.cleaning import clean
+from bertdata.text.cleaning import clean_lines
 from bertdata.text.doc_tags import StrippedText, strip_frame
 from bertdata.text.nvidia_format import FormattedText, format_articles
 from bertdata.text.reading import (
     check_articles_beginning,
     check_articles_text,
     find_extracted_files,
-    universal_newlines,
     unpack_articles,
 )
 
@@ -46,7 +46,7 @@ class InputKind:
 
 def _clean_articles(data: bytes, name: str) -> StrippedText:
     stripped = _strip_articles(data, name)
-    return StrippedText(text=universal_newlines(clean(stripped.text)), articles=stripped.articles)
+    return StrippedText(text=universal_newlines(clean_lines(stripped.text)), articles=stripped.articles)
 
 
 def _clean_escaped_articles(data: bytes, name: str) -> StrippedText:
@@ -55,7 +55,7 @@ def _clean_escaped_articles(data: bytes, name: str) -> StrippedText:
     Before stage 1 a page that shows ``<doc`` would become a frame. Stage 2 is made for text without escapes.
     """
     stripped = _strip_articles(data, name)
-    text = clean(unescape(stripped.text))
+    text = clean_lines(take_back_escapes(stripped.text))
     return StrippedText(text=universal_newlines(text), articles=stripped.articles)
 
 
@@ -73,7 +73,7 @@ def _format_articles(data: bytes, name: str) -> FormattedText:
 
 def _format_escaped_articles(data: bytes, name: str) -> FormattedText:
     formatted = _format_articles(data, name)
-    articles = [unescape(article.encode()).decode() for article in formatted.articles]
+    articles = [take_back_escapes(article.encode()).decode() for article in formatted.articles]
     return FormattedText(articles=articles, outside=formatted.outside)
 
 

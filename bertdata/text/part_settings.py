@@ -9,7 +9,7 @@ from bertdata.sources.settings import RecordSettings
 from bertdata.text.abbreviations import Abbreviations
 from bertdata.text.languages import language_of, table_md5s
 from bertdata.text.manifest import RECORDS
-from bertdata.text.parts import MEBIBYTE
+from bertdata.text.mlperf_parts import MEBIBYTE
 from bertdata.text.punkt.variants import variant_named
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import PUNKT_NAMES, SegmentSettings, check_escaped_articles, language_entries

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
+from bertdata.io.foreign_text import universal_newlines
 from bertdata.io.input_files import InputFiles
-from bertdata.text.reading import find_named_files, universal_newlines
+from bertdata.text.reading import find_named_files
 
 EXPECTED = "plain text in UTF-8, one document a file"
 

@@ -11,7 +11,7 @@ from bertdata.io import storage
 from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, utf8_remedy
 from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
 from bertdata.sources.kinds import plain_name
-from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, open_unpacked, packing_of, unpacked
+from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, open_unpacked, packing_of, unpacked_blocks
 
 _EXTRACTED_NAME = re.compile(
     rf"(.*/)?wiki_\d+({'|'.join(map(re.escape, ENDINGS))})?"
@@ -81,7 +81,7 @@ def unpack_articles(data: bytes, name: str) -> bytes:
         return data
     found: list[bytes] = []
     left = MOST_UNPACKED_BYTES
-    for block in unpacked(BytesIO(data), name):
+    for block in unpacked_blocks(BytesIO(data), name):
         found.append(block)
         left -= len(block)
         if left < 0:
@@ -121,13 +121,6 @@ def check_articles_text(data: bytes, name: str) -> None:
 def check_articles_beginning(path: str) -> None:
     """The check of a file that is not read yet, by its first bytes, for a dry run."""
     check_beginning(path, expected=EXPECTED, json_remedy=_JSON_REMEDY, open_input=open_articles)
-
-
-def universal_newlines(data: bytes) -> bytes:
-    r"""The data with ``\n`` as its only line end, as Python's text mode reads it."""
-    if b"\r" not in data:
-        return data
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def count_sentences(text: bytes) -> int:

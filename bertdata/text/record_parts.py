@@ -13,6 +13,7 @@ from dataclasses import asdict
 from shutil import copyfileobj
 from typing import Any, NamedTuple
 
+from bertdata.config.text_files import REMOVED, record_part_name
 from bertdata.errors import InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.entry_json import parse_entry_list
@@ -28,7 +29,7 @@ from bertdata.text.record_documents import PieceText, RecordStep
 from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import bad_record_error
 from bertdata.text.selection.duplicates import DuplicateList
-from bertdata.text.selection.removed import REMOVED, removed_lines
+from bertdata.text.selection.removed import removed_lines
 from bertdata.text.settings import LEFT_OUT, SegmentCounts
 
 _SCHEME = 3
@@ -48,11 +49,6 @@ class NextDocument(NamedTuple):
     piece: int = 0
     document: int = 0
     numbers: int = 0
-
-
-def part_name(number: int) -> str:
-    """The part's name, from its number from 0."""
-    return f"part-{number:05d}.txt"
 
 
 def no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> InputError:
@@ -91,7 +87,7 @@ class RecordParts:
 
     def _take_up(self) -> None:
         """Keep the first parts of an earlier run, as many as fit."""
-        while (note := self._text.commit.read_note(part_name(len(self.made)))) is not None:
+        while (note := self._text.commit.read_note(record_part_name(len(self.made)))) is not None:
             try:
                 entries = parse_entry_list(FileEntry, note.get("files"))
             except ManifestError:
@@ -185,7 +181,7 @@ class RecordParts:
 
     def open(self, kind: str, stack: ExitStack) -> tuple[str, HashingSink]:
         """The next part, or a waiting file beside it, opened. It appears when the stack is closed."""
-        name = part_name(len(self.made))
+        name = record_part_name(len(self.made))
         if kind != _PART:
             name = self._text.commit.scratch_name(f"{name}.{kind}")
         return name, stack.enter_context(self._text.open(name))

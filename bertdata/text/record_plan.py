@@ -12,8 +12,8 @@ from bertdata.text.escaped_articles import with_escapes
 from bertdata.text.input_kinds import told_kinds
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.plan import relative_names
 from bertdata.text.reading import refuse_compressed_copies
+from bertdata.text.text_plan import relative_names
 from bertdata.text.training_text import refuse_held_out, refuse_lists, with_training_text
 
 

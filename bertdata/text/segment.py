@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from bertdata.errors import MissingInputError, SettingsError, TooFewArticles
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
-from bertdata.text.fewer_eval_articles import with_remedy
+from bertdata.text.evaluation import with_remedy
 from bertdata.text.grouped_run import GroupedRun
-from bertdata.text.plan import TextPlan, plan_text
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.splitter import SplitterLoader
+from bertdata.text.text_plan import TextPlan, plan_text
 from bertdata.text.write_parts import write_parts
 from bertdata.text.write_shards import write_shards
 
@@ -17,7 +17,7 @@ OnFileDone = Callable[[int], None]
 """Called after each file with its bytes."""
 
 
-def segment(
+def segment_files(
     files: Sequence[str],
     directory: str,
     settings: SegmentSettings,

@@ -6,10 +6,10 @@ One rule for all commands that read text: ``segment``, ``create``, ``train-vocab
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from bertdata.config.text_files import held_out, is_list, test_pattern
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, parse_json
-from bertdata.text.held_out import held_out, is_list, test_pattern
 from bertdata.text.manifest import KIND, parse_text_manifest
 
 

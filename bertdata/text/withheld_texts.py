@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from bertdata.config.text_files import held_out, is_list
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
-from bertdata.text.held_out import held_out, is_list
 
 InOrder = Callable[[Callable[[str], frozenset[bytes]], Sequence[str]], Iterable[tuple[str, frozenset[bytes]]]]
 """Calls a function for each path. Returns the paths with the results, in order: ``ProcessPool.in_order``."""

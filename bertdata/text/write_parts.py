@@ -5,14 +5,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 
+from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.mlperf import MlperfText, make_sentences
-from bertdata.text.parts import part_text
-from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, NumberedFile
+from bertdata.text.mlperf_parts import part_text
 from bertdata.text.splitter import SplitterLoader
+from bertdata.text.text_plan import NumberedFile
 
 EVAL = (EVAL_TEXT, EVAL_MD5)
 

@@ -1,9 +1,12 @@
 """NVIDIA's text shards: articles wait in scratch files until it is known which shard each goes to."""
 
 from array import array
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 from bertdata.errors import ManifestError
 from bertdata.io import storage
@@ -11,9 +14,8 @@ from bertdata.io.entry_json import parse_numbers
 from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.nvidia import NvidiaText, make_articles
-from bertdata.text.plan import NumberedFile, deal_out
 from bertdata.text.splitter import SplitterLoader
-from bertdata.text.spool import Spool
+from bertdata.text.text_plan import NumberedFile, deal_articles
 
 GROUP_FILES = 64
 """Extracted files, of a megabyte each, that are noted together."""
@@ -79,7 +81,7 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
             spool.add(path_of(group), note["lengths"])
             sentences.extend(note["sentences"])
         made = []
-        for name, numbers in zip(plan.names, deal_out(sentences, plan.settings), strict=True):
+        for name, numbers in zip(plan.names, deal_articles(sentences, plan.settings), strict=True):
             with run.text.open(name) as shard:
                 for article in spool.articles(numbers):
                     shard.write(article)
@@ -98,3 +100,38 @@ def _is_whole(note: Note) -> bool:
         and sum(lengths) == note["files"][0]["bytes"]
         and max([*lengths, *sentences], default=0) < 1 << 32
     )
+
+
+class Spool:
+    """Articles in several files, each read back by its number. Memory holds eight bytes for each."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._files: list[BinaryIO] = []
+        self._firsts: list[int] = []
+        self._starts: list[array[int]] = []
+        self._articles = 0
+
+    def add(self, path: str, lengths: Iterable[int]) -> None:
+        """Take a file of articles of these lengths, numbered on from those before."""
+        starts = array("Q", [0])
+        for length in lengths:
+            starts.append(starts[-1] + length)
+        self._files.append(self._stack.enter_context(storage.open_input(path)))
+        self._firsts.append(self._articles)
+        self._starts.append(starts)
+        self._articles += len(starts) - 1
+
+    def articles(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        """The articles of these numbers, in this order."""
+        for number in numbers:
+            index = bisect_right(self._firsts, number) - 1
+            starts, place = self._starts[index], number - self._firsts[index]
+            self._files[index].seek(starts[place])
+            yield self._files[index].read(starts[place + 1] - starts[place])
+
+    def __enter__(self) -> "Spool":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._stack.close()

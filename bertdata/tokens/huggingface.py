@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from bertdata.errors import MissingExtraError, VocabularyError, install_extra
+from bertdata.io.foreign_text import universal_newlines
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.document_text import (
     DocumentsBuilder,
@@ -22,7 +23,7 @@ from bertdata.tokens.document_text import (
 )
 from bertdata.tokens.growth import MOST_GROWTH, GrowthMeter, TooLong
 from bertdata.tokens.library_process import end_of_process, needs_trial
-from bertdata.tokens.lines import join_inputs, universal_newlines
+from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.time_limit import TooSlow, call_within, without_stderr
 from bertdata.tokens.tokenizer import TextTokens
 

@@ -1,6 +1,7 @@
 """Bytes to lines, as each program's reader sees them."""
 
 from bertdata.config.dialects import Dialect
+from bertdata.io.foreign_text import universal_newlines
 
 
 def normalize_newlines(data: bytes, dialect: Dialect) -> bytes:
@@ -12,13 +13,6 @@ def normalize_newlines(data: bytes, dialect: Dialect) -> bytes:
     if b"\r" not in data:
         return data
     return universal_newlines(data) if dialect.universal_newlines else data.replace(b"\r", b"")
-
-
-def universal_newlines(data: bytes) -> bytes:
-    r"""The data with ``\n`` for each ``\r\n`` and ``\r``."""
-    if b"\r" not in data:
-        return data
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def join_inputs(texts: list[bytes]) -> bytes:

@@ -100,7 +100,7 @@ def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | N
 def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]) -> _Chosen:
     """The tokeniser of a tokenizer.json: by a kernel where one knows the file, else by the library."""
     # Imported here: their Unicode tables take time, which a vocabulary does not need.
-    from bertdata.tokens.bpe.recognition import recognise
+    from bertdata.tokens.bpe.recognition import recognise_byte_bpe
     from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
     from bertdata.tokens.huggingface import LibraryTokenizer
     from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, why_not
@@ -112,7 +112,7 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
     if engine is None and not available():
         reason = "the kernels are not built"  # and their readable twins are slower
     elif vocabulary.kind == "bpe":
-        bpe = recognise(parsed)
+        bpe = recognise_byte_bpe(parsed)
         if not isinstance(bpe, str):
             runner = "byte-level BPE kernel" if native else "readable twin of the byte-level BPE kernel"
             tokenizer = ByteBpeTokenizer(bpe, vocabulary, between=file.between, engine=engine)

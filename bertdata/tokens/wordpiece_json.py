@@ -4,7 +4,7 @@ The library is the specification. The kernel reads a part's lines as they stand:
 space between them, so no word goes on from one to the next, or they follow one another, and a document is
 the kernel's where each line ends or begins with a character that ends words. Documents in which the two may
 differ are the library's: those that hold an added token, or a character that the library's Unicode tables
-know otherwise (``unicode.bert_normalizer``).
+know otherwise (``unicode.tables``).
 """
 
 from array import array
@@ -14,13 +14,14 @@ from typing import Any
 
 from bertdata._native import kernels
 from bertdata.errors import VocabularyError
+from bertdata.io.foreign_text import universal_newlines
 from bertdata.records import Buffer, Documents, Vocabulary
 from bertdata.tokens.added_ids import library_ids
 from bertdata.tokens.huggingface import LibraryTokenizer
 from bertdata.tokens.library_form import odd_part
-from bertdata.tokens.lines import join_inputs, universal_newlines
+from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.tokenizer import TextTokens
-from bertdata.unicode.bert_normalizer import DIFFERENT
+from bertdata.unicode.tables import bert_normalizer_differences
 
 _MOST_CHARACTERS = (1 << 32) - 1
 
@@ -93,7 +94,7 @@ class WordPieceJsonTokenizer:
             keeps_special_tokens=False,
             joins_lines=not self._between,
             max_word_chars=min(model.get("max_input_chars_per_word", 100), _MOST_CHARACTERS),
-            left_out_points=DIFFERENT,
+            left_out_points=bert_normalizer_differences(),
             left_out_strings=[token["content"] for token in self._parsed["added_tokens"]],
         )
 

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cache
 
-from bertdata.unicode import unicode11
+from bertdata.unicode.tables import Ranges, unicode11
 
 _IDEOGRAPHS = (
     (0x3400, 0x4DBF),
@@ -19,7 +19,7 @@ _IDEOGRAPHS = (
 _HANGUL = range(0xAC00, 0xD7A4)
 
 
-def _among(ranges: tuple[tuple[int, int], ...], character: str) -> bool:
+def _among(ranges: Ranges, character: str) -> bool:
     place = bisect_right(ranges, (ord(character), 0x110000)) - 1
     return place >= 0 and ord(character) <= ranges[place][1]
 
@@ -27,19 +27,19 @@ def _among(ranges: tuple[tuple[int, int], ...], character: str) -> bool:
 @cache
 def is_space(character: str) -> bool:
     """Category Zs, or one of tab, line feed, carriage return."""
-    return character in "\t\n\r" or _among(unicode11.SPACE, character)
+    return character in "\t\n\r" or _among(unicode11().space, character)
 
 
 @cache
 def is_control(character: str) -> bool:
     """Category Cc or Cf, tab, line feed and carriage return not counted."""
-    return character not in "\t\n\r" and _among(unicode11.CONTROL, character)
+    return character not in "\t\n\r" and _among(unicode11().control, character)
 
 
 @cache
 def is_unassigned(character: str) -> bool:
     """Category Cn, Co or Cs: characters newer than Unicode 11.0 too."""
-    return _among(unicode11.UNASSIGNED, character)
+    return _among(unicode11().unassigned, character)
 
 
 @cache
@@ -47,13 +47,13 @@ def is_punctuation(character: str) -> bool:
     """Category P*, or any printable ASCII character but letters, digits and space."""
     if character.isascii():
         return character.isprintable() and not character.isalnum() and character != " "
-    return _among(unicode11.PUNCTUATION, character)
+    return _among(unicode11().punctuation, character)
 
 
 @cache
 def is_mark(character: str) -> bool:
     """Category Mn: accents after decomposition."""
-    return _among(unicode11.NONSPACING_MARK, character)
+    return _among(unicode11().nonspacing_mark, character)
 
 
 @cache
@@ -65,25 +65,25 @@ def is_ideograph(character: str) -> bool:
 @cache
 def is_upper(character: str) -> bool:
     """Property Uppercase: ``str.isupper()`` of one character."""
-    return _among(unicode11.UPPERCASE, character)
+    return _among(unicode11().uppercase, character)
 
 
 @cache
 def is_lower(character: str) -> bool:
     """Property Lowercase: ``str.islower()`` of one character."""
-    return _among(unicode11.LOWERCASE, character)
+    return _among(unicode11().lowercase, character)
 
 
 @cache
 def is_decimal(character: str) -> bool:
     r"""Category Nd: what ``\d`` matches."""
-    return _among(unicode11.DECIMAL, character)
+    return _among(unicode11().decimal, character)
 
 
 @cache
 def is_letter_like(character: str) -> bool:
     r"""True where ``\w`` matches and ``\d`` does not: letters, other numbers, the underscore."""
-    return _among(unicode11.LETTER_LIKE, character)
+    return _among(unicode11().letter_like, character)
 
 
 @cache
@@ -93,7 +93,7 @@ def is_letter_or_mark(character: str) -> bool:
     The property "word" of Unicode's technical standard 18: alphabetic characters, marks, connectors such
     as the underscore, zero-width joiners; numbers such as ``²`` and ``½`` are none.
     """
-    return _among(unicode11.LETTER_OR_MARK, character)
+    return _among(unicode11().letter_or_mark, character)
 
 
 @cache
@@ -105,7 +105,7 @@ def is_word(character: str) -> bool:
 @cache
 def decimal_value(character: str) -> int | None:
     """The digit's value, of any script. None for what is no digit."""
-    ranges = unicode11.DECIMAL  # each holds one or more runs of ten digits, from zero to nine
+    ranges = unicode11().decimal  # each holds one or more runs of ten digits, from zero to nine
     place = bisect_right(ranges, (ord(character), 0x110000)) - 1
     if place < 0 or ord(character) > ranges[place][1]:
         return None
@@ -114,12 +114,12 @@ def decimal_value(character: str) -> int | None:
 
 @cache
 def _is_cased(character: str) -> bool:
-    return _among(unicode11.CASED, character)
+    return _among(unicode11().cased, character)
 
 
 @cache
 def _is_case_ignorable(character: str) -> bool:
-    return _among(unicode11.CASE_IGNORABLE, character)
+    return _among(unicode11().case_ignorable, character)
 
 
 def lower(token: str) -> str:
@@ -129,7 +129,7 @@ def lower(token: str) -> str:
     return "".join(
         ("ς" if _is_final(token, place) else "σ")
         if character == "Σ"
-        else unicode11.LOWER.get(ord(character), character)
+        else unicode11().lower.get(ord(character), character)
         for place, character in enumerate(token)
     )
 
@@ -138,7 +138,7 @@ def upper(text: str) -> str:
     """Python 3.7's ``str.upper()``: the full mapping, in which one character may become three."""
     if text.isascii():
         return text.upper()
-    return "".join(unicode11.UPPER.get(ord(character), character) for character in text)
+    return "".join(unicode11().upper.get(ord(character), character) for character in text)
 
 
 def _is_final(token: str, place: int) -> bool:
@@ -160,7 +160,7 @@ def decompose(token: str) -> str:
     ordered: list[str] = []
     run: list[str] = []
     for character in "".join(map(decomposed, token)):
-        if unicode11.COMBINING.get(ord(character)):
+        if unicode11().combining.get(ord(character)):
             run.append(character)
         else:
             ordered += sorted(run, key=_combining_class)
@@ -170,7 +170,7 @@ def decompose(token: str) -> str:
 
 
 def _combining_class(character: str) -> int:
-    return unicode11.COMBINING[ord(character)]
+    return unicode11().combining[ord(character)]
 
 
 @cache
@@ -180,4 +180,4 @@ def decomposed(character: str) -> str:
         index = ord(character) - _HANGUL.start
         leading, vowel, trailing = index // 588, index % 588 // 28, index % 28
         return chr(0x1100 + leading) + chr(0x1161 + vowel) + (chr(0x11A7 + trailing) if trailing else "")
-    return unicode11.DECOMPOSITION.get(ord(character), character)
+    return unicode11().decomposition.get(ord(character), character)

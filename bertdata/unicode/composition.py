@@ -5,8 +5,8 @@ Twin of _native/unicode/composition.h.
 
 from functools import cache
 
-from bertdata.unicode import library, unicode11
 from bertdata.unicode.characters import decomposed
+from bertdata.unicode.tables import library_classes, unicode11
 
 _LEADING, _VOWELS, _TRAILING, _SYLLABLES = 0x1100, 0x1161, 0x11A7, 0xAC00
 
@@ -86,17 +86,17 @@ def _class_of(change: Change) -> int:
 
 @cache
 def _combining() -> dict[int, int]:
-    newer = {point for first, last in library.NEWER_MARK for point in range(first, last + 1)}
-    return {point: value for point, value in unicode11.COMBINING.items() if point not in newer}
+    newer = {point for first, last in library_classes().newer_mark for point in range(first, last + 1)}
+    return {point: value for point, value in unicode11().combining.items() if point not in newer}
 
 
 @cache
 def _composites() -> dict[str, str]:
     """The composite of each pair of characters."""
-    never = {point for first, last in library.NEVER_COMPOSED for point in range(first, last + 1)}
+    never = {point for first, last in library_classes().never_composed for point in range(first, last + 1)}
     whole = {
         parts: chr(point)
-        for point, parts in unicode11.DECOMPOSITION.items()
+        for point, parts in unicode11().decomposition.items()
         if len(parts) > 1 and point not in never
     }
     return {whole.get(parts[:-1], parts[:-1]) + parts[-1]: composite for parts, composite in whole.items()}

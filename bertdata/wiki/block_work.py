@@ -31,7 +31,9 @@ def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlo
     return found._replace(revisions=count_revisions(block.data, settings.engine))
 
 
-def read_definitions(settings: ExtractorSettings, state: BlockState, block: PageBlock) -> BlockDefinitions:
+def definitions_in_block(
+    settings: ExtractorSettings, state: BlockState, block: PageBlock
+) -> BlockDefinitions:
     """The definitions in the block, begun with the state."""
     return open_extractor(settings).definitions(block.data, state)
 
@@ -51,9 +53,9 @@ def definitions_of(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState = START
 ) -> Iterator[tuple[PageBlock, BlockDefinitions]]:
     """Each block with its definitions. ``state`` is that of the first."""
-    for block, found in pool.in_order(partial(read_definitions, settings, START), blocks):
+    for block, found in pool.in_order(partial(definitions_in_block, settings, START), blocks):
         if not follows(block.data, found, state):
-            [(_, found)] = pool.in_order(partial(read_definitions, settings, state), [block])
+            [(_, found)] = pool.in_order(partial(definitions_in_block, settings, state), [block])
         yield block, found
         state = state_behind(found, state)
 

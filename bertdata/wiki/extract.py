@@ -35,7 +35,7 @@ from bertdata.wiki.worker_pool import open_pools
 AnyPath = str | os.PathLike[str]
 
 
-def extract(
+def extract_dump(
     dump: AnyPath,
     output_dir: AnyPath,
     settings: ExtractSettings | None = None,

@@ -23,7 +23,7 @@ def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
     """The engine that is wanted, or the best there is. Errors where it cannot run."""
     engine = engine or default_engine()
     if not use_native(engine) and extractor == "3.1.0":
-        from bertdata.wiki.package.wikiextractor import load_wikiextractor
+        from bertdata.wiki.wikiextractor.renderer import load_wikiextractor
 
         load_wikiextractor()
     return engine
@@ -38,7 +38,7 @@ def open_extractor(settings: ExtractorSettings) -> Extractor:
         from bertdata.wiki.mlperf import MlperfExtractor
 
         return _Named(MlperfExtractor(**_arguments(settings)))
-    from bertdata.wiki.package.extractor import PackageExtractor
+    from bertdata.wiki.wikiextractor.package_extractor import PackageExtractor
 
     return PackageExtractor(settings)
 

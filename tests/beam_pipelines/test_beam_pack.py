@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bertdata
-import bertdata.build.sorting.runs as runs
+import bertdata.dataset.sorted_runs as runs
 from beam_pipelines.pack import main
 from golden.cases import VOCABULARY
 from tests.support.commands import contents

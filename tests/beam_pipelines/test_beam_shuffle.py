@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.dataset.verify import verify
+from bertdata.dataset.verify import verify_files
 from golden.cases import GOLDEN, VOCABULARY
 from golden.shuffled import SETTINGS, SHARDS
 from tests.support.commands import contents, dataset_files
@@ -45,7 +45,7 @@ def test_the_manifest_says_how_it_was_shuffled_and_verifies(
     assert manifest["settings"]["container"]["num_shards"] == SHARDS
     assert [entry["name"] for entry in manifest["inputs"]] == [part.name for part in corpus]
     assert sum(entry["documents"] for entry in manifest["inputs"]) == 66
-    assert verify(str(tmp_path)).sound
+    assert verify_files(str(tmp_path)).sound
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from beam_pipelines.prepare import main
-from benchmarks.dump_pages import page
 from bertdata.cli.main import main as command_line
 from tests.support.commands import contents
+from tests.support.dump_pages import page
 from tests.support.dumps import write_dump
 from tests.support.paths import DUMP, GOLDEN
 from tests.support.pipelines import NVIDIA, SMALL, commands, made_datasets, words, write_articles

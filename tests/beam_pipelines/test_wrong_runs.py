@@ -8,10 +8,10 @@ import pytest
 from beam_pipelines.pack import main as pack
 from beam_pipelines.prepare import main
 from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline
-from benchmarks.dump_pages import page
 from bertdata.cli.main import main as command_line
 from bertdata.errors import BertDataError
 from tests.support.commands import contents
+from tests.support.dump_pages import page
 from tests.support.dumps import write_dump
 from tests.support.pipelines import SMALL, words
 

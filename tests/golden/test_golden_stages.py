@@ -8,9 +8,9 @@ import pytest
 from bertdata.cli.main import main
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.reading import find_extracted_files
-from bertdata.text.segment import segment
+from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentSettings
-from bertdata.wiki.extract import extract
+from bertdata.wiki.extract import extract_dump
 from golden.stages import DUMP, EXTRACTED, GOLDEN, SETTINGS, TEXT, make_text
 from tests.support.dumps import files
 
@@ -22,7 +22,7 @@ SHARD_MD5 = {
 
 
 def test_extracted_articles_are_the_golden_ones(tmp_path):
-    extract(DUMP, tmp_path / "extracted")
+    extract_dump(DUMP, tmp_path / "extracted")
     assert files(tmp_path / "extracted") == files(EXTRACTED)
 
 
@@ -38,7 +38,7 @@ def test_text_is_the_golden_text(recipe, engine, tmp_path):
 def test_odd_articles_become_the_golden_part(engine, tmp_path):
     odd, settings = GOLDEN / "articles", SegmentSettings(eval_articles=0)
     files = find_extracted_files([str(odd / "wiki_00")]).files
-    assert segment(files, str(tmp_path / "text"), settings, LoadSplitter("3.4.5", engine)).articles == 2
+    assert segment_files(files, str(tmp_path / "text"), settings, LoadSplitter("3.4.5", engine)).articles == 2
     part = "part-00000-of-00500"
     assert (tmp_path / "text" / part).read_bytes() == (odd / part).read_bytes()
 

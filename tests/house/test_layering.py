@@ -20,7 +20,6 @@ ROOMS_WITH_KERNELS = {
     "bertdata.shards",
     "bertdata.wiki",
 }
-ATTACKING_KERNELS = {"benchmarks"}
 SHARED_BY_COMMANDS = "bertdata.cli.common"
 
 SOURCES = read_sources(ROOT)
@@ -69,7 +68,7 @@ def test_only_rooms_with_kernels_use_them():
         for module, source in SOURCES.items()
         if room(module) not in ("tests", "bertdata._native") and uses_kernels(source)
     }
-    assert users == ROOMS_WITH_KERNELS | ATTACKING_KERNELS
+    assert users == ROOMS_WITH_KERNELS
 
 
 def test_commands_never_import_one_another():
@@ -88,13 +87,10 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.examples.dynamic_masking.masker", "bertdata.dataset.masked_data"}
     users |= {"bertdata.examples.sop.load_masker", "bertdata.examples.span.load_masker"}
     users |= {"bertdata.dataset.binarised_blocks"}
-    users |= {f"bertdata.examples.fairseq.{name}" for name in ("blocks", "load_masker", "order", "seeds")}
-    users |= {"bertdata.dataset.mixture.examples", "bertdata.dataset.mixture.turns"}
     users |= {
-        "bertdata.dataset.views.fairseq_batches",
-        "bertdata.dataset.views.torch_examples",
-        "bertdata.dataset.views.huggingface",
+        f"bertdata.examples.fairseq.{name}" for name in ("batch_order", "blocks", "load_masker", "seeds")
     }
+    users |= {"bertdata.dataset.mixture.examples", "bertdata.dataset.mixture.turns"}
     users |= {"bertdata.dataset.views.torch_examples", "bertdata.dataset.views.huggingface"}
     users |= {"bertdata.dataset.views.epoch_dataset", "bertdata.dataset.views.tensorflow_rows"}
     users |= {"bertdata.dataset.label_counts", "bertdata.dataset.random_access"}
@@ -104,11 +100,11 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     mds = {name for name in SOURCES if name.startswith("bertdata.shards.mds.")}
     light_mds = ("compression", "fit", "hashes", "layout", "listing", "names")
     users |= mds - {f"bertdata.shards.mds.{name}" for name in light_mds}
-    users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl", "bertdata.build.sorting.runs"}
+    users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl", "bertdata.dataset.sorted_runs"}
     users |= {"bertdata.shards.arrow", "bertdata.shards.arrow_reader", "bertdata.build.binarise"}
     users |= {name for name in SOURCES if name.startswith("bertdata.shards.fairseq.")}
     users |= {name for name in SOURCES if name.startswith("bertdata.build.conversion.")}
-    users |= {name for name in SOURCES if name.startswith(("bertdata.packing.", "bertdata.build.packs."))}
+    users |= {name for name in SOURCES if name.startswith("bertdata.packing.")}
     users |= {name for name in SOURCES if name.startswith("bertdata.loaders.")}
     light = {name for name in SOURCES if name.startswith("bertdata")} - users - {"bertdata.__main__"}
     code = f"""

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from bertdata.records import Vocabulary
 from bertdata.tokens.bpe.settings import PATTERNS
 from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
-from bertdata.unicode import library, unicode11
+from bertdata.unicode.tables import library_classes, unicode11
 from tests.support.strategies import lines
 
 LANGUAGES = {
@@ -156,17 +156,17 @@ def tokenizer_of(parsed: dict[str, Any], engine: Any, between: str = " ") -> Byt
 
 
 _odd = st.one_of(
-    st.sampled_from(sorted(unicode11.COMBINING)),
-    st.sampled_from(sorted(unicode11.DECOMPOSITION)),
+    st.sampled_from(sorted(unicode11().combining)),
+    st.sampled_from(sorted(unicode11().decomposition)),
     *(
         st.sampled_from(table).flatmap(lambda run: st.integers(*run))
         for table in (
-            library.NUMBER,
-            library.NEWER_NUMBER,
-            library.SPACE,
-            library.WORD_BUT_LETTER,
-            library.NEWER_MARK,
-            library.NEVER_COMPOSED,
+            library_classes().number,
+            library_classes().newer_number,
+            library_classes().space,
+            library_classes().word_but_letter,
+            library_classes().newer_mark,
+            library_classes().never_composed,
         )
     ),
 ).map(chr)

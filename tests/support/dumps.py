@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.dump_pages import HEAD, TAIL, page
+from tests.support.dump_pages import HEAD, TAIL, page
 
 _PINNED = """
 import sys, time

@@ -27,8 +27,8 @@ ORDER = (
     *(
         "bertdata.build",
         "bertdata.loaders",
-        "bertdata.dataset",
         "bertdata.packing",
+        "bertdata.dataset",
         "bertdata.shards",
         "bertdata.examples",
     ),

@@ -14,8 +14,9 @@ from bertdata.examples.objectives import find_objective
 from tests.support.span_objective import NAME, SpanBatch
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
+from trainer.data.batches import Batch, FlatAttention
 from trainer.data.opening import open_configured
+from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 from trainer.model.layers import Carried
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
@@ -29,8 +30,8 @@ GENERATED = 64
 class BertForSpans(HeadedBert):
     """The encoder with a head on the vectors of a span's first and last token."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config, pools=False)
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+        super().__init__(config, pools=False, attention=attention)
         self.spans = nn.Linear(2 * config.hidden_size, LABELS)
         self.draw_weights()
 
@@ -79,8 +80,8 @@ class SpanTask(Task):
             return weights
         return {name.replace("spans.", "span_head."): one for name, one in weights.items()}
 
-    def new_model(self, shape: ModelConfig) -> BertForSpans:
-        return BertForSpans(shape)
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> BertForSpans:
+        return BertForSpans(shape, attention)
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
         logits, labels = model(batch), batch.targets["span_labels"].long()

@@ -7,7 +7,7 @@ from typing import Any
 
 from bertdata.config.dialects import DIALECTS
 from bertdata.examples.bert.settings import BertSettings
-from bertdata.examples.masking.rules import ids_of_roles
+from bertdata.examples.masking.prepared_settings import ids_of_roles
 from bertdata.examples.masking.settings import SPECIAL_ROLES
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.objectives import OBJECTIVES

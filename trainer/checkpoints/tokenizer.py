@@ -24,7 +24,7 @@ from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.source import OURS
 from trainer.checkpoints.stored import Checkpoint
 from trainer.config.model import ModelConfig
-from trainer.data.given_tokenizer import given_tokenizer, with_casing
+from trainer.data.named_tokenizer import named_tokenizer, with_casing
 from trainer.data.opening import PADDING_TOKENS
 
 
@@ -37,7 +37,7 @@ def find_tokenizer(
 ) -> TokenizerFile | None:
     """The tokeniser of a checkpoint, or None where it is not at hand.
 
-    It is the given one (as of ``given_tokenizer``), else that of the given training data, else the one that
+    It is the given one (as of ``named_tokenizer``), else that of the given training data, else the one that
     its run keeps, or that lies beside another program's weights; else that of the training data where a run
     of an older version says that it was. DataError where the vocabulary's size is not the model's, UsageError
     where it is another than the run's, and for a casing beside a tokenizer.json.
@@ -47,7 +47,7 @@ def find_tokenizer(
     if file is None:
         file, casing = _of_data(checkpoint, vocabulary, train_data)
     if file is None and vocabulary is not None:
-        file = given_tokenizer(vocabulary)
+        file = named_tokenizer(vocabulary)
     if file is None:
         return None
     words = vocabulary_of(file)
@@ -67,11 +67,11 @@ def find_tokenizer(
 def _of_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None:
     """The given tokeniser, else that in the run or beside another program's weights, if there is one."""
     if given is not None and checkpoint.kind != OURS:
-        return given_tokenizer(given)
+        return named_tokenizer(given)
     own = tokenizer_beside(checkpoint)
     if own is None or given is None:
         return own
-    file = given_tokenizer(given)
+    file = named_tokenizer(given)
     if not is_same(file, own):
         raise UsageError(f"{file.path}: is another {_noun(own)} than the run was trained with, {own.path}")
     return file
@@ -84,9 +84,9 @@ def tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
     """
     if checkpoint.kind == OURS:
         path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
-        return None if path is None else given_tokenizer(path)
+        return None if path is None else named_tokenizer(path)
     folder = _folder_of(checkpoint)
-    return given_tokenizer(folder) if holds_tokenizer(folder) else None
+    return named_tokenizer(folder) if holds_tokenizer(folder) else None
 
 
 def is_same(file: TokenizerFile, other: TokenizerFile) -> bool:

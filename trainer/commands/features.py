@@ -13,7 +13,7 @@ from bertdata.tokens.files import TokenizerJson, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
-from trainer.data.given_tokenizer import given_tokenizer, with_casing
+from trainer.data.named_tokenizer import named_tokenizer, with_casing
 from trainer.tasks.data_file import read_file
 from trainer.tasks.feature_set import json_line, make_feature_set
 from trainer.tasks.fine_tuned import add_columns, add_task, find_data
@@ -126,7 +126,7 @@ def _parser() -> Parser:
 
 def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, bool | None, list[str]]:
     """The tokeniser, the casing where it is a vocabulary, and warnings where that does not fit the casing."""
-    file = given_tokenizer(given.vocab, given.dialect)
+    file = named_tokenizer(given.vocab, given.dialect)
     if isinstance(file, TokenizerJson):
         if given.dialect != "google":
             raise UsageError(f"--dialect {given.dialect}: goes with a vocabulary, and {file.path} is none")

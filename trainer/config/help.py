@@ -131,8 +131,11 @@ def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:
         key, phase = phase_names()[name]
         return f"{flag(key)} of phase {phase + 1}"
     if item := properties().get(name):
-        choices = [one for one in item.get("enum", ()) if one and one not in item["description"]]
+        known = item.get("enum", item.get("examples", ()))
+        choices = [one for one in known if one and one not in item["description"]]
         listed = f": {', '.join(choices)}" if choices else ""
+        if "examples" in item:
+            listed += ", or your own package.module:NAME"
         text, own = item["description"], (usual or {}).get(name)
         if own is not None:
             return f"{text.partition(' (default: ')[0]}{listed} (default: {own})"

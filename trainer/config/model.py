@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
+from trainer.config.sections.section import named
 
 _UNREAD = """_name_or_path add_cross_attention architectures bos_token_id classifier_dropout
     chunk_size_feed_forward output_attentions output_hidden_states problem_type return_dict directionality
@@ -24,6 +25,16 @@ FOREIGN = {
 """The schema of each key of other programs alone."""
 
 
+def check_length(ids: int, longest: int | None, where: str = "", remedy: str = "") -> None:
+    """Raise SettingsError where a sequence has more ids than the model has positions.
+
+    longest: max_position_embeddings; None: not known yet. where: what has the sequence. remedy: of the error.
+    """
+    if longest is not None and ids > longest:
+        said = f"sequences of {ids} ids, the model has max_position_embeddings {longest}"
+        raise SettingsError("".join((f"{where}: " if where else "", said, f"; {remedy}" if remedy else "")))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
     """The shape of a BERT: the keys of Google's bert_config.json, then those of other programs.
@@ -31,12 +42,14 @@ class ModelConfig:
     Three keys are RaNNC's, after Megatron-LM: ``trainer.programs.rannc`` explains them. The last four
     are Graphcore's, whose models may lack these parameters: ``trainer.checkpoints.absent_parts``.
 
-    Other kinds of models, which ``model_type`` names, are subclasses that the registry knows.
+    Other kinds of models are subclasses, which ``model_type`` names (``trainer.plugins``).
 
+    encoder: the name of the kind's encoder in that table, or ``package.module:NAME``. Empty: model_type.
     has_biases: norms and the layer before the word logits have them. inner_ratio: intermediate_size over
     hidden_size, where only the latter is given.
     """
 
+    encoder: ClassVar[str] = ""
     has_biases: ClassVar[bool] = True
     inner_ratio: ClassVar[float] = 4.0
 
@@ -61,10 +74,13 @@ class ModelConfig:
     use_attention_projection_bias: bool = setting(True, "the attention's output projection has a bias")
     use_cls_layer: bool = setting(True, "a dense layer and a norm come before the word logits")
     use_prediction_bias: bool = setting(True, "the word logits have a bias")
-    model_type: str = setting(
-        "bert", "kind of model: bert, roberta or modernbert", ("bert", "roberta", "modernbert")
-    )
+    model_type: str = named("model settings", "bert", "kind of model: bert, roberta or modernbert")
     pad_token_id: int = setting(0, "id of padding, behind which roberta's positions begin", least=0)
+
+    @property
+    def encoder_name(self) -> str:
+        """Name of the encoder in the plugins' table, or ``package.module:NAME``."""
+        return self.encoder or self.model_type
 
     def __post_init__(self) -> None:
         check_values(asdict(self), schema_of(type(self)))

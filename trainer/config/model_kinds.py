@@ -16,7 +16,8 @@ _USUAL = "bert"
 def model_kind(values: Mapping[str, Any]) -> type[ModelConfig]:
     """Return the class of the kind of model that these keys describe. An unknown kind is read as a BERT."""
     name = str(values.get("model_type"))
-    kind: type[ModelConfig] = find("model settings", name if is_name("model settings", name) else _USUAL)
+    is_known = is_name("model settings", name) or ":" in name
+    kind: type[ModelConfig] = find("model settings", name if is_known else _USUAL)
     return kind
 
 

@@ -35,6 +35,9 @@ DEVICES = ("cuda", "hpu", "ipu", "xla")
 DEVICE_OPTIONS = "device_options"
 """The key that holds, in JSON, the keys of devices' sections that are given."""
 
+_IS_ADAM = "adam"
+"""A keyword of formulas that is no key: True where the optimiser is a kind of Adam."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -65,8 +68,9 @@ class Config:
     xla: XlaSection = field(default_factory=XlaSection)
 
     def __post_init__(self) -> None:
-        keys = self.values()
-        for name, default in self.schedule_kind.defaults.items():
+        keys, asked = self.values(), self.schedule_kind.defaults
+        check_names(asked, {*keys, _IS_ADAM}, f"lr_schedule {self.schedule_name}: a keyword of its formula, ")
+        for name, default in asked.items():
             given = default is not Parameter.empty or keys[name] is not None
             check(given, f"lr_schedule {self.schedule_name} needs {name}")
         if not self.counts_updates:
@@ -162,7 +166,7 @@ class Config:
         """The learning rate as a function of the update, counted from 0."""
         kind, steps = self.schedule_kind, self.schedule.steps
         rate = self.schedule.base_learning_rate * (workers if kind.rate_of_one_worker else 1)
-        values = {**self.values(), "adam": self.update.optimiser.startswith("adam")}
+        values = {**self.values(), _IS_ADAM: self.update.optimiser.startswith("adam")}
         given = {name: values[name] for name in kind.defaults if values[name] is not None}
         return kind.formula(rate, steps, self.find_warmup(steps), **given)
 

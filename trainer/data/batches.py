@@ -1,5 +1,6 @@
 """Batches of tensors: what the model asks of every batch, and flat ones, made of gathered examples."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
@@ -58,8 +59,8 @@ class Sequences:
         return self.attention(query, key, value, self.ends, self.longest, dropout, scale, reach)
 
 
-class Batch:
-    """Sequences as tensors, int32 but the weights: float32, 1, or 0 for an unused slot.
+class Batch(ABC):
+    """Sequences as tensors, int32 except the weights: float32, 1, or 0 for an unused slot.
 
     The model's matrices have a row for each token, padding included. A missing sequence, which fills a
     batch, has the label -1.
@@ -74,12 +75,32 @@ class Batch:
     next_sentence_labels: Tensor  # 1 where the second segment is random; 0 without such a label
     targets: Targets
 
-    positions: Callable[[], Tensor]  # (tokens,): each token's position in its sequence
-    starts: Callable[[], Tensor]  # (sequences,): the row of each sequence's first token
-    masked: Callable[[], Tensor]  # (slots,): the row of each masked slot, used or not
-    sequences: Callable[[FlatAttention], Sequences]  # of attention without padding
-    most_tokens: Callable[[], int]  # the length that no sequence exceeds
-    lengths: Callable[[], Array]  # real tokens of each sequence of a batch in host memory, int64
+    @abstractmethod
+    def positions(self) -> Tensor:
+        """Return (tokens,): each token's position in its sequence."""
+
+    @abstractmethod
+    def starts(self) -> Tensor:
+        """Return (sequences,): the row of each sequence's first token."""
+
+    @abstractmethod
+    def masked(self) -> Tensor:
+        """Return (slots,): the row of each masked slot, used or not."""
+
+    @abstractmethod
+    def sequences(self, attention: FlatAttention) -> Sequences:
+        """Return the sequences, within which tokens attend to each other.
+
+        attention: used where the batch has no padding.
+        """
+
+    @abstractmethod
+    def most_tokens(self) -> int:
+        """Return the length that no sequence exceeds."""
+
+    @abstractmethod
+    def lengths(self) -> Array:
+        """Return the real tokens of each sequence of a batch in host memory, int64."""
 
     def __len__(self) -> int:
         return len(self.next_sentence_labels)

@@ -10,6 +10,7 @@ from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.examples.groups import MASKS, count_masks, has_group
 from bertdata.examples.objectives import find_objective
+from trainer.config.model import check_length
 from trainer.config.model_kinds import model_kind
 from trainer.config.sections.data import DataSection
 from trainer.config.sections.section import check
@@ -146,8 +147,7 @@ def open_for_training(
         (most, masks, f"{made} max_predictions_per_seq {masks}, {asked} {most}"),
     ):
         check(given in (None, found), f"{data.name}: {problem}")
-    problem = f"sequences of {ids} ids, the model has max_position_embeddings {longest}"
-    check(longest is None or ids <= longest, f"{data.name}: {problem}")
+    check_length(ids, longest, data.name)
     if tokens and size is not None:
         problem = f"{made} a vocabulary of {tokens} tokens, the model has vocab_size {size}"
         check(tokens <= size <= tokens + PADDING_TOKENS, f"{data.name}: {problem}")

@@ -12,8 +12,9 @@ from torch.backends import cuda as backend
 from torch.nn.attention import SDPBackend
 
 from bertdata.errors import SettingsError
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
+from trainer.data.batches import Batch, FlatAttention
 from trainer.devices.availability import Availability
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
@@ -78,13 +79,16 @@ class Cuda(Device):
         return super().must_compile or bool(self.config.cuda.cuda_graphs)
 
     def place(self, model: HeadedBert) -> HeadedBert:
-        self._kernel = self._find_kernel(model)
-        self.attention = KERNELS[self._kernel]
         model = super().place(model)
         if self._graphs:  # the next run of a graph overwrites the gradients of this one
             for weight in model.parameters():
                 weight.register_hook(torch.clone)  # type: ignore[no-untyped-call]
         return model
+
+    def attention_for(self, shape: ModelConfig) -> FlatAttention:
+        """Return the configured kernel, or the first that works for the shape. SettingsError: none does."""
+        self._kernel = self._find_kernel(shape)
+        return KERNELS[self._kernel]
 
     def prepare(self, batch: Batch) -> Batch:
         torch.cuda.set_device(self.torch_device)  # for this thread; pinning would initialise the first GPU
@@ -99,28 +103,28 @@ class Cuda(Device):
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return super().forward(learner, batch)
 
-    def _find_kernel(self, model: HeadedBert) -> str:
+    def _find_kernel(self, shape: ModelConfig) -> str:
         """The attention kernel to use. SettingsError where the configured one cannot be used.
 
         For padded rows "auto" is PyTorch's choice. For sequences without padding it is the first kernel that
         works, in the order of KERNELS, where those for sequences of many lengths come first.
         """
         if self._attention != "auto" or self.config.loading.rows:
-            return self._ask_pytorch(model, self._attention)
+            return self._ask_pytorch(shape, self._attention)
         for name in KERNELS:
             _allow(name)
             try:
-                return self._ask_pytorch(model, name)
+                return self._ask_pytorch(shape, name)
             except SettingsError as error:
                 failure = error
         raise failure
 
-    def _ask_pytorch(self, model: HeadedBert, kernel: str) -> str:
+    def _ask_pytorch(self, shape: ModelConfig, kernel: str) -> str:
         """PyTorch's choice among the allowed kernels for the model. SettingsError if there is none.
 
         The case is padded sequences with their mask, but for kernels that take sequences of many lengths.
         """
-        shape, precision = model.config, self.config.update.precision
+        precision = self.config.update.precision
         half = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
         length = self.config.data.max_seq_length or shape.max_position_embeddings
         head = shape.hidden_size // shape.num_attention_heads

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.bert import Bert, attend_anywhere, host_memory
+from trainer.model.bert import attend_anywhere, host_memory
 from trainer.model.headed import HeadedBert
 from trainer.tasks.task import RowLosses
 
@@ -71,11 +72,11 @@ class Device:
 
     def place(self, model: HeadedBert) -> HeadedBert:
         """The model on the device. Tied weights stay tied."""
-        model = model.to(self.torch_device)
-        for module in model.modules():
-            if isinstance(module, Bert):
-                module.attention = self.attention
-        return model
+        return model.to(self.torch_device)
+
+    def attention_for(self, shape: ModelConfig) -> FlatAttention:
+        """Return the attention of flat batches for a model of this shape."""
+        return self.attention
 
     def compile(self, learner: nn.Module) -> None:
         """Compile the module for one shape of each argument, if configured."""

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from bertdata.examples.columns import Array
-from trainer.config.model import ModelConfig
+from trainer.config.model import ModelConfig, check_length
 from trainer.config.sections.section import check
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.layers import Carried, Dense, Embeddings, Layer
@@ -29,11 +29,19 @@ WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
 """Beginnings of the names of the heads' weights: of masked words, of next sentence."""
 
 
+def attend_anywhere(*given: Any) -> Tensor:
+    """Attention by PyTorch's own function, for any device."""
+    from trainer.model.padded_attention import padded_attention
+
+    return padded_attention(*given)
+
+
 class Bert(nn.Module):
     """The encoder: from ids to a vector for each token and one for each sequence.
 
     It may hold some of the layers only, next to one another (``trainer.splitting.pieces``).
-    pooler: None for a model whose heads need no vector of a sequence.
+    attention: the device's, of flat batches (``Device.attention_for``). pooler: None for a model whose heads
+    need no vector of a sequence.
     seeds: called with the number of each part before it draws its dropout: 0 the embeddings, 1 the first
     layer, and after the last one the heads; None: nothing is seeded. recomputes: layers keep their input
     alone for the backward pass, which computes the rest again.
@@ -41,7 +49,9 @@ class Bert(nn.Module):
 
     embeddings_class: type[nn.Module] = Embeddings
 
-    def __init__(self, config: ModelConfig, pools: bool = True) -> None:
+    def __init__(
+        self, config: ModelConfig, pools: bool = True, attention: FlatAttention = attend_anywhere
+    ) -> None:
         super().__init__()
         self.embeddings: Any = self.embeddings_class(config)
         layers = (self.new_layer(config, number) for number in range(config.num_hidden_layers))
@@ -50,7 +60,7 @@ class Bert(nn.Module):
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
         self.longest = config.max_position_embeddings
-        self.attention: FlatAttention = attend_anywhere
+        self.attention = attention
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
 
@@ -80,8 +90,7 @@ class Bert(nn.Module):
 
         SettingsError for a sequence that is too long.
         """
-        length, longest = batch.most_tokens(), self.longest
-        check(length <= longest, f"sequences of {length} ids, at most max_position_embeddings ({longest})")
+        check_length(batch.most_tokens(), self.longest)
         if carried is None:
             if self.seeds is not None:
                 self.seeds(0)
@@ -132,13 +141,6 @@ def deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.d
     if config.deep_weight_init and path.endswith(deep):
         return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)
     return config.initializer_range
-
-
-def attend_anywhere(*given: Any) -> Tensor:
-    """Attention by PyTorch's own function, for any device."""
-    from trainer.model.padded_attention import padded_attention
-
-    return padded_attention(*given)
 
 
 def host_memory() -> int:

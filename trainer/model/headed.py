@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch
-from trainer.model.bert import PASSES, Bert
+from trainer.data.batches import Batch, FlatAttention
+from trainer.model.bert import PASSES, Bert, attend_anywhere
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
 from trainer.plugins import find
 
@@ -27,10 +27,12 @@ class HeadedBert(nn.Module):
 
     ties_words = False
 
-    def __init__(self, config: ModelConfig, pools: bool = True) -> None:
+    def __init__(
+        self, config: ModelConfig, pools: bool = True, attention: FlatAttention = attend_anywhere
+    ) -> None:
         super().__init__()
         self.config = config
-        self.bert: Bert = find("encoder", config.model_type)(config, pools)
+        self.bert: Bert = find("encoder", config.encoder_name)(config, pools, attention)
 
     def count_weights(self) -> int:
         """Number of trained values, those of the heads and of the vocabulary's padding included."""
@@ -103,8 +105,8 @@ class BertForMaskedLM(HeadedBert):
     ties_words = True
     pairs = False  # it has the next-sentence head
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config, pools=self.pairs)
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+        super().__init__(config, pools=self.pairs, attention=attention)
         self.cls: Any = nn.ModuleDict({"predictions": Predictions(config)})
         if self.pairs:
             self.cls["seq_relationship"] = nn.Linear(config.hidden_size, 2)
@@ -158,5 +160,5 @@ def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
     """
     width, sequences = shape.hidden_size, int(np.count_nonzero(lengths))
     heads = masks * width * (width + shape.vocab_size) + sequences * width * (width + 2)
-    operations: int = 2 * (find("encoder", shape.model_type).operations(lengths, shape) + heads)
+    operations: int = 2 * (find("encoder", shape.encoder_name).operations(lengths, shape) + heads)
     return operations

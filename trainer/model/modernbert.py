@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.data.batches import Batch, Sequences
-from trainer.model.bert import Bert, deviation
+from trainer.data.batches import Batch, FlatAttention, Sequences
+from trainer.model.bert import Bert, attend_anywhere, deviation
 from trainer.model.layers import ACTIVATIONS, Carried, Dense, Norm, NormedDense
 
 Rotation = tuple[Tensor, Tensor]
@@ -117,8 +117,10 @@ class ModernBert(Bert):
 
     embeddings_class = WordEmbeddings
 
-    def __init__(self, config: ModernBertConfig, pools: bool = False) -> None:
-        super().__init__(config, pools=False)
+    def __init__(
+        self, config: ModernBertConfig, pools: bool = False, attention: FlatAttention = attend_anywhere
+    ) -> None:
+        super().__init__(config, pools=False, attention=attention)
         self.rotary = config
 
     @staticmethod

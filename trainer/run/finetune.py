@@ -12,7 +12,7 @@ from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.reading import choose_checkpoint
 from trainer.checkpoints.source import is_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
-from trainer.config.model import ModelConfig
+from trainer.config.model import ModelConfig, check_length
 from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config
 from trainer.data.rows import find_rows
@@ -92,11 +92,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     lower_case = found.lower_case if isinstance(found, VocabularyFile) else None
     length, longest = find_data(config.task).feature_length(config), shape.max_position_embeddings
-    if length > longest:
-        raise SettingsError(
-            f"max_seq_length is {length}, the model has max_position_embeddings {longest}; "
-            f"give --max-seq-length {longest} or less"
-        )
+    check_length(length, longest, "max_seq_length", f"give --max-seq-length {longest} or less")
     files = find_files(config)
     if files.evaluation is None and given.do_eval and given.task_dir is not None:
         runtime.log(f"{given.task_dir}: holds no {names_looked_for(given, 1)}: nothing is evaluated")

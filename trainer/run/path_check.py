@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
-from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import LOCK_NAME, lock_directory
+from bertdata.io.directory_protocol import UNFINISHED
 from bertdata.io.outputs import OutputForm, check_output, refuse_inputs
 from bertdata.io.patterns import expand
 from trainer.config.sections.split import PLAN_FORM

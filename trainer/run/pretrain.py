@@ -7,8 +7,8 @@ from dataclasses import replace
 from bertdata.dataset.shared_shards import shared_warnings
 from bertdata.errors import SettingsError
 from bertdata.io import storage
-from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
+from bertdata.io.directory_protocol import UNFINISHED
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training, training_paths
 from trainer.data.rows import find_rows

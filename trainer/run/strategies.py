@@ -13,8 +13,10 @@ def find_strategy(worker: Worker) -> Strategy:
 
 
 def strategy_class(device: Device, division: Division) -> type[Strategy]:
-    """The class of a division's strategy, which is the device's own where the model is not split."""
-    kind: type[Strategy] = find("strategy", division.strategy or device.strategy)
+    """Return the class of a plan's strategy, else the user's own, else the device's."""
+    asked = device.config.run.strategy
+    whole = asked if ":" in asked else device.strategy
+    kind: type[Strategy] = find("strategy", division.strategy or whole)
     return kind
 
 

@@ -13,7 +13,7 @@ from bertdata.tokens.tokenizer import Tokenizer
 from trainer.config.sections.data import DataSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.given_tokenizer import given_tokenizer, with_casing
+from trainer.data.named_tokenizer import named_tokenizer, with_casing
 from trainer.data.opening import open_for_training
 from trainer.tasks.evaluation import TaskEvaluation
 from trainer.tasks.prediction import Trained
@@ -83,5 +83,5 @@ def outcome_of(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor
 def configured_tokenizer(config: Config) -> Tokenizer:
     """The configured tokeniser: of a vocabulary WordPiece as Google's program has it, with its casing."""
     config.require("vocab")
-    file = given_tokenizer(str(config.masking.vocab))
+    file = named_tokenizer(str(config.masking.vocab))
     return tokenizer_of(with_casing(file, config.finetuning.lower_case))

@@ -9,7 +9,8 @@ from torch.nn import functional as F
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
-from trainer.data.batches import Batch, FlatBatch
+from trainer.data.batches import Batch, FlatAttention, FlatBatch
+from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
 
@@ -23,9 +24,9 @@ class BertForSequenceClassification(HeadedBert):
     RoBERTa has one more dropout, before the dense layer that transformers counts to this head.
     """
 
-    def __init__(self, config: ModelConfig, labels: int) -> None:
+    def __init__(self, config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> None:
         """labels: their number, 1 for a score."""
-        super().__init__(config)
+        super().__init__(config, attention=attention)
         self.dropout = config.hidden_dropout_prob
         self.first_dropout = self.dropout if isinstance(config, RobertaConfig) else 0.0
         self.classifier = nn.Linear(config.hidden_size, labels)
@@ -46,8 +47,8 @@ class BertForQuestionAnswering(HeadedBert):
     The pooler, which takes no part, is kept as it is.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+        super().__init__(config, attention=attention)
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.draw_weights()
         self.bert.pooler.requires_grad_(requires_grad=False)
@@ -76,9 +77,11 @@ class PredictionHead(nn.Module):
 class ModernBertForSequenceClassification(HeadedBert):
     """Logits of the labels of a sequence, or its score, from its first token or the mean of all."""
 
-    def __init__(self, config: ModernBertConfig, labels: int) -> None:
+    def __init__(
+        self, config: ModernBertConfig, labels: int, attention: FlatAttention = attend_anywhere
+    ) -> None:
         """labels: their number, 1 for a score."""
-        super().__init__(config)
+        super().__init__(config, attention=attention)
         self.takes_mean = config.classifier_pooling == "mean"
         self.cls = nn.ModuleDict({"predictions": PredictionHead(config)})
         self.classifier = nn.Linear(config.hidden_size, labels)
@@ -99,8 +102,8 @@ class ModernBertForSequenceClassification(HeadedBert):
 class ModernBertForQuestionAnswering(HeadedBert):
     """Two logits for each token: that the answer starts there, and that it ends there."""
 
-    def __init__(self, config: ModernBertConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: ModernBertConfig, attention: FlatAttention = attend_anywhere) -> None:
+        super().__init__(config, attention=attention)
         self.cls = nn.ModuleDict({"predictions": PredictionHead(config)})
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.draw_weights()
@@ -112,18 +115,18 @@ class ModernBertForQuestionAnswering(HeadedBert):
         return logits
 
 
-def classifier_of(config: ModelConfig, labels: int) -> HeadedBert:
+def classifier_of(config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> HeadedBert:
     """The model of its kind for so many labels, or with 1 for a score."""
     if isinstance(config, ModernBertConfig):
-        return ModernBertForSequenceClassification(config, labels)
-    return BertForSequenceClassification(config, labels)
+        return ModernBertForSequenceClassification(config, labels, attention)
+    return BertForSequenceClassification(config, labels, attention)
 
 
-def answerer_of(config: ModelConfig) -> HeadedBert:
+def answerer_of(config: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
     """The model of its kind that finds answers."""
     if isinstance(config, ModernBertConfig):
-        return ModernBertForQuestionAnswering(config)
-    return BertForQuestionAnswering(config)
+        return ModernBertForQuestionAnswering(config, attention)
+    return BertForQuestionAnswering(config, attention)
 
 
 def sequence_rows(tokens: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch
+from trainer.data.batches import Batch, FlatAttention
+from trainer.model.bert import attend_anywhere
 from trainer.model.headed import BertForMaskedLM, Logits
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
 from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sums_of_guess
@@ -107,8 +108,8 @@ class SpanLogits(Logits):
 class BertForSpanBoundaries(BertForMaskedLM):
     """The encoder with the heads of masked words and of boundaries, and random weights."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+        super().__init__(config, attention)
         self.boundary = BoundaryHead(config)
         self.draw_weights()
 

@@ -11,8 +11,9 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
+from trainer.data.batches import Batch, FlatAttention
 from trainer.data.opening import open_configured
+from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 
 if TYPE_CHECKING:
@@ -95,9 +96,12 @@ class Task(ABC):
         """Its model's weights by the names that they are written under in a form of ``convert``."""
         return weights
 
-    def new_model(self, shape: ModelConfig) -> HeadedBert:
-        """The model with random weights, in host memory or on the default device."""
-        return self.model_class(shape)
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+        """Return the model with random weights, in host memory or on the default device.
+
+        attention: that of the device which it will be placed on.
+        """
+        return self.model_class(shape, attention=attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
         """DataError where the weights at the path lack the task's own head. missing: the names they lack."""

@@ -86,8 +86,9 @@ class Runtime:
 
     def empty_model(self, shape: ModelConfig) -> HeadedBert:
         """The whole model without values, on the meta device."""
+        attention = self.device.attention_for(shape)
         with torch.device("meta"):
-            return self.task.new_model(shape)
+            return self.task.new_model(shape, attention)
 
     @property
     def has_rows(self) -> bool:

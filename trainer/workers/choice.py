@@ -1,7 +1,5 @@
 """The choice of the collective."""
 
-from typing import Any
-
 from trainer.devices.device import Device
 from trainer.plugins import find
 from trainer.workers.collective import Collective
@@ -18,8 +16,6 @@ def find_collective(name: str | None, device: Device) -> Collective:
         name = find_launcher()
         if name == "single" and is_in_job():
             refuse_unknown_launchers()
-    kind: Any = find("collective", name)
-    if name != "single":
-        kind.check(device)
-    collective: Collective = kind(device)
-    return collective
+    kind: type[Collective] = find("collective", name)
+    kind.check(device)
+    return kind(device)

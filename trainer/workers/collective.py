@@ -47,6 +47,10 @@ class Collective:
     name = "single"
     rank, size, local_rank = 0, 1, 0
 
+    @staticmethod
+    def check(device: Device) -> None:
+        """SettingsError where the collective does not work with the device, or is not there."""
+
     def __init__(self, device: Device) -> None:
         """device: the one that exchanged tensors are on."""
         self.stopping = Stopping()

@@ -71,7 +71,7 @@ class RandomStream {
     state_[0] = 0x80000000u;
   }
 
-  // As numpy.random.seed(number) seeds it. Twin of examples/numpy_stream.py.
+  // As numpy.random.seed(number) seeds it. Twin of examples/random_stream.py.
   static RandomStream of_number(uint32_t number) { return RandomStream(number); }
 
   uint32_t next() {

@@ -1,4 +1,4 @@
-// The two random streams of spans. Twin of examples/span/streams.py and examples/numpy_stream.py.
+// The two random streams of spans. Twin of examples/span/streams.py and examples/random_stream.py.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Pre-tokens to ids by merges. Twin of tokens/bpe/merging.py.
+// Pre-tokens to ids by merges. Twin of tokens/bpe/tokens.py.
 #pragma once
 
 #include <cstdint>

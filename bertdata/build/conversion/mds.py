@@ -11,15 +11,15 @@ from itertools import chain
 
 import numpy as np
 
-from bertdata.build.packs.source import PackSource
 from bertdata.config.dataset_settings import DatasetSettings
-from bertdata.dataset.mds_index import form_of
+from bertdata.dataset.companion_files import form_of
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, lengths
 from bertdata.examples.objectives import find_objective, without_word_starts
 from bertdata.io import storage
 from bertdata.io.process_pool import ProcessPool
+from bertdata.packing.source import PackSource
 from bertdata.shards.mds.fit import check_kind, check_unmasked
 from bertdata.shards.mds.ids import name_sizes, sample_sizes
 from bertdata.shards.mds.names import MDS, without_ending

@@ -11,11 +11,11 @@ import numpy as np
 from bertdata.build.conversion.cuts import destinations
 from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.shard import write_shard
-from bertdata.build.sorting.runs import Placed, SortedExamples, read_group, write_runs
-from bertdata.build.sorting.scratch import ScratchFiles
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.sorted_runs import Placed, SortedExamples, read_group, write_runs
 from bertdata.examples.columns import Array, cut
 from bertdata.examples.objectives import find_objective
+from bertdata.io.scratch_files import ScratchFiles
 from bertdata.records import ExampleBatch
 
 MOST_TASKS = 512

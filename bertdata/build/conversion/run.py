@@ -14,17 +14,17 @@ from bertdata.build.conversion.mds import mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import kept_shard
-from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source, with_md5s
-from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
+from bertdata.dataset.companion_files import form_of
 from bertdata.dataset.lost_text import with_lost
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
-from bertdata.dataset.mds_index import form_of
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
 from bertdata.examples.groups import MASKS, PAIRS, check_groups, has_group
 from bertdata.examples.objectives import find_objective, without_word_starts
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
+from bertdata.io.scratch_files import forget_scratch, scratch_folder
+from bertdata.packing.source import CountTask, PackSource, count_shard_lengths, open_source, with_md5s
 from bertdata.records import ExampleBatch
 from bertdata.shards.arrow_fields import arrow_fields
 from bertdata.shards.containers import ARROW, FAIRSEQ, MDS
@@ -56,7 +56,7 @@ def plan_conversion(
         starts = shard_starts(source.opened.examples, shards)
     if settings.to == FAIRSEQ:
         layout = replace(layout, objective=OBJECTIVE)
-    manifest = source.sources.dataset
+    manifest = source.provenance.dataset
     names = (*(entry.name for entry in inputs), *(entry.name for entry in source.skipped))
     plan = DatasetPlan(
         recipe=source.recipe,
@@ -88,7 +88,7 @@ def _inputs(source: PackSource, to: str, pool: ProcessPool) -> tuple[PackSource,
     if source.inputs is not None:
         return source, source.inputs
     tasks = [CountTask(source=source.of_shards(at, at + 1)) for at in range(len(source.opened.shards))]
-    counts = [found for _, found in pool.in_order(count_shard, tasks)]
+    counts = [found for _, found in pool.in_order(count_shard_lengths, tasks)]
     source = with_md5s(source, counts)
     entries = tuple(found.entry for found in counts if found.entry is not None)
     has_masks = any(found.masks is not None and found.masks.any() for found in counts)
@@ -135,7 +135,7 @@ def _finish(
     shards = sorted((entry for shard in found for entry in shard.entries), key=attrgetter("name"))
     entries = with_lost(shards, source.lost_tokens)
     return job.dataset.finish(
-        inputs, entries, source.skipped, vocabulary=job.tokenizer.path, sources=source.sources
+        inputs, entries, source.skipped, vocabulary=job.tokenizer.path, provenance=source.provenance
     )
 
 

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 
 from bertdata.build.shuffle.keys import SortedDocuments, from_little_endian, little_endian
 from bertdata.build.shuffle.part import sort_part
-from bertdata.build.sorting.scratch import KeptFiles, ScratchFiles
 from bertdata.build.task import TaskPlan
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import ManifestError
 from bertdata.io import storage
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry, parse_numbers
+from bertdata.io.scratch_files import KeptFiles, ScratchFiles
 from bertdata.records import Buffer
 
 

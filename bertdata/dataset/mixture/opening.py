@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import chain
 
 from bertdata.dataset.mixture.weights import find_weights, split_paths
-from bertdata.dataset.reader import OpenedDataset, SourceShare, Split, check_layout, open_dataset
+from bertdata.dataset.reader import OpenedDataset, SourceShare, Split, check_same_layout, open_dataset
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.io.real_paths import real_path
 
@@ -41,7 +41,7 @@ def open_sources(
     given = {"unverified": unverified, "objective": objective, "split": split}
     found = [open_dataset(path, **given) for path in paths]  # type: ignore[arg-type]
     for path, source in zip(paths, found, strict=True):
-        check_layout(path, source.layout, found[0].layout)
+        check_same_layout(path, source.layout, found[0].layout)
     if not unverified:
         open_dataset(paths, **given)  # type: ignore[arg-type]  # compares vocabularies
     seen: dict[str, str] = {}

@@ -6,8 +6,10 @@ Needs NumPy when it is imported.
 from collections.abc import Iterator
 
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import SettingsError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
+from bertdata.examples.fairseq.batch_order import fairseq_batches
 from bertdata.examples.fields import with_padding
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
@@ -15,6 +17,8 @@ from bertdata.shards.rows import pad
 
 Rows = dict[str, Array]
 """Padded rows [N, S] or [N], int64, by the model's name for them."""
+
+_MOST_IDS = (1 << 32) - 1  # the largest end offset of a batch
 
 
 def model_rows(batch: ExampleBatch, layout: ShardLayout) -> Rows:
@@ -37,3 +41,24 @@ def column_batches(data: OpenedDataset, size: int) -> Iterator[dict[str, Array]]
 
 def _batches(data: OpenedDataset, size: int) -> Iterator[ExampleBatch]:
     return columns.regroup(data.run(range(data.examples)), size)
+
+
+def ordered_rows(
+    data: OpenedDataset, *, batch_size: int, seed: int, epoch: int, rank: int, world: int, start: int
+) -> Iterator[Rows]:
+    """Yield this rank's batches of an epoch in fairseq's order, from number ``start`` on.
+
+    All ids are held in memory. SettingsError for batches that fairseq does not have.
+    """
+    if start < 0:
+        raise SettingsError(f"start is {start}, expected a batch's number, 0 or more")
+    pieces = list(data.run(range(data.examples)))
+    if (total := sum(len(piece.ids) for piece in pieces)) > _MOST_IDS:
+        raise SettingsError(
+            f"{data.name}: holds {total} ids; batches in fairseq's order hold at most {_MOST_IDS}"
+        )
+    held = columns.join(pieces)
+    lengths = columns.lengths(held.ends)
+    batches = fairseq_batches(lengths, seed=seed, epoch=epoch, batch_size=batch_size, rank=rank, world=world)
+    for numbers in batches[start:]:
+        yield model_rows(columns.take(held, numbers), data.layout)

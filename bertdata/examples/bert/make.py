@@ -6,7 +6,7 @@ from bertdata.examples.bert.reference import ReferenceExamples
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
-from bertdata.examples.masking.rules import starts_of
+from bertdata.examples.masking.prepared_settings import starts_of
 from bertdata.examples.random_stream import seed_key
 from bertdata.records import Documents, ExampleSource, Vocabulary
 

@@ -1,19 +1,22 @@
 """BERT's objective of 2018 as an Objective."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from bertdata._native import Engine
 from bertdata.examples.bert.batch import BertBatch, BertBatchOfWords
 from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
-from bertdata.examples.bert.warnings import pair_warnings
 from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.objective import Objective
 from bertdata.examples.pair_report import PairCounts, PairWords, describe_pair
 from bertdata.examples.word_starts import with_word_starts
 from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
 from schemas import load_schema
+
+_MOST_SINGLE = 0.9
+"""Share of documents of a single sentence above which next sentences say little."""
 
 _NEXT_SENTENCE = PairWords("next sentence", "follows", "random", "next_sentences")
 
@@ -57,3 +60,27 @@ class BertObjectiveOfWords(BertObjective):
 
 BERT = BertObjective("bert", load_schema("example")["bert"])
 BERT_OF_WORDS = BertObjectiveOfWords(BertObjective.of_words, with_word_starts(load_schema("example")["bert"]))
+
+
+def pair_warnings(documents: Documents, name: str) -> list[str]:
+    """Warnings where next-sentence labels will say little."""
+    if documents.documents == 1 and documents.sentences > 1:
+        return [
+            f"{name}: no blank line, so the text is one document: every random next sentence comes from that "
+            "same document, and next-sentence labels say little; put a blank line between documents"
+        ]
+    single = _single_sentences(documents)
+    if single == documents.documents:
+        found = "every document is a single sentence, so every next sentence will be random"
+    elif single > _MOST_SINGLE * documents.documents:
+        share = single / documents.documents
+        found = f"{share:.1%} of the documents are a single sentence, so most next sentences will be random"
+    else:
+        return []
+    return [f"{name}: {found}; put blank lines between documents only, and make sentences: bertdata segment"]
+
+
+def _single_sentences(documents: Documents) -> int:
+    """The number of documents of a single sentence."""
+    ends = memoryview(documents.document_ends)
+    return sum(end - before == 1 for before, end in pairwise((0, *ends)))

@@ -4,8 +4,8 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
+from bertdata.examples.masking.prepared_settings import masking_rules, starts_of
 from bertdata.examples.masking.reference import Masked, mask_in_file
-from bertdata.examples.masking.rules import masking_rules, starts_of
 from bertdata.examples.pairs import Pair, pair_document, segment_starts, sentence_places
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Example, Vocabulary

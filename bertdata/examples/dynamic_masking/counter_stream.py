@@ -7,6 +7,9 @@ _native/examples/counter_stream.h.
 """
 
 from hashlib import blake2b
+from zlib import crc32
+
+from bertdata.records import Documents
 
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
@@ -59,3 +62,14 @@ class CounterStream:
         while product & _WORD < (1 << 32) % limit:
             product = self.word() * limit
         return product >> 32
+
+
+def pass_keys(documents: Documents, seed: int, passes: int) -> list[int]:
+    """The keys of the streams of blocks in files: a pass over the text takes the place of an epoch at load.
+
+    So the masks of a block are a function of the seed, the pass, the text and the block's number in it,
+    whatever else is drawn. The text counts because each part of a corpus has the same seed; the CRC-32 of
+    its ids stands for it.
+    """
+    text = f"{crc32(documents.ids):08x}"
+    return [shard_key(seed, number, text) for number in range(passes)]

@@ -15,8 +15,8 @@ from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, shard_key
 from bertdata.examples.groups import Masks, masks_of, with_masks, word_starts_of
+from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules
 from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
-from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.records import ExampleBatch, Vocabulary
 

@@ -16,8 +16,8 @@ from bertdata.examples.fairseq.seeds import generator_seeds
 from bertdata.examples.fairseq.streams import STREAMS
 from bertdata.examples.fairseq.words import check_dictionary, word_begins
 from bertdata.examples.groups import MASKS, WORD_STARTS
+from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules
 from bertdata.examples.masking.reference import Masked, Starts
-from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS, ShardLayout, Vocabulary

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from bertdata.examples.fairseq.streams import MaskStream
-from bertdata.examples.masking.reference import Masked, masked
+from bertdata.examples.masking.reference import Masked, with_replaced
 
 SPECIAL_IDS = 4
 """``<s> <pad> </s> <unk>``, the first ids of fairseq's dictionary."""
@@ -66,7 +66,7 @@ def draw_masks(ids: list[int], rate: float, rules: FairseqRules, stream: MaskStr
                 replaced[position] = bisect_right(rules.limits, stream.random())
             else:
                 replaced[position] = ids[position] if unit in unchanged else rules.mask
-    return masked(ids, replaced)
+    return with_replaced(ids, replaced)
 
 
 def units_of(ids: list[int], begins_word: bytes | None) -> list[tuple[int, int]]:

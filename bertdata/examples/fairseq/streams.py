@@ -7,8 +7,8 @@ fairseq-0.12    v0.12.2 and before: MT19937 as ``numpy.random.seed`` seeds it
 from collections.abc import Callable
 from typing import Protocol
 
-from bertdata.examples.numpy_stream import NumpyStream
 from bertdata.examples.pcg_stream import PcgStream
+from bertdata.examples.random_stream import NumpyStream
 
 
 class MaskStream(Protocol):

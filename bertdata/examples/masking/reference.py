@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TypeVar
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
-from bertdata.examples.masking.rules import MaskingRules, limit_of
+from bertdata.examples.masking.prepared_settings import MaskingRules, limit_of
 from bertdata.examples.random_stream import RandomStream
 
 Item = TypeVar("Item")
@@ -46,7 +46,7 @@ def mask_in_file(
         position: replacement_in_file(original[position], rules, stream)
         for position in chain.from_iterable(taken)
     }
-    return masked(original, replaced)
+    return with_replaced(original, replaced)
 
 
 def mask_at_load(
@@ -65,7 +65,7 @@ def mask_at_load(
         position: replacement_at_load(original[position], rules, stream)
         for position in sorted(chain.from_iterable(taken))
     }
-    return masked(original, replaced)
+    return with_replaced(original, replaced)
 
 
 def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list[Word]:
@@ -138,7 +138,7 @@ def replacement_at_load(original: int, rules: MaskingRules, stream: CounterStrea
     return original
 
 
-def masked(original: list[int], replaced: dict[int, int]) -> Masked:
+def with_replaced(original: list[int], replaced: dict[int, int]) -> Masked:
     """The ids with those that are replaced, by position."""
     positions = sorted(replaced)
     ids = [replaced.get(position, token) for position, token in enumerate(original)]

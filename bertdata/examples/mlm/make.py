@@ -1,10 +1,10 @@
 """Masked blocks made by the kernel or by its readable twin."""
 
 from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.examples.dynamic_masking.counter_stream import pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
-from bertdata.examples.masking.passes import pass_keys
-from bertdata.examples.masking.rules import masking_rules, starts_of
+from bertdata.examples.masking.prepared_settings import masking_rules, starts_of
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.examples.mlm.reference import ReferenceBlocks

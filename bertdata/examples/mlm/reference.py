@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
+from bertdata.examples.dynamic_masking.counter_stream import CounterStream, pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
-from bertdata.examples.masking.passes import pass_keys
-from bertdata.examples.masking.rules import masking_rules, starts_of
+from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules, starts_of
+from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import cut_blocks, fit
-from bertdata.examples.mlm.masking import mask_block
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Buffer, Documents, Example, Vocabulary
@@ -99,3 +99,20 @@ def _lines(
         if with_blanks:
             lines.append([end_token])
     return lines
+
+
+def mask_block(
+    original: list[int],
+    settings: MlmSettings,
+    rules: MaskingRules,
+    key: int,
+    number: int,
+    starts: Starts = None,
+) -> Masked:
+    """The block with masks as they are drawn at load, from a stream of each block.
+
+    number: the block's place in the text, starts: as of words_of.
+    """
+    if not settings.masks:
+        return Masked(original, [], [])
+    return mask_at_load(original, settings.masked_lm_prob, rules, CounterStream(key, number), starts)

@@ -11,8 +11,8 @@ from bertdata._native import Engine, default_engine, kernels
 from bertdata.errors import SettingsError
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
 from bertdata.examples.dynamic_masking.masker import Masker
+from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules
 from bertdata.examples.masking.reference import Masked, Starts
-from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.examples.sop.ngrams import mask_ngrams_at_load, ngram_limits
 from bertdata.examples.sop.settings import SopSettings

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
+from bertdata.examples.masking.prepared_settings import MaskingRules
 from bertdata.examples.masking.reference import (
     Masked,
     Starts,
     Word,
-    masked,
     random_order,
     replacement_at_load,
     replacement_in_file,
+    with_replaced,
     words_of,
 )
-from bertdata.examples.masking.rules import MaskingRules
 from bertdata.examples.random_stream import RandomStream
 
 
@@ -81,7 +81,7 @@ def mask_ngrams(
         sources = others.copy()
         stream.shuffle(sources)
         replaced |= {place: original[source] for place, source in zip(others, sources, strict=True)}
-    return masked(original, replaced)
+    return with_replaced(original, replaced)
 
 
 def mask_ngrams_at_load(
@@ -101,7 +101,7 @@ def mask_ngrams_at_load(
     lengths = NgramLengths(limits, lambda: stream.word() / (1 << 32))
     firsts = random_order(list(range(len(words))), stream)
     chosen = _choose(firsts, words, rules.settings.masks_wanted(len(original), rate), (), lengths)
-    return masked(
+    return with_replaced(
         original, {place: replacement_at_load(original[place], rules, stream) for place in sorted(chosen)}
     )
 

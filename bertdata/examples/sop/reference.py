@@ -1,11 +1,10 @@
 """The readable twin of ALBERT's kernel: passes over the documents, masks, the final shuffle."""
 
 from bertdata.examples.made_examples import ListedExamples
+from bertdata.examples.masking.prepared_settings import masking_rules
 from bertdata.examples.masking.reference import Masked, words_of
-from bertdata.examples.masking.rules import masking_rules
-from bertdata.examples.numpy_stream import NumpyStream
 from bertdata.examples.pairs import Pair, pair_document, sentence_places
-from bertdata.examples.random_stream import RandomStream
+from bertdata.examples.random_stream import NumpyStream, RandomStream
 from bertdata.examples.sop.batch import SopBatch, SopExample
 from bertdata.examples.sop.ngrams import NgramLengths, mask_ngrams
 from bertdata.examples.sop.settings import SopSettings

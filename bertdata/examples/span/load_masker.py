@@ -13,8 +13,8 @@ from bertdata._native import Engine, default_engine, kernels
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import DrawnMasks, Masker
+from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules
 from bertdata.examples.masking.reference import Masked, Starts
-from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.examples.span import masking
 from bertdata.examples.span.make import kernel_rules

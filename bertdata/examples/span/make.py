@@ -3,10 +3,10 @@
 from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.examples.dynamic_masking.counter_stream import pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
-from bertdata.examples.masking.passes import pass_keys
-from bertdata.examples.masking.rules import starts_of
+from bertdata.examples.masking.prepared_settings import starts_of
 from bertdata.examples.random_stream import seed_key
 from bertdata.examples.span.batch import SpanBatch
 from bertdata.examples.span.masking import SpanRules, span_rules

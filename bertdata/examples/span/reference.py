@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from bertdata.examples.dynamic_masking.counter_stream import pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
-from bertdata.examples.masking.passes import pass_keys
-from bertdata.examples.masking.rules import starts_of
-from bertdata.examples.numpy_stream import NumpyStream
-from bertdata.examples.random_stream import RandomStream
+from bertdata.examples.masking.prepared_settings import starts_of
+from bertdata.examples.random_stream import NumpyStream, RandomStream
 from bertdata.examples.span.batch import SpanBatch, SpanExample
 from bertdata.examples.span.blocks import Extent, cut_bodies
 from bertdata.examples.span.masking import Span, boundaries, draw_spans, replace, span_rules

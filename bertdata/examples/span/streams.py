@@ -1,7 +1,7 @@
 """Random streams of spans: one of each block by itself, or NumPy's for all, as SpanBERT's program draws.
 
 Both draw numbers in [0, 1) and integers below a limit, of which all other draws are made. NumPy's is
-bertdata.examples.numpy_stream. Twin of _native/examples/span_streams.h.
+bertdata.examples.random_stream. Twin of _native/examples/span_streams.h.
 """
 
 from typing import Protocol

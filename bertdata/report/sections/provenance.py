@@ -5,7 +5,7 @@ from itertools import zip_longest
 
 from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.findings import ChainLink
-from bertdata.dataset.sources import PARTS_COPY
+from bertdata.dataset.provenance import PARTS_COPY
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
 from bertdata.report.numbers import DatasetNumbers

@@ -14,7 +14,7 @@ from bertdata.report.page.page import ReportSection
 from bertdata.report.sections.side import beside, percent, scopes
 
 if TYPE_CHECKING:
-    from bertdata.packing.plan import Histogram
+    from bertdata.packing.pack_plan import Histogram
 
 _MOST_IN_A_PACK = 3
 _BINS = 4

@@ -87,7 +87,7 @@ def check_packed_layout(layout: ShardLayout) -> None:
         raise SettingsError(f"sequences_per_row is {layout.sequences_per_row}, expected 1 to {most}")
 
 
-def check_sizes(layout: ShardLayout, name: str) -> None:
+def check_row_sizes(layout: ShardLayout, name: str) -> None:
     """ShardError if a file of packed rows declares sizes that none can have."""
     sizes = find_objective(layout.objective).batch_type.sizes()
     check_layout(layout, name, [what for what in sizes if layout.size(what)])

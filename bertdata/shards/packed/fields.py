@@ -34,7 +34,7 @@ RowFields = Mapping[str, RowField]
 """The fields of a container, by name."""
 
 
-def check_names(found: Iterable[str], fields: Collection[str], name: str) -> None:
+def check_row_fields(found: Iterable[str], fields: Collection[str], name: str) -> None:
     """ShardError naming a field that is missing or not known, of the file or record called ``name``."""
     for missing in sorted(set(fields) - set(found)):
         raise ShardError(f"{name}: no field {missing}, expected {', '.join(fields)}")

@@ -16,8 +16,8 @@ from bertdata.examples.fields import Fields
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective, objective_of_file
 from bertdata.records import IDS_ENDS, ExampleBatch, ShardLayout
-from bertdata.shards.packed.check import check_packed_layout, check_packs, check_sizes
-from bertdata.shards.packed.fields import check_names
+from bertdata.shards.packed.check import check_packed_layout, check_packs, check_row_sizes
+from bertdata.shards.packed.fields import check_row_fields
 from bertdata.shards.packed.packs import (
     PackBatch,
     PackReader,
@@ -29,7 +29,7 @@ from bertdata.shards.packed.packs import (
 from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
-    check_schema,
+    check_parquet_columns,
     find_size,
     group_rows,
     list_column,
@@ -86,8 +86,8 @@ class FlatReader(PackReader):
         self._parquet = ParquetInput(file, name)
         objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
         self._batch_type, self._fields = objective.batch_type, objective.flat_fields
-        check_names(self._parquet.schema.names, self._fields, name)
-        check_schema(self._parquet.schema, _types(self._fields), set(self._fields), name)
+        check_row_fields(self._parquet.schema.names, self._fields, name)
+        check_parquet_columns(self._parquet.schema, _types(self._fields), set(self._fields), name)
         self.layout = _find_layout(self._parquet.metadata, objective, name)
         self.rows = len(self._parquet)
         self._examples: int | None = None
@@ -189,5 +189,5 @@ def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) 
     names = (*objective.batch_type.sizes(), _SEQUENCES)
     sizes = {what: find_size(metadata, what, name) for what in names}
     layout = ShardLayout.of_sizes(sizes, packing=NAME, objective=objective.name)
-    check_sizes(layout, name)
+    check_row_sizes(layout, name)
     return layout

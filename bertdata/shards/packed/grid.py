@@ -15,7 +15,7 @@ from bertdata.examples.groups import Masks, masks_of
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.packed.check import check_packs, check_sizes, row_sizes
+from bertdata.shards.packed.check import check_packs, check_row_sizes, row_sizes
 from bertdata.shards.packed.fields import RowFields
 from bertdata.shards.packed.packs import PackBatch, grid_mask_room, rows_of
 from bertdata.shards.rows import RecordCheck, leading
@@ -108,7 +108,7 @@ def find_grid_layout(
     """The layout of grids of these widths. ShardError where no rows have them."""
     sizes: Any = arrangement.sizes(widths)
     layout = ShardLayout(packing=arrangement.name, objective=objective.name, **sizes)
-    check_sizes(layout, name)
+    check_row_sizes(layout, name)
     return layout
 
 

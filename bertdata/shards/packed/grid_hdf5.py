@@ -10,7 +10,7 @@ from bertdata.examples.objective import Objective
 from bertdata.records import ShardLayout
 from bertdata.shards.hdf5_datasets import DatasetForm, Hdf5Input, Hdf5Output, block_rows, dataset_types
 from bertdata.shards.packed.check import check_packed_layout
-from bertdata.shards.packed.fields import check_names, row_fields
+from bertdata.shards.packed.fields import check_row_fields, row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
 from bertdata.shards.packed.packs import PackBatch, PackReader, PackRegrouping, pack_arrays, regroup_packs
 from bertdata.shards.protocol import Sink
@@ -69,7 +69,7 @@ class GridHdf5Reader(PackReader):
         self._name = name
         self._arrangement = arrangement
         self._fields = row_fields(arrangement.name, "hdf5")
-        check_names(dataset_types(file), self._fields, name)
+        check_row_fields(dataset_types(file), self._fields, name)
         self._file = Hdf5Input(file, name, list(self._fields))
         self.layout = self._find_layout(objective)
         self._file.check_storage()

@@ -15,7 +15,7 @@ from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import Features, NotAnExample, decode_example
 from bertdata.shards.framing import count_records, read_payloads
 from bertdata.shards.packed.check import check_largest_id, check_packed_layout
-from bertdata.shards.packed.fields import check_names, row_fields
+from bertdata.shards.packed.fields import check_row_fields, row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
 from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, regroup_packs
 from bertdata.shards.packed.row_records import decode_rows, encode_rows
@@ -88,7 +88,7 @@ class GridRecordReader(PackReader):
         self._rows: int | None = None
 
     def _find_layout(self, features: Features, objective: Objective) -> ShardLayout:
-        check_names(features, self._fields, f"{self._name}: record 0")
+        check_row_fields(features, self._fields, f"{self._name}: record 0")
         widths = {field.of: len(features[name] or ()) for name, field in self._fields.items()}
         layout = find_grid_layout(self._arrangement, widths, objective, f"{self._name}: record 0")
         for name, field in self._fields.items():

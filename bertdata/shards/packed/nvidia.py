@@ -25,10 +25,10 @@ from bertdata.shards.packed.check import (
     check_largest_id,
     check_packed_layout,
     check_packs,
-    check_sizes,
+    check_row_sizes,
     row_sizes,
 )
-from bertdata.shards.packed.fields import check_names, row_fields
+from bertdata.shards.packed.fields import check_row_fields, row_fields
 from bertdata.shards.packed.grid import SequencePlaces
 from bertdata.shards.packed.packs import (
     PackBatch,
@@ -107,7 +107,7 @@ class NvidiaReader(PackReader):
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective) -> None:
         self._name, self._kind = name, objective.batch_type
-        check_names(dataset_types(file), _FIELDS, name)
+        check_row_fields(dataset_types(file), _FIELDS, name)
         datasets = open_datasets(file, name, list(_FIELDS))
         try:
             check_storage(datasets, file.seek(0, 2), name)
@@ -147,7 +147,7 @@ def _find_layout(known: dict[str, Any], objective: str, name: str) -> ShardLayou
             raise ShardError(f"{name}: bertdata.{what} is {size!r}, expected a number")
         sizes[what] = int(size)
     layout = ShardLayout(packing=NAME, objective=objective, **sizes)
-    check_sizes(layout, name)
+    check_row_sizes(layout, name)
     return layout
 
 

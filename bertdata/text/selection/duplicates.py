@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from bertdata.errors import ManifestError
 from bertdata.io import storage
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry_list
 from bertdata.io.file_check import FileEntry, HashingSink, fits
 from bertdata.io.file_identity import FileIdentity, check_all

@@ -14,8 +14,6 @@ from bertdata.text.numbered_piece import RecordPlace
 from bertdata.text.selection.ngrams import SharedNgram
 from bertdata.text.selection.settings import EvaluationFile
 
-REMOVED = "removed.jsonl"
-
 
 class Removed(NamedTuple):
     """A record that is left out. number: of it in its piece. more: entries of its line, but for places.

@@ -11,7 +11,7 @@ _STARTS_WITH_WORD, _ENDS_WITH_WORD = re.compile(f"[{WORD}]"), re.compile(rf"[{WO
 _SPACE_AT_START, _SPACE_AT_END = re.compile(f"[{SPACE}]*"), re.compile(f"[{SPACE}]")
 
 
-class TextTextPart(NamedTuple):
+class TextPart(NamedTuple):
     """A part of a text: ``text[start:stop]``. id: that of the added token, None for other text."""
 
     start: int
@@ -19,7 +19,7 @@ class TextTextPart(NamedTuple):
     id: int | None
 
 
-class AddedTokens:
+class AddedTokenFinder:
     """Finds added tokens: of those that begin at the first place where any does, the longest."""
 
     def __init__(self, tokens: Sequence[AddedToken]) -> None:
@@ -27,7 +27,7 @@ class AddedTokens:
         longest_first = sorted(self._tokens, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
-    def split(self, text: str) -> Iterator[TextTextPart]:
+    def split(self, text: str) -> Iterator[TextPart]:
         """The text's pieces, in order, none of them empty.
 
         A token of single words that stands in a word is passed over, with all that begins inside it.
@@ -46,11 +46,11 @@ class AddedTokens:
             if token.rstrip:
                 stop = _end_of_space(text, stop)
             if done < start:
-                yield TextTextPart(done, start, None)
-            yield TextTextPart(start, stop, token.id)
+                yield TextPart(done, start, None)
+            yield TextPart(start, stop, token.id)
             done = stop
         if done < len(text):
-            yield TextTextPart(done, len(text), None)
+            yield TextPart(done, len(text), None)
 
 
 def _end_of_space(text: str, start: int) -> int:

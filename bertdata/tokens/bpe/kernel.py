@@ -8,7 +8,7 @@ from bertdata._native import kernels
 from bertdata.errors import VocabularyError
 from bertdata.records import Vocabulary
 from bertdata.tokens.bpe.settings import ByteBpe, byte_alphabet
-from bertdata.unicode import library
+from bertdata.unicode.tables import Ranges, library_classes
 
 _LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
 """Bits of a character in _native/tokens/bpe_characters.h."""
@@ -54,8 +54,8 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
         blanks_before=before,
         blanks_behind=behind,
         characters=_character_bits(),
-        newer_marks=_points(library.NEWER_MARK),
-        never_composed=_points(library.NEVER_COMPOSED),
+        newer_marks=_points(library_classes().newer_mark),
+        never_composed=_points(library_classes().never_composed),
     )
 
 
@@ -76,11 +76,11 @@ def _character_bits() -> bytes:
     """The bits of each code point."""
     bits = bytearray(0x110000)
     tables = {
-        _LETTER | _WORD: library.LETTER,
-        _NUMBER | _NUMERIC: library.NUMBER,
-        _NUMERIC: library.NEWER_NUMBER,
-        _SPACE: library.SPACE,
-        _WORD: library.WORD_BUT_LETTER,
+        _LETTER | _WORD: library_classes().letter,
+        _NUMBER | _NUMERIC: library_classes().number,
+        _NUMERIC: library_classes().newer_number,
+        _SPACE: library_classes().space,
+        _WORD: library_classes().word_but_letter,
     }
     for added, table in tables.items():
         for first, last in table:
@@ -88,5 +88,5 @@ def _character_bits() -> bytes:
     return bytes(bits)
 
 
-def _points(table: tuple[tuple[int, int], ...]) -> list[int]:
+def _points(table: Ranges) -> list[int]:
     return [point for first, last in table for point in range(first, last + 1)]

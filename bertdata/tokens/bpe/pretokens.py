@@ -5,19 +5,21 @@ from collections.abc import Iterator
 from functools import cache
 
 from bertdata.tokens.bpe.settings import ByteBpe
-from bertdata.unicode import library
+from bertdata.unicode.tables import Ranges, library_classes
 
 
-def _characters(*tables: tuple[tuple[int, int], ...]) -> str:
+def _characters(*tables: Ranges) -> str:
     """The inside of a class of characters in a pattern."""
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for table in tables for first, last in table)
 
 
-LETTER, NUMBER = _characters(library.LETTER), _characters(library.NUMBER)
-NUMERIC = _characters(library.NUMBER, library.NEWER_NUMBER)
-SPACE = _characters(library.SPACE)
-WORD = _characters(library.LETTER, library.WORD_BUT_LETTER)
-SPACE_CHARACTERS = "".join(chr(point) for first, last in library.SPACE for point in range(first, last + 1))
+LETTER, NUMBER = _characters(library_classes().letter), _characters(library_classes().number)
+NUMERIC = _characters(library_classes().number, library_classes().newer_number)
+SPACE = _characters(library_classes().space)
+WORD = _characters(library_classes().letter, library_classes().word_but_letter)
+SPACE_CHARACTERS = "".join(
+    chr(point) for first, last in library_classes().space for point in range(first, last + 1)
+)
 
 _SPACES = rf"[{SPACE}]+(?![^{SPACE}])|[{SPACE}]+"
 _LATER = (

@@ -20,7 +20,7 @@ class _UnknownSetting(Exception):
     """A setting of the file that the kernel does not know. Its message is the reason."""
 
 
-def recognise(parsed: Mapping[str, Any]) -> ByteBpe | str:
+def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
     """The settings of a byte-level BPE, or the reason why the kernel cannot do the file's work: "its ...".
 
     A part that is not even shaped as the library's is a reason, too: the library then says what is wrong.

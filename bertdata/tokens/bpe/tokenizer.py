@@ -7,12 +7,13 @@ from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import SettingsError
+from bertdata.io.foreign_text import universal_newlines
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.bpe.kernel import make_kernel
-from bertdata.tokens.bpe.recognition import recognise
+from bertdata.tokens.bpe.recognition import recognise_byte_bpe
 from bertdata.tokens.bpe.settings import ByteBpe
 from bertdata.tokens.document_text import DocumentsBuilder, not_utf8, read_documents
-from bertdata.tokens.lines import join_inputs, universal_newlines
+from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.tokenizer import TextTokens
 
 
@@ -31,7 +32,7 @@ class ByteBpeTokenizer:
         between: str = " ",
         engine: Engine | None = None,
     ) -> None:
-        bpe = parsed if isinstance(parsed, ByteBpe) else recognise(parsed)
+        bpe = parsed if isinstance(parsed, ByteBpe) else recognise_byte_bpe(parsed)
         if isinstance(bpe, str):
             raise SettingsError(f"{vocabulary.name}: {bpe}, which the kernel of byte-level BPE does not know")
         self.vocabulary = vocabulary

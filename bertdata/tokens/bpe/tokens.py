@@ -1,12 +1,12 @@
 """Text to tokens: added tokens, normalisation, pre-tokens, merges."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
-from bertdata.tokens.bpe.added import AddedTokens
-from bertdata.tokens.bpe.merging import split_units
+from bertdata.tokens.bpe.added import AddedTokenFinder
 from bertdata.tokens.bpe.pretokens import SPACE_CHARACTERS, split_pretokens
-from bertdata.tokens.bpe.settings import ByteBpe
+from bertdata.tokens.bpe.settings import ByteBpe, byte_alphabet
 from bertdata.unicode.composition import compose
 
 
@@ -26,8 +26,8 @@ class TextSplitter:
     def __init__(self, bpe: ByteBpe) -> None:
         self._bpe = bpe
         self._texts = {token_id: token for token, token_id in bpe.ids.items()}
-        self._in_text = AddedTokens([token for token in bpe.added if not token.normalized])
-        self._in_normalized = AddedTokens([token for token in bpe.added if token.normalized])
+        self._in_text = AddedTokenFinder([token for token in bpe.added if not token.normalized])
+        self._in_normalized = AddedTokenFinder([token for token in bpe.added if token.normalized])
 
     def split(self, text: str) -> Iterator[BpeToken]:
         """The tokens of one text, in order, as the library makes them without special tokens."""
@@ -80,3 +80,26 @@ class TextSplitter:
 def _blanks(token: str) -> int:
     """Number of blanks that the token begins with, as themselves or as in the vocabulary."""
     return len(token) - len(token.lstrip(SPACE_CHARACTERS + "Ġ"))
+
+
+def split_units(pretoken: str, bpe: ByteBpe) -> list[tuple[int, int]]:
+    """Id and number of bytes of each token of a pre-token.
+
+    It begins as one token a byte. Of the pairs of neighbours that a merge joins, that of the lowest rank is
+    joined, the leftmost of several, until no merge joins any.
+    """
+    data = pretoken.encode()
+    if bpe.whole_words:
+        whole = bpe.ids.get("".join(byte_alphabet()[byte] for byte in data))
+        if whole is not None:
+            return [(whole, len(data))]
+    ids, lengths = [bpe.units[byte] for byte in data], [1] * len(data)
+    while True:
+        ranked = [
+            (*bpe.merges[pair], place) for place, pair in enumerate(pairwise(ids)) if pair in bpe.merges
+        ]
+        if not ranked:
+            return list(zip(ids, lengths, strict=True))
+        _, merged, place = min(ranked)
+        ids[place : place + 2] = [merged]
+        lengths[place : place + 2] = [lengths[place] + lengths[place + 1]]

@@ -20,7 +20,7 @@ _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AddedToken:
+class DirectoryToken:
     """An added token, with the flags of the tokenizers library."""
 
     content: str
@@ -31,7 +31,7 @@ class AddedToken:
     special: bool = False
 
     @classmethod
-    def named(cls, content: str) -> "AddedToken":
+    def named(cls, content: str) -> "DirectoryToken":
         """Return the token that a special token without flags becomes."""
         return cls(content=content, normalized=False, special=True)
 
@@ -41,14 +41,16 @@ class AddedToken:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AddedTokens:
+class DirectoryTokens:
     """The tokens that a directory's files add. named: by their names, class defaults among them."""
 
-    tokens: tuple[AddedToken, ...]
-    named: Mapping[str, AddedToken]
+    tokens: tuple[DirectoryToken, ...]
+    named: Mapping[str, DirectoryToken]
 
 
-def read_added_tokens(files: ModelFiles, defaults: Mapping[str, str], known: Iterable[str]) -> AddedTokens:
+def read_added_tokens(
+    files: ModelFiles, defaults: Mapping[str, str], known: Iterable[str]
+) -> DirectoryTokens:
     """Return the added tokens of a directory.
 
     They are those of ``added_tokens_decoder`` in tokenizer_config.json, by id. Where that is not there, they
@@ -74,17 +76,17 @@ def read_added_tokens(files: ModelFiles, defaults: Mapping[str, str], known: Ite
         if token.content not in there:
             there.add(token.content)
             tokens.append(token)
-    return AddedTokens(tokens=tuple(tokens), named=named)
+    return DirectoryTokens(tokens=tuple(tokens), named=named)
 
 
 def add_tokens(
-    known: Iterable[AddedToken], more: Iterable[AddedToken], vocabulary: Mapping[str, int]
+    known: Iterable[DirectoryToken], more: Iterable[DirectoryToken], vocabulary: Mapping[str, int]
 ) -> list[dict[str, Any]]:
     """Return the entries of a tokenizer.json, by id, for tokens added in two turns as the library adds them.
 
     A token that is added twice keeps its id, and has the flags of the later one.
     """
-    tokens: dict[str, AddedToken] = {}
+    tokens: dict[str, DirectoryToken] = {}
     for token in (*known, *more):
         if token.content:
             tokens[token.content] = token
@@ -93,15 +95,15 @@ def add_tokens(
     return sorted(entries, key=lambda entry: int(entry["id"]))
 
 
-def tokens_of_json(parsed: Mapping[str, Any]) -> list[AddedToken]:
+def tokens_of_json(parsed: Mapping[str, Any]) -> list[DirectoryToken]:
     """Return the added tokens of a parsed tokenizer.json, in its order."""
     return [
-        AddedToken(content=item["content"], **{flag: bool(item.get(flag)) for flag in _FLAGS})
+        DirectoryToken(content=item["content"], **{flag: bool(item.get(flag)) for flag in _FLAGS})
         for item in parsed["added_tokens"]
     ]
 
 
-def _decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[int, AddedToken]:
+def _decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[int, DirectoryToken]:
     where = files.name(TOKENIZER_CONFIG_NAME)
     if not isinstance(value, dict):
         raise VocabularyError(f"{where}: added_tokens_decoder is no object; expected tokens by their ids")
@@ -114,7 +116,7 @@ def _decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[in
     return found
 
 
-def _of_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dict[int, AddedToken]:
+def _of_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dict[int, DirectoryToken]:
     value = files.object(ADDED_TOKENS_NAME) or {}
     where = files.name(ADDED_TOKENS_NAME)
     special = {_content(settings[name]) for name in NAMED if settings.get(name)}
@@ -124,11 +126,11 @@ def _of_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dic
         if type(number) is not int:
             raise VocabularyError(f"{where}: {content!r} has the id {number!r}, expected a number")
         is_special = content in special
-        found[number] = AddedToken(content=content, normalized=not is_special, special=is_special)
+        found[number] = DirectoryToken(content=content, normalized=not is_special, special=is_special)
     return found
 
 
-def _of_tokenizer_json(files: ModelFiles) -> dict[int, AddedToken]:
+def _of_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
     parsed = files.tokenizer_json
     if parsed is None:
         return {}
@@ -138,7 +140,7 @@ def _of_tokenizer_json(files: ModelFiles) -> dict[int, AddedToken]:
 
 def _named(
     files: ModelFiles, settings: Mapping[str, Any], defaults: Mapping[str, str]
-) -> dict[str, AddedToken]:
+) -> dict[str, DirectoryToken]:
     """The special tokens by name: as the files say, else as the class has them."""
     where = files.name(TOKENIZER_CONFIG_NAME)
     values: dict[str, Any] = {**defaults, **{name: settings[name] for name in NAMED if name in settings}}
@@ -165,7 +167,7 @@ def _extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
     return value
 
 
-def _extra(files: ModelFiles, settings: Mapping[str, Any]) -> list[AddedToken]:
+def _extra(files: ModelFiles, settings: Mapping[str, Any]) -> list[DirectoryToken]:
     where = files.name(TOKENIZER_CONFIG_NAME)
     return [_token(item, where, "extra_special_tokens") for item in _extra_values(files, settings)]
 
@@ -174,19 +176,19 @@ def _content(token: Any) -> Any:
     return token.get("content") if isinstance(token, Mapping) else token
 
 
-def _token(value: Any, where: str, name: str, *, special: bool = False) -> AddedToken:
+def _token(value: Any, where: str, name: str, *, special: bool = False) -> DirectoryToken:
     """The token of a text, or of an object with a text and flags. VocabularyError for another value.
 
     special: it is one, whatever its flags say. One that does not say whether it is looked for in normalised
     text is so unless it is special.
     """
     if isinstance(value, str):
-        return AddedToken.named(value)
+        return DirectoryToken.named(value)
     if isinstance(value, Mapping) and isinstance(value.get("content"), str):
         flags = {key: item for key, item in value.items() if key not in ("content", "__type", "id")}
         if flags.keys() <= set(_FLAGS) and all(isinstance(item, bool) for item in flags.values()):
             special = special or flags.get("special", False)
-            return AddedToken(
+            return DirectoryToken(
                 content=value["content"], **{"normalized": not special, **flags, "special": special}
             )
     raise VocabularyError(f"{where}: {name} holds {value!r}, expected a token's text, or it and its flags")

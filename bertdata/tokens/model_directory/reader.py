@@ -10,7 +10,7 @@ from bertdata.errors import MissingInputError, VocabularyError
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, VocabularyFile
 from bertdata.tokens.json_document import token_ids
 from bertdata.tokens.model_directory.added_tokens import (
-    AddedTokens,
+    DirectoryTokens,
     add_tokens,
     read_added_tokens,
     tokens_of_json,
@@ -85,7 +85,7 @@ def _check(files: ModelFiles) -> None:
         )
 
 
-def _as_it_is(files: ModelFiles) -> tuple[Parts, AddedTokens]:
+def _as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
     """The directory's tokenizer.json with the tokens that the other files add."""
     own = files.tokenizer_json
     if own is None:
@@ -100,7 +100,7 @@ def _as_it_is(files: ModelFiles) -> tuple[Parts, AddedTokens]:
     return {**own, "added_tokens": add_tokens(known, added.tokens, _model_ids(own, files))}, added
 
 
-def _made_by_class(files: ModelFiles, name: str) -> tuple[Parts, AddedTokens]:
+def _made_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens]:
     """The class's steps, with the vocabulary and the added tokens of the directory."""
     kind = CLASSES[name]
     parts: Parts = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from bertdata.io import storage
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.file_check import FileEntry
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.wiki.articles.manifest import (

@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 
 from bertdata.errors import StorageError
 from bertdata.io import storage
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.file_check import FileEntry, HashingSink
 
 FILE_BYTES = 1 << 20

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from bertdata.errors import InputError, ManifestError
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import FileEntry, fits
 from bertdata.io.file_identity import FileIdentity

@@ -6,13 +6,13 @@ from contextlib import AbstractContextManager
 
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.io.commit import FOR_ONE_RUN
+from bertdata.io.directory_protocol import FOR_ONE_RUN
 from bertdata.io.file_identity import identify
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import definitions_of
 from bertdata.wiki.dump.dump import Dump, OpenedOnce, PageBlock, open_dump
 from bertdata.wiki.dump.kept_blocks import KeptBlocks
-from bertdata.wiki.dump.newest_day import frozen_day, newest_timestamp
+from bertdata.wiki.dump.revisions import frozen_day, newest_timestamp
 from bertdata.wiki.extractor import ExtractorSettings
 from bertdata.wiki.page_rules import PageLimits, PageRules
 from bertdata.wiki.settings import ExtractSettings

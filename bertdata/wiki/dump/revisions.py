@@ -1,11 +1,18 @@
-"""Revisions of a dump's pages, counted: a dump of histories has several of a page.
+"""Revisions of a dump's pages: their number, and the day of the newest.
 
-Twin of _native/wiki/revisions.h.
+A dump of histories has several of a page. Dates in articles are frozen at the newest one's day where no other
+is given. Twin of _native/wiki/revisions.h.
 """
 
+import re
+from datetime import date
+
 from bertdata._native import Engine, kernels, use_native
+from bertdata.errors import SettingsError
 
 _TAG = b"<revision>"
+
+_TIMESTAMP = rb"<timestamp>(\d{4}-\d\d-\d\d)T[\d:]+Z</timestamp>"
 
 
 def count_revisions(data: bytes, engine: Engine) -> int:
@@ -19,3 +26,30 @@ def count_revisions(data: bytes, engine: Engine) -> int:
 def has_several(page: bytes) -> bool:
     """Return whether the page holds more than one revision."""
     return page.count(_TAG) > 1
+
+
+def newest_timestamp(data: bytes) -> str:
+    """The day of the newest revision in the data as YYYY-MM-DD, empty where there is none."""
+    return max(re.findall(_TIMESTAMP, data), default=b"").decode()
+
+
+def parse_timestamp(day: str) -> date | None:
+    """The day, None for a text that is no date."""
+    try:
+        return date.fromisoformat(day)
+    except ValueError:
+        return None
+
+
+def frozen_day(dump: str, known: date | None, newest: str) -> date:
+    """The day that dates are frozen at: the one known, else the newest revision's. SettingsError if none.
+
+    dump: its path, for the error.
+    """
+    day = known or parse_timestamp(newest)
+    if day is None:
+        raise SettingsError(
+            f"{dump}: has no date in its name and no dated revision; give the date that "
+            "{{CURRENTDAY}} and its relatives shall expand to (--date)"
+        )
+    return day

@@ -126,7 +126,7 @@ def read_texts(
             yield data, file.tell()
 
 
-def universal_newlines(texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+def plain_newlines(texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
     r"""The texts with every ``\r\n`` and ``\r`` as ``\n``, as wikiextractor opens a dump."""
     carry = b""
     for text, position in texts:

@@ -4,6 +4,6 @@ The kernel in bertdata/_native/wiki/mlperf gives the same bytes. ``article`` lis
 Characters have the properties of Unicode 11.0, as on Python 3.7, whatever Python runs this.
 """
 
-from bertdata.wiki.mlperf.extractor import MlperfExtractor
+from bertdata.wiki.mlperf.mlperf_extractor import MlperfExtractor
 
 __all__ = ["MlperfExtractor"]

@@ -4,11 +4,11 @@ r"""Classes of characters in regular expressions, and numbers, in Unicode 11.0.
 (``\s``, ``str.strip``) is the same in all versions.
 """
 
-from bertdata.unicode import unicode11
 from bertdata.unicode.characters import decimal_value, is_control, is_space, is_unassigned
+from bertdata.unicode.tables import unicode11
 
 WORD = "".join(
-    f"\\U{first:08X}-\\U{last:08X}" for first, last in (*unicode11.LETTER_LIKE, *unicode11.DECIMAL)
+    f"\\U{first:08X}-\\U{last:08X}" for first, last in (*unicode11().letter_like, *unicode11().decimal)
 )
 """The word characters, to stand within brackets: categories L* and N*, and the underscore."""
 

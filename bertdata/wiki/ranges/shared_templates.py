@@ -46,7 +46,7 @@ def _forget(data: object) -> None:
     pass
 
 
-def local_path(shared: SharedTemplates) -> str:
+def fetched_templates(shared: SharedTemplates) -> str:
     """The path of the file on this machine, to which a remote one is fetched once.
 
     InputError if it is not the one that the first pass wrote.

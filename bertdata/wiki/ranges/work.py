@@ -15,7 +15,7 @@ from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.articles.writer import holds_several, is_empty, skip_page
 from bertdata.wiki.block_work import PackagePages, articles_of, definitions_of
 from bertdata.wiki.dump.dump import PageBlock
-from bertdata.wiki.dump.newest_day import newest_timestamp
+from bertdata.wiki.dump.revisions import newest_timestamp
 from bertdata.wiki.extractor import START, BlockArticles, BlockState, ExtractorSettings
 from bertdata.wiki.ranges.facts import RangeBlocks, RangeFacts
 from bertdata.wiki.ranges.ranges import DumpRanges

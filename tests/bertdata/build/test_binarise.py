@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.kills import stamp
+from tests.soak.kills import stamp
 from tests.support.commands import contents
 from tests.support.lock_holder import holder
 

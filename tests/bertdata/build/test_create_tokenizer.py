@@ -11,7 +11,7 @@ import bertdata as face
 from bertdata.build.shuffle.gather import gather_documents
 from bertdata.build.shuffle.keys import sort_documents
 from bertdata.dataset.discover import find_datasets
-from bertdata.dataset.verify import verify
+from bertdata.dataset.verify import verify_files
 from bertdata.dataset.vocabulary import fit_warnings, known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.records import Documents
@@ -54,7 +54,7 @@ def test_every_container_holds_the_same_examples(
     for container in ("tfrecord", "hdf5", "parquet"):
         output = tmp_path / container
         create(corpus[:1], output, files[kind], objective=objective, format=container)
-        report = verify(str(output), content=True)
+        report = verify_files(str(output), content=True)
         assert report.sound, report
         assert (output / "tokenizer.json").read_bytes() == files[kind].read_bytes()
         assert not (output / "vocab.txt").exists()
@@ -187,7 +187,7 @@ def test_packing_and_converting_keep_the_tokeniser(
     for target, flags in (("nvidia-mlperf", ("--num-shards", 1)), ("lddl", ())):
         made = bertdata("convert", pairs, tmp_path / target, "--to", target, "--workers", 1, *flags)
         assert made.status == 0, made.err
-        assert verify(str(tmp_path / target), content=True).sound
+        assert verify_files(str(tmp_path / target), content=True).sound
         assert sorted(examples_of(tmp_path / target)) == sorted(examples_of(pairs))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.text.held_out import held_out
+from bertdata.config.text_files import held_out
 from tests.support.commands import SMALL, Program
 from tests.support.paths import EXTRACTED, GOLDEN
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.manifest_file import dump_json, seal, unseal
 from bertdata.wiki.articles import files as article_files
 from tests.support.commands import SMALL, Program, contents

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kills import descendants, ends_soon
+from tests.soak.kills import descendants, ends_soon
 from tests.support.commands import files_below, finish, start
 from tests.support.dumps import HOSTILE_PAGES, page, write_dump
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import killed_steps
-from benchmarks.kills import descendants, ends_soon
+from tests.soak import killed_steps
+from tests.soak.kills import descendants, ends_soon
 from tests.support.commands import Outcome, contents, files_below, finish, start
 from tests.support.dumps import page, write_dump
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kills import descendants
 from bertdata.io.directory_lock import LOCK_NAME
+from tests.soak.kills import descendants
 from tests.support.commands import SMALL, contents, finish, start
 from tests.support.dumps import page, write_dump
 from tests.support.paths import EXTRACTED

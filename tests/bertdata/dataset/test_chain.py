@@ -10,9 +10,9 @@ import pytest
 
 from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.reading import find_extracted_files
-from bertdata.text.segment import segment
+from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentSettings
-from bertdata.wiki.extract import extract
+from bertdata.wiki.extract import extract_dump
 from tests.support.commands import Outcome, Program, contents, files_below
 from tests.support.fake_splitters import load_period_splitter
 from tests.support.paths import GOLDEN
@@ -32,8 +32,8 @@ def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``extracted``, ``results`` and ``shards`` of the golden dump."""
     place = tmp_path_factory.mktemp("chain")
-    extract(DUMP, place / "extracted")
-    segment(
+    extract_dump(DUMP, place / "extracted")
+    segment_files(
         find_extracted_files([str(place / "extracted")]).files,
         str(place / "results"),
         SETTINGS,

@@ -19,8 +19,8 @@ from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.dynamic_masking.masker import Draws, make_masker
 from bertdata.examples.groups import masks_of
+from bertdata.examples.masking.prepared_settings import masking_rules
 from bertdata.examples.masking.reference import words_of
-from bertdata.examples.masking.rules import masking_rules
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.mlm.batch import MlmBatch, MlmBatchOfWords
 from bertdata.examples.mlm.make import make_blocks

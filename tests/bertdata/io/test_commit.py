@@ -14,7 +14,7 @@ import pytest
 
 from bertdata.errors import DatasetError, ManifestError, StorageError
 from bertdata.io import storage
-from bertdata.io.commit import Commit, differences
+from bertdata.io.directory_protocol import Commit, differences
 from bertdata.io.manifest_file import dump_json, parse_json, seal, unseal
 from bertdata.io.whole_directory import open_directory, remove_directory, sweep_directories
 from tests.support.commands import contents, files_below

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.packing.methods import plan_packs
+from bertdata.packing.pack_plan import plan_of
 from bertdata.packing.permutation import Permutations, permuted, round_keys
 from bertdata.packing.placement import Numbering, Placement
-from bertdata.packing.plan import plan_of
 
 KEYS = round_keys("some name")
 

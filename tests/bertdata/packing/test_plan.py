@@ -12,12 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.errors import SettingsError, ShardError
-from bertdata.packing.histogram import count_lengths
 from bertdata.packing.linear_program import fewest_rows
 from bertdata.packing.methods import METHODS, plan_packs
-from bertdata.packing.patterns import full_patterns, lengths_of
-from bertdata.packing.plan import Histogram, PackPlan
-from bertdata.packing.slots import fill_slots
+from bertdata.packing.pack_plan import Histogram, PackPlan, count_lengths
+from bertdata.packing.patterns import fill_slots, full_patterns, lengths_of
 
 EFFICIENCIES = [  # of FACTS: longest-pack-first as measured with the original, the program's as they must be
     ("wikipedia_512", "lp", 3, 0.9988, 0.998839),

@@ -1,8 +1,8 @@
-"""A short round of the campaign of ``python -m benchmarks.hostile``; docs/reliability.md has a long one."""
+"""A short round of the campaign of ``python -m tests.soak.hostile``; docs/reliability.md has a long one."""
 
 from collections import Counter
 
-from benchmarks.hostile import CALLS, SHARDS, call_kernels, damage_files, in_a_process
+from tests.soak.hostile import CALLS, SHARDS, call_kernels, damage_files, in_a_process
 
 
 def test_damaged_shards_are_refused_or_read_as_they_were() -> None:

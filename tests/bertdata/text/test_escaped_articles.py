@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.dump_pages import page
-from bertdata.sources.escapes import unescape
+from bertdata.sources.escapes import take_back_escapes
 from bertdata.text import escaped_articles
 from tests.support.commands import Program
+from tests.support.dump_pages import page
 from tests.support.dumps import write_dump
 
 WIKITEXT = "R&amp;D at AT&T, if 5 &lt; 6. A page shows &amp;amp; too.\n\nNext."
@@ -65,7 +65,7 @@ def lines(place: Path) -> list[str]:
 
 @given(st.text(alphabet="&;<>\"'amplt#x237 gu\n", max_size=60), st.booleans())
 def test_unescape_takes_back_what_the_standard_library_escapes(text: str, quote: bool) -> None:
-    assert unescape(html.escape(text, quote=quote).encode()) == text.encode()
+    assert take_back_escapes(html.escape(text, quote=quote).encode()) == text.encode()
 
 
 @pytest.mark.parametrize("route", ROUTES)

@@ -10,7 +10,7 @@ import pytest
 import bertdata as package
 from beam_pipelines.options import parse_flags, text_settings
 from beam_pipelines.stages.text_stage import plan_text_stage
-from bertdata.dataset.sources import NO_SOURCES, find_sources
+from bertdata.dataset.provenance import NO_PROVENANCE, find_provenance
 from bertdata.errors import SettingsError
 from bertdata.io.punkt_assets import PUNKT_ASSETS
 from bertdata.text.languages import language_notes, language_of
@@ -168,8 +168,8 @@ def test_a_dataset_and_its_chain_know_the_language(german: Path, bertdata: Progr
 
 def test_the_parts_tell_what_stands_between_sentences(bertdata: Program, tmp_path: Path) -> None:
     _, manifest, _ = segmented(bertdata, text_of(tmp_path, "好。坏。\n"), "--language=zh")
-    sources = find_sources([str(tmp_path / "out" / "part-00000-of-00500")])
-    assert (sources.between, NO_SOURCES.between) == ("", None)
+    provenance = find_provenance([str(tmp_path / "out" / "part-00000-of-00500")])
+    assert (provenance.between, NO_PROVENANCE.between) == ("", None)
     del manifest["settings"]["between"]
     assert parse_text_manifest(json.dumps(manifest).encode(), "manifest.json").between == " "
 

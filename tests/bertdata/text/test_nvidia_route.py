@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from beam_pipelines.prepare import main as prepare
-from benchmarks.wiki_kit import read_pinned
 from bertdata.errors import SettingsError
 from bertdata.steps.extract import extract
 from bertdata.steps.segment import segment
@@ -19,6 +18,7 @@ from tests.support.dumps import files
 from tests.support.original_sharding import format_articles, shards_of
 from tests.support.paths import DUMP
 from tests.support.pipelines import SHARDS, SMALL, commands, made_datasets, words
+from tests.support.wiki_kit import read_pinned
 
 DAY = "2020-01-01"
 """The day on which the kit's articles were extracted."""

@@ -15,8 +15,8 @@ from bertdata.text.cleaning import (
     TAG_RULES,
     TEXT_RULES,
     Rule,
-    clean,
     clean_by_table,
+    clean_lines,
 )
 from bertdata.text.doc_tags import strip_frame
 from tests.support.fake_splitters import read_kit
@@ -60,7 +60,7 @@ def test_stages_1_and_2_equal_the_kit(kit: Path, file: str) -> None:
     stripped = strip_frame(extracted, file)
     assert stripped.text == read_kit(kit, f"stages/{file}.1")
     assert stripped.articles == extracted.count(b"\n</doc>")
-    assert clean(stripped.text) == read_kit(kit, f"stages/{file}.2")
+    assert clean_lines(stripped.text) == read_kit(kit, f"stages/{file}.2")
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -72,7 +72,7 @@ def test_golden_markup_is_cleaned_as_grep_and_sed_do() -> None:
     cleaned = (GOLDEN / "markup.cleaned.txt").read_bytes()
     markup = (GOLDEN / "markup.txt").read_bytes()
     assert clean_by_table(markup) == cleaned
-    assert clean(markup) == cleaned
+    assert clean_lines(markup) == cleaned
 
 
 def test_every_rule_changes_some_line_of_the_golden_markup() -> None:
@@ -88,7 +88,7 @@ def test_every_rule_changes_some_line_of_the_golden_markup() -> None:
 
 @given(MARKUP)
 def test_skipping_rules_changes_nothing(text: bytes) -> None:
-    assert clean(text) == clean_by_table(text)
+    assert clean_lines(text) == clean_by_table(text)
 
 
 @pytest.mark.parametrize("rule", sorted(set(RULES + DROPPED_LINES)), ids=lambda rule: rule.pattern.decode())
@@ -128,11 +128,11 @@ def test_no_rule_adds_a_bracket() -> None:
     ],
 )
 def test_a_rule_does_what_the_original_does(line: bytes, cleaned: bytes) -> None:
-    assert clean(line + b"\n") == cleaned + b"\n"
+    assert clean_lines(line + b"\n") == cleaned + b"\n"
 
 
 def test_a_category_link_takes_its_line_along() -> None:
-    assert clean(b"a\nb [[Category:c|d]] e\nf") == b"a\nf\n"
+    assert clean_lines(b"a\nb [[Category:c|d]] e\nf") == b"a\nf\n"
 
 
 def test_the_line_after_any_doc_is_dropped_unseen() -> None:

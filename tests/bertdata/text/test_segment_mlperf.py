@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertdata.config.text_files import mlperf_part_name
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
 from bertdata.text.evaluation import eval_md5, eval_text, most_eval_articles, quota, withhold
-from bertdata.text.parts import part_name, part_text, plan_parts
+from bertdata.text.mlperf_parts import part_text, plan_parts
 from bertdata.text.reading import find_extracted_files
-from bertdata.text.segment import segment
+from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentSettings
 from tests.support.dumps import files
 from tests.support.fake_splitters import load_period_splitter, load_stage_splitter, read_kit
@@ -55,7 +56,7 @@ def test_stage_4_and_the_evaluation_set_equal_the_kit(kit: Path) -> None:
 def test_the_stages_in_a_row_equal_the_kit(kit: Path, tmp_path: Path, workers: int) -> None:
     extracted = find_extracted_files([str(kit / "extracted")]).files
     load = partial(load_stage_splitter, kit)
-    counts = segment(extracted, str(tmp_path), KIT_SETTINGS, load, workers=workers)
+    counts = segment_files(extracted, str(tmp_path), KIT_SETTINGS, load, workers=workers)
     assert contents(tmp_path) == {name: (kit / "results" / name).read_bytes() for name in KIT_RESULTS}
     assert (counts.files, counts.articles, counts.withheld) == (2, 78, 6)
     assert counts.bytes_in == sum(Path(path).stat().st_size for path in extracted)
@@ -68,7 +69,7 @@ def test_progress_is_told_of_every_files_bytes(extracted: Path, tmp_path: Path) 
     told: list[int] = []
     files = find_extracted_files([str(extracted)]).files
     settings = SegmentSettings(eval_articles=2)
-    segment(files, str(tmp_path / "out"), settings, load_period_splitter, progress=told.append)
+    segment_files(files, str(tmp_path / "out"), settings, load_period_splitter, progress=told.append)
     assert told == [Path(path).stat().st_size for path in files]
 
 
@@ -110,7 +111,7 @@ def test_parts_count_the_extracted_bytes_up_to_a_block() -> None:
     mebibyte = 1024 * 1024
     sizes = [mebibyte, mebibyte, 1, 3 * mebibyte, 0]
     assert plan_parts(sizes, 2.0, list("abcde")) == [0, 0, 1, 2, 3]
-    assert part_name(12) == "part-00012-of-00500"
+    assert mlperf_part_name(12) == "part-00012-of-00500"
 
 
 def test_a_first_file_larger_than_a_block_is_an_error() -> None:
@@ -127,7 +128,7 @@ def test_a_part_gets_no_byte_order_mark_and_one_newline_less() -> None:
 def test_too_few_articles_leave_no_evaluation_set(extracted: Path, tmp_path: Path) -> None:
     files = find_extracted_files([str(extracted)]).files
     with pytest.raises(TooFewArticles, match=r"wiki_00: found 3 articles, expected 50 or more"):
-        segment(files, str(tmp_path / "out"), SegmentSettings(eval_articles=100), load_period_splitter)
+        segment_files(files, str(tmp_path / "out"), SegmentSettings(eval_articles=100), load_period_splitter)
     assert contents(tmp_path / "out") == {}
 
 
@@ -148,8 +149,8 @@ def test_the_error_for_too_few_articles_names_a_number_that_works(
     files, out = find_extracted_files([str(extracted)]).files, str(tmp_path / "out")
     remedy = rf"--eval-articles {number} works here \({total} articles in all\)$"
     with pytest.raises(TooFewArticles, match=remedy):
-        segment(files, out, SegmentSettings(), load_period_splitter, workers=workers)
-    counts = segment(files, out, SegmentSettings(eval_articles=number), load_period_splitter)
+        segment_files(files, out, SegmentSettings(), load_period_splitter, workers=workers)
+    counts = segment_files(files, out, SegmentSettings(eval_articles=number), load_period_splitter)
     assert (counts.withheld, len(contents(tmp_path / "out")["eval.md5"].splitlines())) == (number, number)
 
 
@@ -160,20 +161,20 @@ def test_an_error_in_a_file_names_it(extracted: Path, tmp_path: Path, workers: i
     files = find_extracted_files([str(extracted)]).files
     settings = SegmentSettings(eval_articles=0)
     with pytest.raises(InputError, match=r"wiki_01: line 5: byte 0xe9 at offset \d+ is not UTF-8"):
-        segment(files, str(tmp_path / "out"), settings, load_period_splitter, workers=workers)
+        segment_files(files, str(tmp_path / "out"), settings, load_period_splitter, workers=workers)
 
 
 def test_parts_of_another_run_are_not_mixed_in(extracted: Path, tmp_path: Path) -> None:
     files = find_extracted_files([str(extracted)]).files
     out = tmp_path / "out"
     settings = SegmentSettings(eval_articles=2)
-    segment(files, str(out), settings, load_period_splitter)
+    segment_files(files, str(out), settings, load_period_splitter)
     first = contents(out)
-    segment(files, str(out), settings, load_period_splitter)
+    segment_files(files, str(out), settings, load_period_splitter)
     assert contents(out) == first
     (out / "manifest.json").unlink()
     with pytest.raises(DatasetError, match="is not empty and no text of ours .it holds MD5SUMS."):
-        segment(files, str(out), settings, load_period_splitter)
+        segment_files(files, str(out), settings, load_period_splitter)
 
 
 def test_files_are_found_in_the_order_of_their_paths(extracted: Path) -> None:
@@ -197,9 +198,9 @@ def test_inputs_that_are_not_there_are_errors(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError, match="no such file"):
         find_extracted_files([str(tmp_path / "nowhere")])
     with pytest.raises(MissingInputError, match="no extracted files given"):
-        segment([], str(tmp_path), SegmentSettings(), load_period_splitter)
+        segment_files([], str(tmp_path), SegmentSettings(), load_period_splitter)
     with pytest.raises(MissingInputError, match="nowhere"):
-        segment([str(tmp_path / "nowhere")], str(tmp_path), SegmentSettings(), load_period_splitter)
+        segment_files([str(tmp_path / "nowhere")], str(tmp_path), SegmentSettings(), load_period_splitter)
 
 
 @pytest.mark.parametrize(
@@ -225,4 +226,4 @@ def test_settings_out_of_range_are_refused(changes: dict) -> None:
 def test_no_workers_is_wrong_usage(extracted: Path, tmp_path: Path) -> None:
     files = find_extracted_files([str(extracted)]).files
     with pytest.raises(SettingsError, match="workers is 0"):
-        segment(files, str(tmp_path / "out"), SegmentSettings(), load_period_splitter, workers=0)
+        segment_files(files, str(tmp_path / "out"), SegmentSettings(), load_period_splitter, workers=0)

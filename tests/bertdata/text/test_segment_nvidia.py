@@ -12,7 +12,7 @@ from bertdata.text.nvidia import make_articles
 from bertdata.text.nvidia_format import format_articles, formatted_text
 from bertdata.text.nvidia_sharding import distribute
 from bertdata.text.reading import find_extracted_files
-from bertdata.text.segment import segment
+from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentSettings
 from tests.support.commands import contents
 from tests.support.fake_splitters import load_no_splitter, load_period_splitter, load_shard_splitter, read_kit
@@ -37,7 +37,7 @@ def test_formatted_articles_equal_the_kit(kit: Path) -> None:
 def test_shards_equal_the_kit(kit: Path, tmp_path: Path, workers: int) -> None:
     files = find_extracted_files([str(kit / "extracted")]).files
     load = partial(load_shard_splitter, kit)
-    counts = segment(files, str(tmp_path), KIT_SETTINGS, load, workers=workers)
+    counts = segment_files(files, str(tmp_path), KIT_SETTINGS, load, workers=workers)
     assert sorted(contents(tmp_path)) == ["MD5SUMS", "manifest.json", *sorted(SHARDS)]
     for name in SHARDS:
         assert (tmp_path / name).read_bytes() == read_kit(kit, f"nvidia/{name}")

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import DatasetError, InputError
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.manifest_file import seal, unseal
 from bertdata.text import write_shards
 from bertdata.text.directory import TextDirectory
-from bertdata.text.plan import find_articles
 from bertdata.text.reading import find_extracted_files
-from bertdata.text.segment import segment
+from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentSettings
+from bertdata.text.text_plan import find_articles
 from tests.support.commands import contents, files_below
 from tests.support.fake_splitters import FakeSplitter, load_period_splitter, split_at_periods
 
@@ -75,10 +75,10 @@ def run(articles: list[str], out: Path, settings: SegmentSettings, die_after: in
                 raise _PulledOut
 
     if die_after is None:
-        segment(articles, str(out), settings, load_noting_splitter)
+        segment_files(articles, str(out), settings, load_noting_splitter)
     else:
         with pytest.raises(_PulledOut):
-            segment(articles, str(out), settings, load_noting_splitter, progress=progress)
+            segment_files(articles, str(out), settings, load_noting_splitter, progress=progress)
     return list(split)
 
 
@@ -136,13 +136,13 @@ def test_a_finished_directory_is_known_by_its_manifest(
     articles: list[str], tmp_path: Path, settings: SegmentSettings
 ) -> None:
     out = tmp_path / "out"
-    counts = segment(articles, str(out), settings, load_period_splitter)
+    counts = segment_files(articles, str(out), settings, load_period_splitter)
     before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
     (out / "unfinished").mkdir()  # as if killed while it removed this
     assert run(articles, out, settings) == []
     assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == before
     told: list[int] = []
-    again = segment(articles, str(out), settings, load_period_splitter, progress=told.append)
+    again = segment_files(articles, str(out), settings, load_period_splitter, progress=told.append)
     assert again == counts
     assert sum(told) == counts.bytes_in
 
@@ -177,9 +177,9 @@ def test_other_settings_are_refused(articles: list[str], tmp_path: Path, die_aft
         (NVIDIA, "recipe 'mlperf', now 'nvidia'"),
     ):
         with pytest.raises(DatasetError, match=f"was made with other settings: .*{words}"):
-            segment(articles, str(tmp_path / "out"), settings, load_period_splitter)
+            segment_files(articles, str(tmp_path / "out"), settings, load_period_splitter)
     with pytest.raises(DatasetError, match=r"other inputs \(AA?/?wiki_11|other inputs \(wiki_11\)"):
-        segment(articles[:-1], str(tmp_path / "out"), MLPERF, load_period_splitter)
+        segment_files(articles[:-1], str(tmp_path / "out"), MLPERF, load_period_splitter)
     assert contents(tmp_path / "out") == before
 
 
@@ -237,7 +237,7 @@ def test_any_number_of_workers_writes_the_same_manifest(
     articles: list[str], tmp_path: Path, settings: SegmentSettings
 ) -> None:
     for workers in (1, 2):
-        segment(articles, str(tmp_path / str(workers)), settings, load_period_splitter, workers=workers)
+        segment_files(articles, str(tmp_path / str(workers)), settings, load_period_splitter, workers=workers)
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
     manifest = json.loads((tmp_path / "1" / "manifest.json").read_text())
     assert [entry["name"] for entry in manifest["inputs"]] == [f"wiki_{n:02d}" for n in range(FILES)]
@@ -266,10 +266,10 @@ def test_articles_that_are_not_what_their_manifest_lists_are_an_error(
     whole = changed.read_bytes()
     changed.write_bytes(whole.replace(b"One 1", b"Six 1"))
     with pytest.raises(InputError, match="^AA/wiki_03: found .*, expected .* by the articles' manifest.json"):
-        segment(articles, str(tmp_path / "other"), MLPERF, load_period_splitter)
+        segment_files(articles, str(tmp_path / "other"), MLPERF, load_period_splitter)
     changed.write_bytes(whole + b"\n")
     with pytest.raises(InputError, match=r"AA/wiki_03: found \d+ bytes, expected \d+ as .* lists it"):
-        segment(articles, str(tmp_path / "other"), MLPERF, load_period_splitter)
+        segment_files(articles, str(tmp_path / "other"), MLPERF, load_period_splitter)
 
 
 def write_manifest(directory: Path, files: list[str]) -> None:
@@ -296,7 +296,7 @@ def write_manifest(directory: Path, files: list[str]) -> None:
 def test_a_text_directory_travels_to_workers(articles: list[str], tmp_path: Path) -> None:
     import pickle
 
-    from bertdata.text.plan import plan_text
+    from bertdata.text.text_plan import plan_text
 
     text = TextDirectory(str(tmp_path / "out"), plan_text(articles, MLPERF))
     assert pickle.loads(pickle.dumps(text)).commit.terms == text.commit.terms

@@ -15,7 +15,7 @@ from bertdata.text.mlperf import make_sentences
 from bertdata.text.nvidia import make_articles
 from bertdata.text.nvidia_format import formatted_text
 from bertdata.text.plain_text import one_line
-from bertdata.text.segment import segment
+from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentSettings
 from bertdata.text.text_inputs import TextInputs, find_inputs
 from tests.support.commands import contents
@@ -59,7 +59,7 @@ def run(
     out: Path, settings: SegmentSettings, files: list[str], kinds: list[str], **how: Any
 ) -> dict[str, bytes]:
     """The files that a run leaves."""
-    segment(files, str(out), settings, load_period_splitter, kinds=kinds, **how)
+    segment_files(files, str(out), settings, load_period_splitter, kinds=kinds, **how)
     return contents(out)
 
 

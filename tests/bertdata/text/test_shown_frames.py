@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.dump_pages import page
 from tests.support.commands import Program
+from tests.support.dump_pages import page
 from tests.support.dumps import write_dump
 
 SHORT = '&lt;doc id="99"&gt;'

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
-from benchmarks.tokenizer_fuzz import DIFFERS, compare_file, run_cases
 from bertdata.errors import VocabularyError
 from bertdata.tokens.bpe.settings import byte_alphabet
 from bertdata.tokens.load import engine_note, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
+from tests.soak.tokenizer_fuzz import DIFFERS, compare_file, run_cases
 from tests.support.byte_bpe import added, byte_bpe
 from tests.support.model_directories import IDS, bert_json
 
@@ -168,6 +168,6 @@ def test_json_that_the_library_does_not_read_is_one_line(data: bytes, tmp_path: 
 
 
 def test_files_drawn_at_random_give_the_librarys_ids_or_a_line() -> None:
-    """A share of the fuzz of benchmarks/tokenizer_fuzz.py."""
+    """A share of the fuzz of tests/soak/tokenizer_fuzz.py."""
     outcomes = run_cases(compare_file, 11, 0, 250)
     assert [found for found in outcomes if found[1].kind == DIFFERS] == []

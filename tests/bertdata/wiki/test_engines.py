@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.wiki_kit import PINNED, read_dump, read_pinned
-from benchmarks.wiki_markup import random_dump
 from bertdata import _native
 from bertdata.errors import InputError, UsageError
 from bertdata.wiki.articles.files import cut_files, file_name
 from bertdata.wiki.dump import dump as dump_module
 from bertdata.wiki.dump import passes as dump_passes
 from bertdata.wiki.dump.kept_blocks import KeptBlocks
-from bertdata.wiki.extract import extract
+from bertdata.wiki.extract import extract_dump
 from bertdata.wiki.settings import ExtractorName, ExtractSettings
+from tests.soak.wiki_markup import random_dump
 from tests.support.commands import contents
 from tests.support.dumps import files, page, write_dump
 from tests.support.paths import DUMP
+from tests.support.wiki_kit import PINNED, read_dump, read_pinned
 
 DAY = date(2020, 1, 1)
 BOTH = ("3.1.0", "mlperf")
@@ -40,8 +40,8 @@ def test_both_engines_write_the_same_directory(
     tmp_path: Path, extractor: ExtractorName, templates: bool, workers: int
 ) -> None:
     settings = settings_of(extractor, templates=templates)
-    report = extract(DUMP, tmp_path / "native", settings, engine="native", workers=workers)
-    extract(DUMP, tmp_path / "python", settings, engine="python", workers=workers)
+    report = extract_dump(DUMP, tmp_path / "native", settings, engine="native", workers=workers)
+    extract_dump(DUMP, tmp_path / "python", settings, engine="python", workers=workers)
     assert contents(tmp_path / "native") == contents(tmp_path / "python")
     assert report.written > 50
     assert report.by_package == 0
@@ -56,7 +56,9 @@ def test_a_template_with_half_of_a_surrogate_pair_is_the_same_by_either_engine(
     template = page("Template:Half", "TEXT", number=1, namespace=10).replace("TEXT", text)
     source = write_dump(tmp_path / "dump.xml", template, page("One", "Before {{Half}} after.", number=2))
     for engine in ("native", "python"):
-        report = extract(source, tmp_path / engine, settings_of(extractor, templates=True), engine=engine)
+        report = extract_dump(
+            source, tmp_path / engine, settings_of(extractor, templates=True), engine=engine
+        )
         assert report.template_pages == 1
     assert contents(tmp_path / "native") == contents(tmp_path / "python")
 
@@ -67,7 +69,7 @@ def test_the_step_writes_the_pinned_programs_files(
 ) -> None:
     source = tmp_path / f"{name}.xml"
     source.write_bytes(read_dump(kit, name))
-    extract(source, tmp_path / "out", settings_of("mlperf", templates=templates), workers=workers)
+    extract_dump(source, tmp_path / "out", settings_of("mlperf", templates=templates), workers=workers)
     expected = read_pinned(kit, name, templates=templates)
     found = files(tmp_path / "out")
     assert b"".join(found[file] for file in sorted(found)) == expected
@@ -79,12 +81,12 @@ def test_the_step_writes_the_pinned_programs_files(
 def test_without_kernels_the_native_engine_is_an_error_and_python_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extractor: ExtractorName
 ) -> None:
-    expected = extract(DUMP, tmp_path / "with", settings_of(extractor)).written
+    expected = extract_dump(DUMP, tmp_path / "with", settings_of(extractor)).written
     monkeypatch.setattr(_native, "kernels", None)
     with pytest.raises(UsageError, match="engine native: the kernels are not built"):
-        extract(DUMP, tmp_path / "native", settings_of(extractor), engine="native")
+        extract_dump(DUMP, tmp_path / "native", settings_of(extractor), engine="native")
     assert not (tmp_path / "native").exists()
-    assert extract(DUMP, tmp_path / "default", settings_of(extractor)).written == expected
+    assert extract_dump(DUMP, tmp_path / "default", settings_of(extractor)).written == expected
     assert contents(tmp_path / "default") == contents(tmp_path / "with")
 
 
@@ -95,9 +97,9 @@ def test_small_blocks_of_odd_pages_give_the_bytes_of_large_ones(
     """Pages without a namespace, repeated ids: a block's result may depend on the block before."""
     source = tmp_path / "odd.xml"
     source.write_bytes(random_dump(5, 150))
-    extract(source, tmp_path / "large", settings_of(extractor, templates=True))
+    extract_dump(source, tmp_path / "large", settings_of(extractor, templates=True))
     monkeypatch.setattr(dump_module, "BLOCK_BYTES", 300)
-    extract(source, tmp_path / "small", settings_of(extractor, templates=True), workers=workers)
+    extract_dump(source, tmp_path / "small", settings_of(extractor, templates=True), workers=workers)
     assert contents(tmp_path / "small") == contents(tmp_path / "large")
 
 
@@ -108,7 +110,7 @@ def test_carriage_returns_of_a_compressed_dump_are_newlines(tmp_path: Path, extr
     ).read_bytes()
     (tmp_path / "packed.xml.bz2").write_bytes(bz2.compress(xml.replace(b"\n", b"\r\n")))
     for name in ("plain.xml", "packed.xml.bz2"):
-        extract(tmp_path / name, tmp_path / f"{name}.out", settings_of(extractor))
+        extract_dump(tmp_path / name, tmp_path / f"{name}.out", settings_of(extractor))
     assert files(tmp_path / "plain.xml.out") == files(tmp_path / "packed.xml.bz2.out")
 
 
@@ -128,9 +130,9 @@ def test_a_compressed_dump_is_read_once_where_there_is_room_for_its_text(
     monkeypatch.setattr("bertdata.wiki.dump.kept_blocks._CHECKED_BYTES", 1000)
     source = tmp_path / "dump.xml.bz2"
     source.write_bytes(bz2.compress(DUMP.read_bytes()))
-    extract(source, tmp_path / "out", settings_of("3.1.0"))
+    extract_dump(source, tmp_path / "out", settings_of("3.1.0"))
     assert len(opened) == times
-    extract(DUMP, tmp_path / "plain", settings_of("3.1.0"))
+    extract_dump(DUMP, tmp_path / "plain", settings_of("3.1.0"))
     assert files(tmp_path / "out") == files(tmp_path / "plain")
 
 
@@ -146,7 +148,7 @@ def test_damage_in_the_middle_is_named_by_its_place_and_leaves_nothing(
     source.write_bytes(bytes(data))
     place = len(streams[0]) + 4
     with pytest.raises(InputError, match=rf"dump.xml.bz2: byte {place}: the bzip2 block .* is damaged"):
-        extract(source, tmp_path / "out", settings_of(extractor), workers=workers)
+        extract_dump(source, tmp_path / "out", settings_of(extractor), workers=workers)
     assert not (tmp_path / "out").exists()
 
 
@@ -158,10 +160,10 @@ def _thirds(data: bytes) -> list[bytes]:
 def test_a_page_that_the_kernel_does_not_know_goes_to_the_package_and_is_counted(tmp_path: Path) -> None:
     large = page("Large", "A number: {{#expr: 2**70 }} is large.", number=2)
     source = write_dump(tmp_path / "dump.xml", page("One", "Some text.", number=1), large)
-    report = extract(source, tmp_path / "native", settings_of("3.1.0"), engine="native")
+    report = extract_dump(source, tmp_path / "native", settings_of("3.1.0"), engine="native")
     assert (report.written, report.by_package) == (2, 1)
     assert report.lines()[-1] == "1 page was left to the package wikiextractor, which knows what is on them"
-    extract(source, tmp_path / "python", settings_of("3.1.0"), engine="python")
+    extract_dump(source, tmp_path / "python", settings_of("3.1.0"), engine="python")
     assert contents(tmp_path / "native") == contents(tmp_path / "python")
     assert b"1180591620717411303424" in files(tmp_path / "native")["AA/wiki_00"]
 
@@ -186,10 +188,10 @@ def test_a_page_beyond_a_kernels_limit_ends_the_run_by_name_and_can_be_left_out(
     with pytest.raises(
         InputError, match=r"page 'Multiplying' \(id 5\): .*run the same command with --skip-page 5"
     ):
-        extract(source, tmp_path / "out", settings, engine="native", workers=workers)
+        extract_dump(source, tmp_path / "out", settings, engine="native", workers=workers)
     assert files(tmp_path / "out") == {}
     without = ExtractSettings(extractor=extractor, date=DAY, templates=True, skip_pages=("5",))
-    extract(source, tmp_path / "out", without, engine="native", workers=workers)
+    extract_dump(source, tmp_path / "out", without, engine="native", workers=workers)
     assert files(tmp_path / "out")["AA/wiki_00"].count(b"<doc ") == 2
 
 
@@ -199,4 +201,4 @@ def test_a_page_beyond_a_kernels_limit_ends_the_run_by_name_and_can_be_left_out(
 def test_a_page_of_50_mb_of_marks_is_extracted(tmp_path: Path, extractor: ExtractorName, text: str) -> None:
     marks = page("Marks", text * (50_000_000 // len(text)), number=5)
     source = write_dump(tmp_path / "dump.xml", page("First", "Some text.", number=1), marks)
-    assert extract(source, tmp_path / "out", settings_of(extractor), engine="native").written == 2
+    assert extract_dump(source, tmp_path / "out", settings_of(extractor), engine="native").written == 2

@@ -22,15 +22,15 @@ from bertdata.errors import (
     StorageError,
 )
 from bertdata.io import process_pool, storage
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.articles.files import ArticleFiles, file_name
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.dump import dump
 from bertdata.wiki.dump.bzip2_blocks import END_MAGIC
-from bertdata.wiki.extract import extract
-from bertdata.wiki.package import wikiextractor
+from bertdata.wiki.extract import extract_dump
 from bertdata.wiki.settings import ExtractorName, ExtractSettings, name_date
+from bertdata.wiki.wikiextractor import renderer as wikiextractor
 from tests.support.commands import contents
 from tests.support.dumps import HEAD, TAIL, files, multistream, page, wikiextractor_files, write_dump
 from tests.support.paths import ROOT
@@ -73,7 +73,7 @@ def extracted(
     dump: Path, directory: Path, settings: ExtractSettings = ON_DAY, workers: int = 1
 ) -> dict[str, bytes]:
     """The files that extraction writes; its report's counts must add up."""
-    report = extract(dump, directory, settings, workers=workers)
+    report = extract_dump(dump, directory, settings, workers=workers)
     found = files(directory)
     assert report.pages == report.written + sum(report.skipped.values())
     assert report.files == len(found)
@@ -100,7 +100,7 @@ def kits_articles(kits_dump: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_the_kits_dump_gives_wikiextractors_bytes(
     kits_dump: Path, kits_articles: dict[str, bytes], tmp_path: Path, count: int
 ) -> None:
-    report = extract(kits_dump, tmp_path / "ours", workers=count)
+    report = extract_dump(kits_dump, tmp_path / "ours", workers=count)
     assert files(tmp_path / "ours") == kits_articles
     assert (report.pages, report.written, report.empty) == (206, 106, 1)
     assert report.skipped == {"redirect": 99, "namespace 4": 1}
@@ -170,7 +170,7 @@ def test_the_date_is_the_one_given(sample: Path, tmp_path: Path) -> None:
 
 
 def test_the_date_is_by_default_that_of_the_dumps_name(sample: Path, tmp_path: Path) -> None:
-    assert extract(sample, tmp_path / "ours").date == "2019-12-31"
+    assert extract_dump(sample, tmp_path / "ours").date == "2019-12-31"
     assert b"It is 2019-12-31" in (tmp_path / "ours/AA/wiki_00").read_bytes()
 
 
@@ -179,14 +179,14 @@ def test_the_date_is_otherwise_that_of_the_newest_revision(tmp_path: Path, templ
     days = ["2011-02-03", "2012-03-04", "2010-01-01"]
     pages = [page(f"Page {day}", "{{CURRENTDAY}}", number=n, day=day) for n, day in enumerate(days, 1)]
     source = write_dump(tmp_path / "dump.xml", *pages)
-    assert extract(source, tmp_path / "ours", ExtractSettings(templates=templates)).date == "2012-03-04"
+    assert extract_dump(source, tmp_path / "ours", ExtractSettings(templates=templates)).date == "2012-03-04"
 
 
 def test_a_dump_without_any_date_asks_for_one(tmp_path: Path) -> None:
     source = write_dump(tmp_path / "dump.xml", page("A", "Text.", number=1).replace("<timestamp>", "<time>"))
     with pytest.raises(SettingsError, match="--date"):
-        extract(source, tmp_path / "ours")
-    assert extract(source, tmp_path / "ours", ON_DAY).written == 1
+        extract_dump(source, tmp_path / "ours")
+    assert extract_dump(source, tmp_path / "ours", ON_DAY).written == 1
 
 
 def test_dates_in_names_are_read() -> None:
@@ -200,7 +200,7 @@ def test_dates_in_names_are_read() -> None:
 
 
 def test_every_page_is_counted_with_its_reason(sample: Path, tmp_path: Path, workers: int) -> None:
-    report = extract(sample, tmp_path / "ours", workers=workers)
+    report = extract_dump(sample, tmp_path / "ours", workers=workers)
     assert report.pages == len(sample_pages())
     assert report.skipped == {
         "namespace 10": 2,
@@ -266,7 +266,7 @@ def _report_of_one_bad_page(
     good = [page("First", WORDS, number=1), page("Last", WORDS, number=3)]
     source = write_dump(tmp_path / "dump.xml", good[0], bad, good[1])
     settings = ExtractSettings(date=DAY, max_page_bytes=max_page_bytes)
-    report = extract(source, tmp_path / "ours", settings, workers=workers)
+    report = extract_dump(source, tmp_path / "ours", settings, workers=workers)
     assert files(tmp_path / "ours") == extracted(write_dump(tmp_path / "good.xml", *good), tmp_path / "good")
     assert (report.pages, report.written) == (3, 2)
     return report
@@ -277,7 +277,7 @@ def test_a_page_without_text_is_an_empty_article(tmp_path: Path) -> None:
     source = write_dump(
         tmp_path / "dump.xml", without, page("Void", None, number=2), page("Blank", "", number=3)
     )
-    report = extract(source, tmp_path / "ours", ON_DAY)
+    report = extract_dump(source, tmp_path / "ours", ON_DAY)
     assert (report.written, report.empty) == (3, 3)
     assert files(tmp_path / "ours") == wikiextractor_files(source, tmp_path / "theirs", "2020-01-01")
 
@@ -297,7 +297,7 @@ def test_a_page_of_50_mb_gives_wikiextractors_bytes(tmp_path: Path) -> None:
 def _refused(tmp_path: Path, name: str, data: bytes, match: str, workers: int = 1) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match=match) as caught:
-        extract(tmp_path / name, tmp_path / "ours", ON_DAY, workers=workers)
+        extract_dump(tmp_path / name, tmp_path / "ours", ON_DAY, workers=workers)
     assert str(caught.value).startswith(str(tmp_path / name))
     assert not (tmp_path / "ours").exists()
 
@@ -378,15 +378,15 @@ def test_entities_in_pages_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_a_missing_dump_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError, match="no such file"):
-        extract(tmp_path / "dump.xml", tmp_path / "ours")
+        extract_dump(tmp_path / "dump.xml", tmp_path / "ours")
     (tmp_path / "folder").mkdir()
     with pytest.raises(MissingInputError, match="directory"):
-        extract(tmp_path / "folder", tmp_path / "ours")
+        extract_dump(tmp_path / "folder", tmp_path / "ours")
 
 
 def test_settings_out_of_range_are_errors(sample: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="workers is 0"):
-        extract(sample, tmp_path / "ours", workers=0)
+        extract_dump(sample, tmp_path / "ours", workers=0)
     with pytest.raises(SettingsError, match="max_page_bytes"):
         ExtractSettings(max_page_bytes=0)
 
@@ -397,7 +397,7 @@ def test_without_wikiextractor_the_python_engines_error_says_how_to_install_it(
     wikiextractor.load_wikiextractor.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "wikiextractor", None)
     with pytest.raises(MissingExtraError, match=r"pip install '.\[wiki\]'"):
-        extract(sample, tmp_path / "ours", engine="python")
+        extract_dump(sample, tmp_path / "ours", engine="python")
     assert not (tmp_path / "ours").exists()
 
 
@@ -437,7 +437,7 @@ def test_a_run_after_a_crash_goes_on_and_ends_with_the_same_bytes(
 
     monkeypatch.setattr(ArticleFiles, "write", write_for_a_while)
     with pytest.raises(_PulledOut):
-        extract(source, tmp_path / "ours", ON_DAY, workers=workers)
+        extract_dump(source, tmp_path / "ours", ON_DAY, workers=workers)
     assert len(files(tmp_path / "ours")) > 3
     left[0] = 80  # enough for what is missing, too little for all
     assert extracted(source, tmp_path / "ours", workers=workers) == expected
@@ -445,26 +445,26 @@ def test_a_run_after_a_crash_goes_on_and_ends_with_the_same_bytes(
 
 
 def test_a_finished_directory_is_known_by_its_manifest(sample: Path, tmp_path: Path) -> None:
-    report = extract(sample, tmp_path / "out", ON_DAY)
+    report = extract_dump(sample, tmp_path / "out", ON_DAY)
     expected = contents(tmp_path / "out")
     first = tmp_path / "out" / "AA" / "wiki_00"
     written = first.stat().st_mtime_ns
     (tmp_path / "out" / "unfinished").mkdir()  # as if killed while it removed this
-    assert extract(sample, tmp_path / "out", ON_DAY) == report
+    assert extract_dump(sample, tmp_path / "out", ON_DAY) == report
     assert contents(tmp_path / "out") == expected
     assert first.stat().st_mtime_ns == written
     assert not (tmp_path / "out" / "unfinished").exists()
     with pytest.raises(
         DatasetError, match="was made with other settings: date '2020-01-01', now '2020-02-02'"
     ):
-        extract(sample, tmp_path / "out", ExtractSettings(date=date(2020, 2, 2)))
+        extract_dump(sample, tmp_path / "out", ExtractSettings(date=date(2020, 2, 2)))
 
 
 def test_a_finished_directory_that_lost_a_file_is_made_whole(sample: Path, tmp_path: Path) -> None:
-    extract(sample, tmp_path / "out", ON_DAY)
+    extract_dump(sample, tmp_path / "out", ON_DAY)
     expected = contents(tmp_path / "out")
     (tmp_path / "out" / "AA" / "wiki_00").unlink()
-    extract(sample, tmp_path / "out", ON_DAY)
+    extract_dump(sample, tmp_path / "out", ON_DAY)
     assert contents(tmp_path / "out") == expected
 
 
@@ -478,7 +478,7 @@ def test_the_manifest_names_the_dump_with_its_md5_and_every_file(
         source.write_bytes(bz2.compress(sample.read_bytes()))
     for templates in (True, False):
         out = tmp_path / f"out-{templates}"
-        report = extract(source, out, ExtractSettings(templates=templates), workers=workers)
+        report = extract_dump(source, out, ExtractSettings(templates=templates), workers=workers)
         manifest = json.loads((out / "manifest.json").read_bytes())
         assert manifest["dump"] == entry(source, source.name)
         assert manifest["date"] == manifest["settings"]["date"] == "2019-12-31"
@@ -509,10 +509,10 @@ def test_a_dump_that_changed_after_a_crash_is_refused(
             raise _PulledOut
 
     with pytest.raises(_PulledOut):
-        extract(source, tmp_path / "out", ON_DAY, progress=pull_out)
+        extract_dump(source, tmp_path / "out", ON_DAY, progress=pull_out)
     source.write_bytes(source.read_bytes().replace(b"Page 70", b"Page 07"))
     with pytest.raises(InputError, match="dump.xml: was changed since the earlier run began"):
-        extract(source, tmp_path / "out", ON_DAY)
+        extract_dump(source, tmp_path / "out", ON_DAY)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -532,7 +532,7 @@ def test_a_run_that_ends_just_after_a_note_keeps_every_noted_file(
     with monkeypatch.context() as patch:
         patch.setattr(Commit, "note", note_and_end)
         with pytest.raises(_PulledOut):
-            extract(source, out, ON_DAY)
+            extract_dump(source, out, ON_DAY)
     assert noted == [file_name(number) for number in range(count)]
     kept = [(out / name).stat().st_ino for name in noted]
     assert extracted(source, out) == extracted(source, tmp_path / "whole")
@@ -551,7 +551,7 @@ def test_complete_files_that_were_damaged_after_a_crash_are_made_again(
             raise _PulledOut
 
     with pytest.raises(_PulledOut):
-        extract(source, tmp_path / "out", ON_DAY, progress=pull_out)
+        extract_dump(source, tmp_path / "out", ON_DAY, progress=pull_out)
     (tmp_path / "out/AA/wiki_00").write_bytes(b"damaged")
     assert extracted(source, tmp_path / "out") == expected
 
@@ -564,16 +564,16 @@ def test_a_directory_begun_with_other_settings_is_refused(
 
     monkeypatch.setattr(Commit, "give_up", lambda self: None)  # as if it was killed
     with pytest.raises(_PulledOut):
-        extract(sample, tmp_path / "ours", ON_DAY, progress=pull_out)
+        extract_dump(sample, tmp_path / "ours", ON_DAY, progress=pull_out)
     with pytest.raises(DatasetError, match="date '2020-01-01', now '2003-04-05'"):
-        extract(sample, tmp_path / "ours", ExtractSettings(date=date(2003, 4, 5)))
+        extract_dump(sample, tmp_path / "ours", ExtractSettings(date=date(2003, 4, 5)))
 
 
 def test_a_directory_that_holds_something_is_refused(sample: Path, tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "thesis.tex").write_text("precious")
     with pytest.raises(DatasetError, match="is not empty and no articles of ours .it holds thesis.tex."):
-        extract(sample, tmp_path / "ours")
+        extract_dump(sample, tmp_path / "ours")
     assert contents(tmp_path / "ours") == {"thesis.tex": b"precious"}
 
 
@@ -585,13 +585,13 @@ def test_a_full_disk_is_an_error_that_names_the_file(
     create = storage._create
     monkeypatch.setattr(storage, "_create", lambda path: create("/dev/full" if "wiki_00" in path else path))
     with pytest.raises(StorageError, match="AA/wiki_00: No space left"):
-        extract(sample, tmp_path / "ours")
+        extract_dump(sample, tmp_path / "ours")
 
 
 def test_a_directory_that_cannot_be_made_is_an_error(sample: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="file"):
-        extract(sample, tmp_path / "file" / "ours")
+        extract_dump(sample, tmp_path / "file" / "ours")
 
 
 def test_files_are_numbered_as_wikiextractor_numbers_them() -> None:
@@ -603,7 +603,7 @@ def test_files_are_numbered_as_wikiextractor_numbers_them() -> None:
 
 def test_progress_reaches_the_end_in_both_passes(sample: Path, tmp_path: Path) -> None:
     calls: list[tuple[str, int, int]] = []
-    extract(sample, tmp_path / "ours", progress=lambda *call: calls.append(call))
+    extract_dump(sample, tmp_path / "ours", progress=lambda *call: calls.append(call))
     size = sample.stat().st_size
     assert [call for call in calls if call[1] == size] == [
         ("templates", size, size),
@@ -646,7 +646,7 @@ def test_nesting_deeper_than_python_recurses_does_not_depend_on_the_caller(
         return at_depth(depth - 1) if depth else files_of(f"depth{len(list(tmp_path.iterdir()))}")
 
     def files_of(name: str) -> dict[str, bytes]:
-        extract(source, tmp_path / name, ON_DAY, engine=engine)
+        extract_dump(source, tmp_path / name, ON_DAY, engine=engine)
         return files(tmp_path / name)
 
     assert at_depth(0) == at_depth(500)
@@ -668,7 +668,7 @@ def test_blocks_end_with_a_page_and_are_small(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_golden_dump_gives_its_golden_files(tmp_path: Path, count: int) -> None:
-    report = extract(GOLDEN / "allerwiki-20200101-pages-articles.xml", tmp_path / "ours", workers=count)
+    report = extract_dump(GOLDEN / "allerwiki-20200101-pages-articles.xml", tmp_path / "ours", workers=count)
     assert files(tmp_path / "ours") == files(GOLDEN / "extracted")
     assert (report.pages, report.written, report.empty, report.template_pages) == (102, 83, 3, 12)
     assert report.skipped == {

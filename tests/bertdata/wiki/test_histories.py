@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from beam_pipelines.prepare import main as prepare
-from benchmarks.dump_pages import page
 from tests.support.commands import Program, contents
+from tests.support.dump_pages import page
 from tests.support.dumps import write_dump
 from tests.support.pipelines import SMALL, words
 

@@ -13,13 +13,13 @@ from bertdata._native import Engine
 from bertdata.errors import DatasetError, InputError, SettingsError
 from bertdata.io import process_pool
 from bertdata.wiki import extract as step
-from bertdata.wiki.package import extractor as package
 from bertdata.wiki.page_rules import PageLimits, PageRules
 from bertdata.wiki.settings import ExtractSettings
+from bertdata.wiki.wikiextractor import package_extractor as package
 from tests.support.commands import contents
 from tests.support.dumps import HOSTILE_ID, HOSTILE_PAGES, files, page, write_dump
 
-extract = partial(step.extract, engine="python")
+extract = partial(step.extract_dump, engine="python")
 WORDS = "Water runs down the old stone steps and out into the garden below. "
 ON_DAY = ExtractSettings(date=date(2020, 1, 1))
 WITHOUT = ExtractSettings(date=date(2020, 1, 1), skip_pages=(HOSTILE_ID,))
@@ -108,12 +108,12 @@ def test_a_power_of_too_many_digits_is_refused_at_once(
     power = page("Power", f"{{{{#expr: {formula} }}}}", number=5)
     source = write_dump(tmp_path / "dump.xml", FIRST, power, LAST)
     with pytest.raises(InputError) as raised:
-        step.extract(source, tmp_path / "out", ON_DAY, engine=engine, limits=PageLimits(cpu_seconds=10))
+        step.extract_dump(source, tmp_path / "out", ON_DAY, engine=engine, limits=PageLimits(cpu_seconds=10))
     assert str(raised.value) == (
         f"{source}: page 'Power' (id 5): {found}; run the same command with --skip-page 5 to leave it out: "
         "what is finished is kept"
     )
-    assert step.extract(source, tmp_path / "out", WITHOUT, engine=engine).written == 2
+    assert step.extract_dump(source, tmp_path / "out", WITHOUT, engine=engine).written == 2
 
 
 @pytest.mark.parametrize("engine", ["native", "python"])
@@ -130,7 +130,7 @@ def test_a_power_that_is_not_computed_is_not_refused(tmp_path: Path, engine: Eng
     text = " ".join(f"a{{{{#expr: {formula} }}}}" for formula in formulas)
     source = write_dump(tmp_path / "dump.xml", page("Power", text, number=5))
     extract(source, tmp_path / "package", ON_DAY, engine="python")
-    step.extract(source, tmp_path / "out", ON_DAY, engine=engine)
+    step.extract_dump(source, tmp_path / "out", ON_DAY, engine=engine)
     assert files(tmp_path / "out") == files(tmp_path / "package")
     assert b"\na0 a1 a a a1 a a\n" in files(tmp_path / "out")["AA/wiki_00"]
 

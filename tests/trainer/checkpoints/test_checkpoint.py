@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.retyped_states import retyped
 from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
 from schemas import load_schema
+from tests.soak.retyped_states import retyped
 from trainer.checkpoints import checkpoint as checkpoints
 from trainer.checkpoints.checkpoint import (
     MOMENTS,

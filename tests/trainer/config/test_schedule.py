@@ -266,7 +266,7 @@ def test_keys_without_a_default_are_asked_for(name, needed, others):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"lr_schedule": "mlpref"}, "lr_schedule is 'mlpref', expected one of none, mlperf"),
+        ({"lr_schedule": "mlpref"}, "lr_schedule is 'mlpref', expected one of mlperf"),
         ({"decay_steps": 0}, "decay_steps is 0, expected 1 or more"),
         ({"lr_schedule_by_step": {"1": 0.1}}, "lr_schedule_by_step"),
         ({"lr_schedule_by_step": {}}, "lr_schedule_by_step"),

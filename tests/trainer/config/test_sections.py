@@ -22,7 +22,18 @@ from trainer.config.settings import (
 
 MARKS = {"section", "common", "by_phase", "phases", "older_names"}
 STANDARD = {
-    *("description", "default", "type", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *(
+        "description",
+        "default",
+        "type",
+        "enum",
+        "examples",
+        "pattern",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+    ),
     *("minLength", "minItems", "items", "required", "propertyNames", "properties", "additionalProperties"),
 }
 KINDS = section_kinds()
@@ -79,9 +90,9 @@ def test_defaults_are_valid_and_every_optimiser_has_a_schedule_and_clipping():
     config = Config.of()
     keys = properties()
     assert (config.schedule_name, config.update.clipping_point) == ("nvidia-poly", "per_update")
-    for optimiser in keys["optimiser"]["enum"]:
+    for optimiser in keys["optimiser"]["examples"]:
         config = Config.of(optimiser=optimiser)
-        assert config.schedule_name in keys["lr_schedule"]["enum"]
+        assert config.schedule_name in keys["lr_schedule"]["examples"]
         assert config.update.clipping_point in keys["clipping"]["enum"]
         config = Config.of(optimiser=optimiser, lr_schedule="mlperf", clipping="none")
         assert (config.schedule_name, config.update.clipping_point) == ("mlperf", "none")

@@ -13,8 +13,8 @@ from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import open_dataset
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
+from bertdata.examples.fairseq.batch_order import fairseq_batches
 from bertdata.examples.fairseq.masks import FairseqRules, cumulative_shares, draw_masks
-from bertdata.examples.fairseq.order import fairseq_batches
 from bertdata.examples.fairseq.seeds import generator_seed
 from bertdata.examples.fairseq.streams import RELEASES, STREAMS
 from bertdata.examples.fairseq.words import word_begins

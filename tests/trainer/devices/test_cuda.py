@@ -166,7 +166,7 @@ def test_for_padded_rows_the_kernel_is_pytorchs_choice_and_logged(calls, monkeyp
 
     monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
     made = device(precision="bf16", max_seq_length=16, rows=True)
-    made.place(BertForPreTraining(SHAPE))
+    made.attention_for(SHAPE)
     assert asked == [(torch.bfloat16, (2, 2, 16, 16), True, (2, 1, 1, 16), 0.0)]
     assert f", TF32, {name} attention" in made.describe()
 
@@ -185,7 +185,7 @@ def test_without_padding_the_first_kernel_that_works_is_used(calls, monkeypatch,
 
     monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
     made = device(precision="bf16")
-    model = made.place(BertForPreTraining(SHAPE))
+    model = made.place(BertForPreTraining(SHAPE, made.attention_for(SHAPE)))
     order = ["flash", "efficient", "cudnn", "math"]
     wanted = [(name, name in ("cudnn", "math")) for name in order[: order.index(able) + 1]]
     assert asked == wanted
@@ -197,8 +197,8 @@ def test_a_kernel_that_cannot_be_used_is_refused_with_the_reason(calls):
     """The reason is PyTorch's own; only this function reports it to Python."""
     case = "attention flash cannot be used with precision bf16, heads of 16, dropout 0.1"
     with pytest.raises(SettingsError, match=f"^{case}: Both fused kernels do not support non-zero dropout.$"):
-        device(attention="flash", precision="bf16").place(
-            BertForPreTraining(replace(SHAPE, attention_probs_dropout_prob=0.1))
+        device(attention="flash", precision="bf16").attention_for(
+            replace(SHAPE, attention_probs_dropout_prob=0.1)
         )
 
 
@@ -224,10 +224,10 @@ def test_the_reason_is_that_of_the_kernel_asked_for(calls, monkeypatch):
     with pytest.raises(
         SettingsError, match=f"^{case}: cuDNN dropout probability resolution is limited to 1/16.$"
     ):
-        device(attention="cudnn").place(BertForPreTraining(SHAPE))
+        device(attention="cudnn").attention_for(SHAPE)
     del said[5:]
     with pytest.raises(SettingsError, match=f"^{case}: no reason given$"):
-        device(attention="cudnn").place(BertForPreTraining(SHAPE))
+        device(attention="cudnn").attention_for(SHAPE)
 
 
 # Batches, graphs, compilation
@@ -316,7 +316,7 @@ def test_the_end_of_an_update_is_fused_and_weights_are_cast_once_but_for_graphs(
 
 def test_compile_keeps_shapes_and_says_so(calls):
     made = device(compile=True)
-    made.compile(made.place(BertForPreTraining(SHAPE)))
+    made.compile(made.place(BertForPreTraining(SHAPE, made.attention_for(SHAPE))))
     assert not made.needs_rows
     assert calls[-1] == "compile {'mode': None, 'dynamic': False}"
     assert made.describe().endswith(" attention, compiled")

@@ -95,7 +95,11 @@ def test_unverified_data_leave_the_given_vocabulary_in_the_run(trainer, training
 
 def test_wrong_input_is_one_line(trainer, run, tmp_path):
     refuse(trainer("predict", run, "no mask here"), 2, "has no [MASK]")
-    refuse(trainer("predict", run, "[MASK] " * 600), 2, "sequences of 602 ids, at most")
+    refuse(
+        trainer("predict", run, "[MASK] " * 600),
+        2,
+        "sequences of 602 ids, the model has max_pos",
+    )
     outcome = trainer("predict", run, "[MASK]", "--num=0")
     assert outcome.status == 2
     (line,) = outcome.err.splitlines()

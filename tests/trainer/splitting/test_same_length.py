@@ -5,14 +5,13 @@ import torch
 
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
-from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.padded_rows import RowForm
-from trainer.devices.cpu import Cpu
+from trainer.devices.cpu import cpu_attention
 from trainer.model.headed import BertForPreTraining
 from trainer.splitting.stage import token_rows, with_same_length
 
@@ -48,8 +47,7 @@ def test_all_have_the_length_of_the_longest_and_that_one_stays(form, batches):
 
 @pytest.mark.parametrize("form", ["flat", "rows"])
 def test_the_model_finds_the_same_words_and_pairs(form, batches):
-    config = Config.of()
-    model = Cpu(config).place(BertForPreTraining(SHAPE)).eval()
+    model = BertForPreTraining(SHAPE, cpu_attention).eval()
     with torch.no_grad():
         for before, after in zip(batches[form], with_same_length(batches[form]), strict=True):
             wanted, found = model(before), model(after)

@@ -8,7 +8,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
-from bertdata.dataset.verify import verify
+from bertdata.dataset.verify import verify_files
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from tests.support.fine_tuning import evaluations, finetune_words, squad_file, table
@@ -92,7 +92,7 @@ def test_features_are_a_dataset_with_the_tokeniser(
     flags = ("--training", "--max-query-length=16") if task == "squad" else ()
     given = ("--task", task, source, f"--vocab={files[kind]}", "--max-seq-length=64", *flags)
     assert trainer("features", *given, f"--dataset={tmp_path / 'set'}").status == 0
-    assert verify(str(tmp_path / "set"), content=True).sound
+    assert verify_files(str(tmp_path / "set"), content=True).sound
     assert (tmp_path / "set" / "tokenizer.json").read_bytes() == files[kind].read_bytes()
     settings = json.loads((tmp_path / "set" / "manifest.json").read_text())["settings"]
     assert settings["tokenizer"]["kind"] == kind

@@ -231,7 +231,7 @@ HEAD = "text\tlabel\n"
         ("sts-b", "t.tsv", "sentence1\tsentence2\tscore\na\tb\tnan\n", (), 1, "has the score 'nan'"),
         (
             "classification", "t.tsv", f"{HEAD}a\t1\nb\t2\n", ("--max-seq-length=4000",), 2,
-            "max_seq_length is 4000, the model has max_position_embeddings 512; give --max-seq-length 512 or",
+            "sequences of 4000 ids, the model has max_position_embeddings 512; give --max-seq-length 512 or",
         ),
         (
             "squad", "t.json", "", ("--max-seq-length=19",), 2,

@@ -69,7 +69,7 @@ def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settin
     config = Config.of(optimiser="lamb-nvidia", batch_size=BATCH_SIZE, **settings)
     device = kind(config)
     torch.manual_seed(1)
-    model = device.place(BertForPreTraining(shape))
+    model = device.place(BertForPreTraining(shape, device.attention))
     return find_strategy(
         Worker(
             config=config,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import schema_of, setting, setting_of
 from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
-from trainer.config.sections.section import Section, check
+from trainer.config.sections.section import Section, check, named
 
 CONSTANT = "constant"
 _OF_MODERNBERT = ("vocab", "masked_lm_prob", "eval_masked_lm_prob")
@@ -15,12 +15,13 @@ _AT_LOAD = ", in dynamic masks"
 class MaskingSection(Section):
     """Masks of the training examples. Every key but the first counts for masks drawn at load only."""
 
-    masking: str = setting(
+    masking: str = named(
+        "masking",
         "static",
         "masks of the training examples: static, the dataset's own, or dynamic, drawn anew in each "
         "epoch when examples are loaded; fairseq and fairseq-0.12 draw them as these releases do; "
         "modernbert: order, packing and masks of its loader",
-        ("static", *MASKINGS, "modernbert"),
+        "static",
         common=True,
     )
     vocab: str | None = setting(
@@ -79,8 +80,8 @@ class MaskingSection(Section):
         return MaskingSettings(**known, max_predictions_per_seq=max_predictions_per_seq)
 
     def idle(self) -> list[str]:
-        """The keys without effect: those of dynamic masks, but for the ones that the masks here have too."""
-        if self.is_dynamic:
+        """The keys without effect: those of dynamic masks, except the ones that the masks here have too."""
+        if self.is_dynamic or ":" in self.masking:  # the user's own may read them all
             return []
         kept = ("masking", *_OF_MODERNBERT) if self.masking == "modernbert" else ("masking",)
         return [name for name in self.values() if name not in kept]

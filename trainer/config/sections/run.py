@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.sections.section import Section, check, shown
+from trainer.config.sections.section import Section, check, named, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,17 +12,22 @@ class RunSection(Section):
 
     do_train: bool = setting(True, "false: do not train")
     output_dir: str | None = shown(None, "directory for checkpoints and logs")
-    device: str = shown(
+    device: str = named(
+        "device",
         "auto",
         "device to train on: cpu, cuda, hpu, ipu, xla, or auto: the accelerator that is there, else cpu",
-        ("auto", "cpu", "cuda", "hpu", "ipu", "xla"),
+        "auto",
+        common=True,
     )
-    strategy: str = shown(
+    strategy: str = named(
+        "strategy",
         "auto",
         "division of an update over the devices: replicated (the whole model on each), sharded (weights "
         "and moments divided among them), pipelined (the layers divided into stages), or auto: "
         "replicated where that fits, else the fastest plan",
-        ("auto", "replicated", "sharded", "pipelined"),
+        "auto",
+        without=("whole_updates",),  # a device's own
+        common=True,
     )
     compile: bool | None = shown(
         None,
@@ -45,10 +50,8 @@ class WorkersSection(Section):
 
     dist: bool = shown(False, "start world_size workers on this machine, unless a launcher has started them")
     world_size: int | None = shown(None, "expected number of workers (default: any)", least=1)
-    collective: str | None = setting(
-        None,
-        "communication between workers (default: the launcher's)",
-        ("single", "torch_distributed", "horovod", "poprun"),
+    collective: str | None = named(
+        "collective", None, "communication between workers (default: the launcher's)"
     )
     allreduce_post_accumulation: bool = setting(True, "all-reduce once an update, not once a micro-batch")
     allreduce_post_accumulation_fp16: bool = setting(False, "all-reduce in 16 bits")

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.sections.section import Section, check, shown
-from trainer.plugins import names
+from trainer.config.sections.section import Section, check, named, shown
 
 BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
 """JSON Schema's keywords of an object whose names are the updates from which its values hold."""
@@ -23,10 +22,11 @@ class ScheduleSection(Section):
         "passes over the training data; gives the number of updates, unless steps are given (default: steps)",
         above=0,
     )
-    lr_schedule: str | None = shown(
+    lr_schedule: str | None = named(
+        "schedule",
         None,
         "name of the learning-rate schedule (default: the optimiser's usual one)",
-        names("schedule"),
+        common=True,
     )
     base_learning_rate: float = shown(0.001, "learning rate after warm-up", above=0, by_phase=True)
     warmup: int | float = shown(

@@ -1,5 +1,7 @@
 """The base of the configuration's sections."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
@@ -7,9 +9,23 @@ from typing import Any
 from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
+from trainer.plugins import names
 
 shown = partial(setting, common=True)
 """A setting that the short help shows."""
+
+
+def named(
+    kind: str, default: str | None, help: str, *others: str, without: Sequence[str] = (), **marks: Any
+) -> Any:
+    """Return a setting whose value is a name of the plugins' table, or ``package.module:NAME`` of one's own.
+
+    kind: of the table. others: names beside those of the table, which come first. without: names of the
+    table that no user types. marks: as of ``setting``.
+    """
+    known = [*others, *(name for name in names(kind) if name not in without)]
+    pattern = f"^({'|'.join(map(re.escape, known))}|[^:]+:[^:]+)$"
+    return setting(default, help, keywords={"examples": known, "pattern": pattern}, **marks)
 
 
 @dataclass(frozen=True, kw_only=True)

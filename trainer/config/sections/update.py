@@ -6,8 +6,8 @@ from typing import Any
 
 from bertdata.config.declared import setting
 from trainer.config.presets.form import Preset
-from trainer.config.sections.section import Section, check, shown
-from trainer.plugins import find, names
+from trainer.config.sections.section import Section, check, named, shown
+from trainer.plugins import find
 
 _DEFAULT_BATCH_SIZE = 32
 
@@ -38,7 +38,7 @@ class UpdateSection(Section):
         "precision of matrix products: fp32, bf16 or fp16; weights stay in fp32",
         ("fp32", "bf16", "fp16"),
     )
-    optimiser: str = shown("lamb-nvidia", "name of the optimiser", names("preset"))
+    optimiser: str = named("preset", "lamb-nvidia", "name of the optimiser", common=True)
     clipping: str = setting(
         "usual",
         "clipping of gradients: none, per_micro_batch (of the micro-batch's own loss), "

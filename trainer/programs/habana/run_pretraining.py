@@ -6,11 +6,11 @@ demo_bert.py runs this program, and has its rules.
 import os
 from typing import Any
 
-from bertdata.build.packs.metadata import metadata_path
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
+from bertdata.packing.habana_metadata import metadata_path
 from trainer.programs.flag_tables import idle_flags, with_rows
 from trainer.programs.machine import count_gpus
 from trainer.programs.nvidia.run_pretraining import FLAGS, phase_of

@@ -80,7 +80,7 @@ class EmbeddingsPart(ModelPart):
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__(config, shape)
-        self.embeddings: Any = find("encoder", config.model_type).embeddings_class(config)
+        self.embeddings: Any = find("encoder", config.encoder_name).embeddings_class(config)
         self._config = config
         tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
         self._words = tokens % config.vocab_size  # as good as all different: repeated rows are in a cache
@@ -103,7 +103,7 @@ class LayerPart(ModelPart):
 
     def __init__(self, config: ModelConfig, shape: Shape, number: int) -> None:
         super().__init__(config, shape)
-        self.layer: Any = find("encoder", config.model_type).new_layer(config, number)
+        self.layer: Any = find("encoder", config.encoder_name).new_layer(config, number)
         self.takes = 2 if config.megatron_residual_connection else 1
         self._sequences: Any = _sequences(shape)
         if isinstance(config, ModernBertConfig):

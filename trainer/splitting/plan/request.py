@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from bertdata.errors import SettingsError
-from trainer.config.model import ModelConfig
+from trainer.config.model import ModelConfig, check_length
 from trainer.config.sections.finetuning import PRETRAINING
 from trainer.config.sections.section import check
 from trainer.config.sections.split import SplitSection
@@ -47,8 +47,7 @@ class PlanRequest:
         layers, why = self.model.num_hidden_layers, "a stage has a layer at least"
         has_layers = (stages or 1) <= layers
         check(has_layers, f"stages is {stages}, expected at most num_hidden_layers ({layers}): {why}")
-        length, longest = self.sequence_length, self.model.max_position_embeddings
-        check(length <= longest, f"plan: sequence_length is {length}, max_position_embeddings is {longest}")
+        check_length(self.sequence_length, self.model.max_position_embeddings, "plan")
 
     @property
     def split(self) -> SplitSection:

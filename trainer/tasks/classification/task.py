@@ -16,8 +16,9 @@ from bertdata.examples.columns import Array
 from bertdata.io.terminal import printable_json, say
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
+from trainer.data.batches import Batch, FlatAttention
 from trainer.data.single import single_sequence
+from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 from trainer.tasks.classification.data import TableData, chosen_task
 from trainer.tasks.classification.features import make_features
@@ -61,13 +62,13 @@ class Classification(FineTuning):
             target=scores[-1],
         )
 
-    def new_model(self, shape: ModelConfig) -> HeadedBert:
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
         """The model. SettingsError where the labels are not known yet."""
         if self.task.regression:
-            return classifier_of(shape, 1)
+            return classifier_of(shape, 1, attention)
         if self.task.labels is None:
             raise SettingsError(f"task {self.name}: its labels are not known; give --labels")
-        return classifier_of(shape, len(self.task.labels))
+        return classifier_of(shape, len(self.task.labels), attention)
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
         logits, weights = model(batch).float(), is_there(batch)

@@ -16,8 +16,9 @@ from bertdata.io.terminal import printable_json, say, say_error
 from bertdata.records import Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
+from trainer.data.batches import Batch, FlatAttention
 from trainer.data.single import single_sequence
+from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 from trainer.tasks.data_file import read_file
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
@@ -74,8 +75,8 @@ class Squad(FineTuning):
             of_guess = (f"guess_{name}" for name in names)
             self.columns = replace(self.columns, evaluation=(*names, *of_guess))
 
-    def new_model(self, shape: ModelConfig) -> HeadedBert:
-        return answerer_of(shape)
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+        return answerer_of(shape, attention)
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
         logits = sequence_logits(model(batch).float(), batch)

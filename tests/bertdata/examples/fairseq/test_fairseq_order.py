@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.errors import SettingsError
-from bertdata.examples.fairseq.order import fairseq_batches, fairseq_order
+from bertdata.examples.fairseq.batch_order import fairseq_batches, fairseq_order
 from bertdata.examples.fairseq.seeds import generator_seed, generator_seeds, tuple_hash
 from bertdata.examples.fairseq.streams import TwisterStream
 from bertdata.examples.mlm.blocks import cut_blocks

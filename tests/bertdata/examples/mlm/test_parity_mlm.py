@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bertdata import _native
 from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
-from bertdata.examples.masking.rules import ids_of_roles
+from bertdata.examples.masking.prepared_settings import ids_of_roles
 from bertdata.examples.masking.settings import SPECIAL_ROLES
 from bertdata.examples.mlm.batch import MlmBatch, MlmExample
 from bertdata.examples.mlm.blocks import BREAKS

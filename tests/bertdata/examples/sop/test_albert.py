@@ -10,7 +10,7 @@ import pytest
 
 from bertdata.cli.main import main
 from bertdata.config.dialects import find_dialect
-from bertdata.examples.numpy_stream import NumpyStream
+from bertdata.examples.random_stream import NumpyStream
 from bertdata.examples.sop.make import make_sop_examples
 from bertdata.examples.sop.ngrams import NgramLengths
 from bertdata.examples.sop.settings import SopSettings

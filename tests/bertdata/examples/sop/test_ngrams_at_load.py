@@ -16,7 +16,7 @@ from bertdata.cli.main import main
 from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
 from bertdata.examples.dynamic_masking.masker import Draws
-from bertdata.examples.masking.rules import ids_of_roles
+from bertdata.examples.masking.prepared_settings import ids_of_roles
 from bertdata.examples.masking.settings import SPECIAL_ROLES, MaskingSettings
 from bertdata.examples.objectives import find_objective
 from bertdata.examples.sop.load_masker import LoadedNgrams, make_ngram_masker

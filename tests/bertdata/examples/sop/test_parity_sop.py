@@ -16,8 +16,8 @@ from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
 from bertdata.examples.counting import sizes
 from bertdata.examples.groups import masks_of
-from bertdata.examples.numpy_stream import NumpyStream
 from bertdata.examples.objectives import find_objective
+from bertdata.examples.random_stream import NumpyStream
 from bertdata.examples.sop.batch import SopBatch, SopExample
 from bertdata.examples.sop.make import make_sop_examples
 from bertdata.examples.sop.ngrams import NgramLengths

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bertdata.config.dialects import find_dialect
-from bertdata.examples.numpy_stream import NumpyStream
+from bertdata.examples.random_stream import NumpyStream
 from bertdata.examples.span.batch import SpanExample
 from bertdata.examples.span.blocks import cut_bodies
 from bertdata.examples.span.make import make_spans

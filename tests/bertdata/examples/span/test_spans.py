@@ -11,7 +11,7 @@ import pytest
 
 from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
-from bertdata.examples.numpy_stream import NumpyStream
+from bertdata.examples.random_stream import NumpyStream
 from bertdata.examples.span.batch import SpanExample
 from bertdata.examples.span.blocks import cut_bodies
 from bertdata.examples.span.make import make_spans

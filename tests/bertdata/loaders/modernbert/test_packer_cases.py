@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bertdata.loaders.modernbert.epoch import find_order
 from bertdata.loaders.modernbert.loader import ModernBertLoader
-from bertdata.loaders.modernbert.order import find_order
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from tests.support.listed_sequences import ListedSequences
 

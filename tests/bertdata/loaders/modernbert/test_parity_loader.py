@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from bertdata._native import kernels
 from bertdata.loaders.modernbert.engines import make_masks, make_packer
+from bertdata.loaders.modernbert.epoch import find_order
 from bertdata.loaders.modernbert.masks import stream_state
-from bertdata.loaders.modernbert.order import find_order
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 
 ENGINES = ("native", "python")

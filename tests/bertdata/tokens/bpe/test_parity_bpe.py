@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from bertdata import _native
 from bertdata.errors import InputError
+from bertdata.io.foreign_text import universal_newlines
 from bertdata.records import Documents
 from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
 from bertdata.tokens.document_text import DocumentsBuilder, read_documents, word_starts
-from bertdata.tokens.lines import universal_newlines
 from tests.support.byte_bpe import (
     LANGUAGES,
     PRE_TOKENIZERS,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
-from bertdata.tokens.bpe.recognition import recognise
+from bertdata.tokens.bpe.recognition import recognise_byte_bpe
 from bertdata.tokens.bpe.settings import ByteBpe
 from tests.support.byte_bpe import PRE_TOKENIZERS, ROBERTA, added, byte_bpe, byte_level, sequence, split
 
@@ -15,7 +15,7 @@ SIZE = len(byte_bpe()["model"]["vocab"])
 
 
 def known(parsed: dict[str, Any]) -> ByteBpe:
-    found = recognise(parsed)
+    found = recognise_byte_bpe(parsed)
     assert isinstance(found, ByteBpe), found
     return found
 
@@ -119,15 +119,15 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_not_known_is_said(case):
     changes, reason = CASES[case]
-    assert recognise(byte_bpe(**changes)) == reason
+    assert recognise_byte_bpe(byte_bpe(**changes)) == reason
 
 
 def test_one_text_in_composed_and_decomposed_form_is_two_tokens_of_one_text():
     twins = [added(SIZE, "é!", normalized=True), added(SIZE + 1, "e\u0301!", normalized=True)]
-    assert recognise(byte_bpe(composes=True, added_tokens=twins)) == (
+    assert recognise_byte_bpe(byte_bpe(composes=True, added_tokens=twins)) == (
         "two of its added tokens have one text once normalised"
     )
-    assert isinstance(recognise(byte_bpe(added_tokens=twins)), ByteBpe)
+    assert isinstance(recognise_byte_bpe(byte_bpe(added_tokens=twins)), ByteBpe)
 
 
 @pytest.mark.parametrize("pre_tokenizer", PRE_TOKENIZERS)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.tokenizer_fuzz import DIFFERS, compare_directory, run_cases
 from bertdata.errors import MissingInputError, VocabularyError
 from bertdata.tokens.files import TokenizerJson, VocabularyFile
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer_json import find_model_tokenizer, find_tokenizer_json, tokenizer_bytes
+from tests.soak.tokenizer_fuzz import DIFFERS, compare_directory, run_cases
 from tests.support.model_directories import COVID, IDS, WORDS, bert_json, german_directory, write_json
 
 
@@ -149,7 +149,7 @@ def test_a_byte_level_bpe_of_two_files_is_read(tmp_path: Path) -> None:
 
 
 def test_directories_drawn_at_random_are_read_as_autotokenizer_reads_them() -> None:
-    """A share of the fuzz of benchmarks/tokenizer_fuzz.py. Transformers refuses the same, or more is told."""
+    """A share of the fuzz of tests/soak/tokenizer_fuzz.py. Transformers refuses the same, or more is told."""
     pytest.importorskip("transformers")
     outcomes = run_cases(compare_directory, 11, 0, 60)
     assert [found for found in outcomes if found[1].kind == DIFFERS] == []

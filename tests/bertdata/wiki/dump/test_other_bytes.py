@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.dump_pages import page
 from bertdata._native import Engine
 from bertdata.errors import InputError
 from bertdata.wiki.dump.bzip2_blocks import find_blocks
 from tests.support.commands import Program, contents
+from tests.support.dump_pages import page
 from tests.support.dumps import multistream, write_dump
 
 BEHIND = {"a line end": b"\n", "zeros and a line end": bytes(700) + b"\n", "text": b"made by hand\n" * 40}

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from benchmarks.wiki_extraction import Extraction
-from benchmarks.wiki_kit import FOLDERS, read_dump, read_pinned
 from bertdata.wiki.mlperf import MlperfExtractor
 from tests.support.paths import DUMP, GOLDEN
+from tests.support.wiki_extraction import Extraction
+from tests.support.wiki_kit import FOLDERS, read_dump, read_pinned
 
 KIT_DUMPS = [
     *[(name, templates) for name in ("torture-11", "torture-12") for templates in (False, True)],

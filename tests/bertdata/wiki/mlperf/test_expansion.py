@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.wiki_extraction import Extraction
 from bertdata.wiki.mlperf import MlperfExtractor
 from tests.support.dumps import HEAD, TAIL, page
+from tests.support.wiki_extraction import Extraction
 
 
 def extraction(

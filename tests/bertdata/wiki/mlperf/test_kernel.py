@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.wiki_extraction import START, Extraction
-from benchmarks.wiki_kit import PINNED, read_dump, read_pinned, read_snippets
-from benchmarks.wiki_markup import random_dump
 from bertdata._native import kernels
 from bertdata.wiki.mlperf.compute import compute
+from tests.soak.wiki_markup import random_dump
 from tests.support.dumps import HEAD
 from tests.support.paths import DUMP, GOLDEN
+from tests.support.wiki_extraction import START, Extraction
+from tests.support.wiki_kit import PINNED, read_dump, read_pinned, read_snippets
 
 pytestmark = pytest.mark.skipif(kernels is None, reason="the kernels are not built")
 

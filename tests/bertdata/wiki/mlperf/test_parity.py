@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.wiki_extraction import LIMITS, Extraction, split_head
-from benchmarks.wiki_grammar import Markup
-from benchmarks.wiki_markup import random_dump
-from benchmarks.wiki_words import (
+from bertdata._native import kernels
+from bertdata.wiki.mlperf import MlperfExtractor
+from bertdata.wiki.mlperf.compute import compute
+from bertdata.wiki.pages import LIMIT
+from tests.soak.wiki_grammar import Markup
+from tests.soak.wiki_markup import random_dump
+from tests.soak.wiki_words import (
     BROKEN,
     ENTITIES,
     LINK_TARGETS,
@@ -20,12 +23,9 @@ from benchmarks.wiki_words import (
     URLS,
     WORDS,
 )
-from bertdata._native import kernels
-from bertdata.wiki.mlperf import MlperfExtractor
-from bertdata.wiki.mlperf.compute import compute
-from bertdata.wiki.pages import LIMIT
 from tests.support.dumps import HEAD, TAIL, page
 from tests.support.strategies import tries
+from tests.support.wiki_extraction import LIMITS, Extraction, split_head
 
 pytestmark = pytest.mark.skipif(not hasattr(kernels, "MlperfExtractor"), reason="the kernel is not built")
 

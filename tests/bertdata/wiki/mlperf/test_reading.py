@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.wiki_extraction import LIMITS, START, Extraction, blocks, split_head
-from benchmarks.wiki_markup import random_dump
 from bertdata.wiki.mlperf import MlperfExtractor
+from tests.soak.wiki_markup import random_dump
 from tests.support.dumps import HEAD, TAIL, page
+from tests.support.wiki_extraction import LIMITS, START, Extraction, blocks, split_head
 
 
 def extract(*pages: str | bytes, **settings) -> Extraction:

@@ -17,16 +17,16 @@ from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.articles.directory import ArticlesDirectory
 from bertdata.wiki.articles.files import cut_files
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.dump.newest_day import frozen_day
+from bertdata.wiki.dump.revisions import frozen_day
 from bertdata.wiki.dump.site import parse_head
-from bertdata.wiki.extract import extract
+from bertdata.wiki.extract import extract_dump
 from bertdata.wiki.extractor import ExtractorSettings
 from bertdata.wiki.open_extractor import check_engine, forget_extractors
 from bertdata.wiki.page_rules import PageRules
 from bertdata.wiki.ranges import work as range_work
 from bertdata.wiki.ranges.fold import check_digests, deal_out_articles, in_sequence, joined_report
 from bertdata.wiki.ranges.ranges import DumpRanges, dump_kind
-from bertdata.wiki.ranges.shared_templates import SharedTemplates, local_path, write_templates
+from bertdata.wiki.ranges.shared_templates import SharedTemplates, fetched_templates, write_templates
 from bertdata.wiki.settings import EXTRACTORS, ExtractorName, ExtractSettings
 from bertdata.wiki.template_file import read_definitions
 from bertdata.wiki.worker_pool import WorkerPools
@@ -82,7 +82,7 @@ def extract_by_ranges(
     if settings.templates:
         paths = [found.path for found in first if found.path]
         shared = write_templates(paths, lambda md5: str(spool / f"templates-{md5}"))
-        workers = workers._replace(templates=local_path(shared))
+        workers = workers._replace(templates=fetched_templates(shared))
     second = list(
         in_sequence(str(dump), map(articles, range(len(ranges))), lambda n, s: articles(n, state=s))
     )
@@ -115,7 +115,7 @@ def check_against_step(
     from bertdata.wiki.articles.files import file_name
 
     local = place.with_name(f"{place.name}.local")
-    extract(dump, local, settings)
+    extract_dump(dump, local, settings)
     entries = [
         FileEntry(name=file_name(number), bytes=len(data), md5=md5_of(data))
         for number, data in enumerate(files)
@@ -261,16 +261,16 @@ def test_another_template_file_than_the_first_pass_s_is_an_error(tmp_path: Path)
     path = tmp_path / "templates"
     path.write_bytes(b"other")
     with pytest.raises(InputError, match="the templates were changed since the first pass"):
-        local_path(SharedTemplates(path=str(path), md5="0" * 32))
+        fetched_templates(SharedTemplates(path=str(path), md5="0" * 32))
 
 
 def test_a_remote_template_file_is_fetched_once(tmp_path: Path) -> None:
     with storage.open_output("memory://shared/part") as file:
         file.write(b"BDWIKI2\n" + bytes(16))
     shared = write_templates(["memory://shared/part"], lambda md5: f"memory://shared/templates-{md5}")
-    path = Path(local_path(shared))
+    path = Path(fetched_templates(shared))
     assert path.read_bytes() == b"BDWIKI2\n" + bytes(16)
-    assert local_path(shared) == str(path)
+    assert fetched_templates(shared) == str(path)
 
 
 def test_a_dump_that_changes_between_the_passes_is_an_error() -> None:

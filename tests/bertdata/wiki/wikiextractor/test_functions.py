@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.package_pair import DAY, LIMITS, PackagePair
-from benchmarks.wiki_extraction import START, split_head, template_file
-from benchmarks.wiki_markup import random_dump
 from bertdata._native import kernels
+from tests.soak.wiki_markup import random_dump
 from tests.support.dumps import page
+from tests.support.package_pair import DAY, LIMITS, PackagePair
+from tests.support.wiki_extraction import START, split_head, template_file
 
 pytestmark = pytest.mark.skipif(kernels is None, reason="the kernels are not built")
 

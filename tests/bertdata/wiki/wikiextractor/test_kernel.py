@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.wiki_extraction import START, Extraction, template_file
-from benchmarks.wiki_kit import read_dump
-from benchmarks.wiki_markup import random_dump
 from bertdata._native import kernels
 from bertdata.wiki.articles.files import FILE_BYTES
+from tests.soak.wiki_markup import random_dump
 from tests.support.dumps import page as dump_page
 from tests.support.paths import DUMP, GOLDEN
+from tests.support.wiki_extraction import START, Extraction, template_file
+from tests.support.wiki_kit import read_dump
 
 pytestmark = pytest.mark.skipif(kernels is None, reason="the kernels are not built")
 
@@ -238,7 +238,7 @@ def test_a_damaged_template_file_is_an_error():
 
 @pytest.mark.parametrize(("names", "copies"), [*itertools.product([1, 2, 3, 7, 12], [2, 3])])
 def test_of_equal_titles_that_is_called_which_the_package_meets(names: int, copies: int):
-    from bertdata.wiki.package.wikiextractor import load_wikiextractor
+    from bertdata.wiki.wikiextractor.renderer import load_wikiextractor
 
     builder = load_wikiextractor().StreamingTemplateBlobBuilder()
     titles = [f"Template:{chr(65 + i)}" for i in range(names)]

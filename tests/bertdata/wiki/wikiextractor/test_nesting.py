@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.package_pair import PackagePair
-from benchmarks.wiki_extraction import START, split_head
-from benchmarks.wiki_markup import random_dump
 from bertdata._native import kernels
 from bertdata.wiki.extractor import BlockState
+from tests.soak.wiki_markup import random_dump
 from tests.support.dumps import page
+from tests.support.package_pair import PackagePair
+from tests.support.wiki_extraction import START, split_head
 
 pytestmark = pytest.mark.skipif(kernels is None, reason="the kernels are not built")
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.package_pair import PackagePair
-from benchmarks.wiki_extraction import split_head
-from benchmarks.wiki_markup import random_dump
 from bertdata._native import kernels
+from tests.soak.wiki_markup import random_dump
 from tests.support.dumps import page
+from tests.support.package_pair import PackagePair
+from tests.support.wiki_extraction import split_head
 
 pytestmark = pytest.mark.skipif(kernels is None, reason="the kernels are not built")
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from benchmarks import hostile_checkpoints, odd_checkpoints
 from bertdata.errors import StorageError
 from bertdata.io import storage
+from tests.soak import hostile_checkpoints, odd_checkpoints
 from tests.support.training_runs import refuse
 
 MOST_SECONDS = 20

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from bertdata.errors import MissingExtraError, install_extra
-from bertdata.shards.checksum import masked
+from bertdata.shards.crc32c import masked_checksum
 from bertdata.shards.example_proto import varint
 from trainer.checkpoints.formats.tensor_bundle.wire import WireError, read_bytes, read_varint, read_varints
 from trainer.errors import CheckpointError
@@ -68,7 +68,7 @@ def _read_block(blocks: bytes, name: str, offset: int, size: int) -> bytes:
     """The entries and restart points of a block, decompressed, its checksum checked."""
     block = read_bytes(blocks, offset, size + _TRAILER_BYTES)
     body, kind = block[:size], block[size]
-    if masked(block[:-4]) != struct.unpack("<I", block[-4:])[0]:
+    if masked_checksum(block[:-4]) != struct.unpack("<I", block[-4:])[0]:
         raise WireError(f"the checksum of the block at byte {offset} does not fit")
     if kind not in (_PLAIN, _SNAPPY):
         raise WireError(f"the block at byte {offset} has compression {kind}, expected 0 or 1")
@@ -123,7 +123,7 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
         body = block.finish()
         place = varint(offset) + varint(len(body))
         file.write(body + bytes([_PLAIN]))
-        file.write(struct.pack("<I", masked(body + bytes([_PLAIN]))))
+        file.write(struct.pack("<I", masked_checksum(body + bytes([_PLAIN]))))
         offset += len(body) + _TRAILER_BYTES
         return place
 

@@ -1,0 +1,65 @@
+"""Start of a command: seconds and memory of help, of one update, of one small shard.
+
+usage: python -m benchmarks.starts [--before FOLDER]
+
+FOLDER: a checkout of another commit, with its kernels built; its commands run in turn with this one's.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import bertdata
+from benchmarks.corpus import ROOT
+from benchmarks.measure import Cost, command
+
+ROUNDS = 7
+
+
+def measure(tree: Path, words: Sequence[str]) -> Cost:
+    """Return the cost of ``python -m`` with these words in the checkout."""
+    return command("env", f"--chdir={tree}", sys.executable, "-m", *words)
+
+
+def compare(trees: Mapping[str, Path], title: str, words: Sequence[str], folder: Path) -> None:
+    """Print the least cost of the command in each checkout, measured in turn.
+
+    words: "{}" stands for a directory that is not there yet.
+    """
+    outputs = (str(folder / f"{len(words)}-{number}") for number in count())
+    costs: dict[str, list[Cost]] = {name: [] for name in trees}
+    for _ in range(ROUNDS):
+        for name, tree in trees.items():
+            output = next(outputs)
+            costs[name].append(measure(tree, [word.replace("{}", output) for word in words]))
+    for name, found in costs.items():
+        wall, cpu, memory = (
+            min(getattr(cost, field) for cost in found) for field in ("wall", "cpu", "megabytes")
+        )
+        print(f"{title}, {name}: {wall:.2f} s, {cpu:.2f} s of processor, {memory:.0f} MB", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--before", type=Path, help="checkout of another commit")
+    before = parser.parse_args().before
+    trees = {"before": before.resolve(), "now": ROOT} if before else {"now": ROOT}
+    parts = [str(path) for path in sorted((ROOT / "golden" / "corpus").glob("part-*"))]
+    vocab = str(ROOT / "golden" / "vocab.txt")
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        shards = folder / "shards"
+        bertdata.create(parts, shards, vocab=vocab, max_seq_length=64, max_predictions_per_seq=10)
+        plain = ["--config=tiny", "--device=cpu", f"--train-data={shards}", "--steps=1", "--batch-size=2"]
+        create = ["bertdata", "create", parts[0], "--vocab", vocab, "--dupe-factor=1", "--workers=1"]
+        compare(trees, "bertdata create --help", ["bertdata", "create", "--help"], folder)
+        compare(trees, "bertdata create of one part", [*create, "--output", "{}"], folder)
+        compare(trees, "pretrain --help", ["trainer", "pretrain", "--help"], folder)
+        compare(trees, "one update", ["trainer", "pretrain", *plain, "--output-dir={}"], folder)
+
+
+if __name__ == "__main__":
+    main()

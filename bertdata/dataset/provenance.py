@@ -1,0 +1,125 @@
+"""Provenance of a dataset: the manifest of its parts, and through it that of the extracted articles.
+
+A packed dataset cites the manifest of the dataset whose examples it holds too. Copies of them lie in it, in
+``sources/``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.dataset.manifest import InputEntry, SkippedEntry
+from bertdata.errors import InputError, MissingInputError
+from bertdata.io import storage
+from bertdata.io.file_check import md5_of
+from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.text.manifest import ARTICLES_COPY, KIND, TextManifest, parse_text_manifest
+
+PARTS_COPY = "sources/parts.json"
+"""A dataset's copy of its parts' manifest; ARTICLES_COPY is that of the articles'."""
+
+DATASET_COPY = "sources/dataset.json"
+"""A packed dataset's copy of the manifest of the dataset that was packed."""
+
+COPY_NAMES = (DATASET_COPY, PARTS_COPY, ARTICLES_COPY)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provenance:
+    """Upstream manifests, as bytes. Articles is None where the parts' directory holds no copy of it.
+
+    dataset: of a packed dataset, that of the one which was packed.
+    """
+
+    parts: bytes | None = None
+    articles: bytes | None = None
+    dataset: bytes | None = None
+
+    @property
+    def parts_md5(self) -> str | None:
+        """The digest that a dataset cites."""
+        return None if self.parts is None else md5_of(self.parts)
+
+    @property
+    def text(self) -> dict[str, Any]:
+        """The sentence splitter of the parts, as a dataset's record ``text`` names it."""
+        return {"punkt": None} if self.parts is None else self._listing().splitting()
+
+    @property
+    def between(self) -> str | None:
+        """The text between two sentences of a paragraph. None for parts without a manifest."""
+        return None if self.parts is None else self._listing().between
+
+    def files(self) -> Mapping[str, bytes]:
+        """The copies that a dataset keeps, by name."""
+        found = {DATASET_COPY: self.dataset, PARTS_COPY: self.parts, ARTICLES_COPY: self.articles}
+        return {name: data for name, data in found.items() if data is not None}
+
+    def check_inputs(self, inputs: Sequence[InputEntry | SkippedEntry]) -> None:
+        """InputError for an input that is not what the parts' manifest lists."""
+        if self.parts is None:
+            return
+        listed = {entry.name: entry for entry in self._listing().files}
+        for item in inputs:
+            entry = listed.get(item.name)
+            if entry is None or (entry.bytes, entry.md5) != (item.bytes, item.md5):
+                expected = (
+                    "nothing of that name" if entry is None else f"{entry.bytes} bytes, md5 {entry.md5}"
+                )
+                raise InputError(
+                    f"{item.name}: found {item.bytes} bytes, md5 {item.md5}, but the {MANIFEST_NAME} beside "
+                    f"it lists {expected}; run bertdata segment again, or remove that {MANIFEST_NAME} if the "
+                    "parts were changed on purpose"
+                )
+
+    def _listing(self) -> TextManifest:
+        assert self.parts is not None
+        return parse_text_manifest(self.parts, PARTS_COPY)
+
+
+NO_PROVENANCE = Provenance()
+"""Inputs without a manifest."""
+
+
+def find_provenance(parts: Sequence[str]) -> Provenance:
+    """The manifest beside the parts, where one directory holds all of them and its manifest lists them.
+
+    InputError for a part of another size than is listed.
+    """
+    directories = {storage.parent(part) for part in parts}
+    if len(directories) != 1:
+        return NO_PROVENANCE
+    (directory,) = directories
+    path = storage.join(directory, MANIFEST_NAME)
+    data = _read(path)
+    if data is None or parse_json(data, path).get("kind") != KIND:
+        return NO_PROVENANCE
+    listed = {entry.name: entry.bytes for entry in parse_text_manifest(data, path).files}
+    names = list(map(storage.base_name, parts))
+    if not listed.keys() >= set(names):
+        return NO_PROVENANCE
+    for part, name, size in zip(parts, names, storage.each(list(parts), storage.size), strict=True):
+        if size != listed[name]:
+            raise InputError(
+                f"{part}: found {size} bytes, but the {MANIFEST_NAME} beside it lists {listed[name]}; run "
+                f"bertdata segment again, or remove that {MANIFEST_NAME} if the parts were changed on purpose"
+            )
+    return Provenance(parts=data, articles=_read(storage.join(directory, ARTICLES_COPY)))
+
+
+def provenance_of_packed(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
+    """Return the provenance of a packed dataset: the manifest it was packed from, and those that it cites.
+
+    parts_md5: of the parts' manifest that the dataset cites.
+    """
+    parts = None if parts_md5 is None else _read(storage.join(directory, PARTS_COPY))
+    if parts is None or md5_of(parts) != parts_md5:
+        return Provenance(dataset=manifest)
+    return Provenance(dataset=manifest, parts=parts, articles=_read(storage.join(directory, ARTICLES_COPY)))
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        return storage.read_bytes(path)
+    except MissingInputError:
+        return None

@@ -1,0 +1,168 @@
+"""Examples sorted by group and key: runs in files, then one group at a time.
+
+So a process holds a run or a group, however many examples there are. A file holds a run of examples, sorted
+by group: a piece for each group, some of them empty, then where each piece starts and where the last one ends
+(uint64). A piece holds the number of its examples and the bytes of an id (uint32 each), the keys of the
+examples (uint64), then the batch's columns, those that hold ends first. All is little-endian.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.examples.columns import Array, cut, join, take
+from bertdata.io import storage
+from bertdata.io.scratch_files import ScratchEntry, ScratchFiles
+from bertdata.records import Column, ExampleBatch
+from bertdata.shards.protocol import Sink
+
+_TYPES = {"uint8": "<u1", "uint16": "<u2", "uint32": "<u4"}
+
+RUN_TOKENS = 1 << 23
+"""Tokens of a run that is held and sorted at a time; they need about three bytes each, a few times over."""
+
+Placed = tuple[ExampleBatch, Array, Array]
+"""Examples, the number of each one's group, and its key in the group (uint64)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SortedExamples:
+    """The sorted files of some consecutive shards, and how many examples they hold. name: of the shards."""
+
+    files: tuple[str, ...]
+    examples: int
+    name: str
+    is_kept: bool = False
+
+    @classmethod
+    def of(cls, source: OpenedDataset, files: tuple[str, ...], is_kept: bool) -> "SortedExamples":
+        """The files of the source's shards."""
+        first, last = source.shards[0].name, source.shards[-1].name
+        name = first if first == last else f"{first} to {last}"
+        return cls(files=files, examples=source.examples, name=name, is_kept=is_kept)
+
+    @property
+    def line(self) -> str:
+        """The shards' fate, for a person."""
+        return f"kept {self.name}, sorted before" if self.is_kept else f"sorted {self.name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedGroup:
+    """Examples of one group, each with its key."""
+
+    keys: Array
+    examples: ExampleBatch
+
+
+def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tuple[str, ...]:
+    """Write the examples into files, and note these. Returns the paths."""
+    paths: list[str] = []
+    entries: list[ScratchEntry] = []
+    held: list[Placed] = []
+
+    def write() -> None:
+        with files.open(f"-{len(paths):05}") as sink:
+            _write_run(held, groups, sink)
+        paths.append(sink.path)
+        entries.append(sink.entry)
+
+    tokens = 0
+    for found in placed:
+        held.append(found)
+        tokens += len(found[0].ids)
+        if tokens >= RUN_TOKENS:
+            write()
+            tokens = 0
+    if held:
+        write()
+    files.note(entries)
+    return tuple(paths)
+
+
+def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
+    """Write the held examples, sorted by group, and let go of them."""
+    batch = join([examples for examples, _, _ in held])
+    which = np.concatenate([found for _, found, _ in held])
+    keys = np.concatenate([found for _, _, found in held])
+    held.clear()
+    order = np.argsort(which, kind="stable")
+    examples, keys = take(batch, order), keys[order]
+    del batch
+    starts, first = [0], 0
+    for count in np.bincount(which, minlength=groups).tolist():
+        size = 0
+        if count:
+            piece = cut(examples, first, first + count)
+            for column in _columns(keys[first : first + count], piece):
+                size += column.nbytes
+                sink.write(column.view(np.uint8).data)
+        starts.append(starts[-1] + size)
+        first += count
+    sink.write(np.array(starts, "<u8").tobytes())
+
+
+def _columns(keys: Array, examples: ExampleBatch) -> list[Array]:
+    """The arrays of a piece, in their order."""
+    width = next(getattr(examples, item.name).itemsize for item in examples.columns() if item.item == "id")
+    values = [getattr(examples, item.name) for item in _in_order(type(examples))]
+    types = [_type(item, width) for item in _in_order(type(examples))]
+    head = np.array([len(keys), width], "<u4")
+    found = [value.astype(kind, copy=False) for value, kind in zip(values, types, strict=True)]
+    return [head, keys.astype("<u8", copy=False), *map(np.ascontiguousarray, found)]
+
+
+def _in_order(kind: type[ExampleBatch]) -> list[Column]:
+    """The columns, those first that say how many items others have."""
+    ends = kind.ragged()
+    return sorted(kind.columns(), key=lambda item: item.name not in ends)
+
+
+def _type(item: Column, id_bytes: int) -> str:
+    return f"<u{id_bytes}" if item.item == "id" else _TYPES[item.item]
+
+
+def read_group(paths: Iterable[str], group: int, groups: int, kind: type[ExampleBatch]) -> SortedGroup:
+    """The examples of a group in all files, in the order of their keys."""
+    found = (_read_piece(path, group, groups, kind) for path in paths)
+    piece = _join([one for one in found if one is not None])
+    order = np.argsort(piece.keys)
+    return SortedGroup(piece.keys[order], take(piece.examples, order))
+
+
+def _read_piece(path: str, group: int, groups: int, kind: type[ExampleBatch]) -> SortedGroup | None:
+    """The examples of a group in one file. None where it has none."""
+    with storage.open_input(path) as file:
+        file.seek(-8 * (groups + 1 - group), 2)
+        start, stop = np.frombuffer(file.read(16), "<u8").tolist()
+        return _parse(_read_at(file, start, stop - start), kind) if stop > start else None
+
+
+def _read_at(file: BinaryIO, start: int, size: int) -> bytes:
+    file.seek(start)
+    return file.read(size)
+
+
+def _parse(data: bytes, kind: type[ExampleBatch]) -> SortedGroup:
+    count, width = np.frombuffer(data, "<u4", 2).tolist()
+    keys, place = np.frombuffer(data, "<u8", count, 8), 8 + 8 * count
+    values: dict[str, Any] = {}
+    for item in _in_order(kind):
+        items = count if item.ends is None else int(values[item.ends][-1])
+        column = np.frombuffer(data, _type(item, width), items, place)
+        place += column.nbytes
+        values[item.name] = column
+    assert place == len(data), (place, len(data))
+    return SortedGroup(keys, kind(**values))
+
+
+def _join(pieces: Sequence[SortedGroup]) -> SortedGroup:
+    """All examples of some pieces."""
+    return SortedGroup(
+        np.concatenate([piece.keys for piece in pieces]), join([piece.examples for piece in pieces])
+    )

@@ -1,0 +1,68 @@
+"""A planned packed dataset in numbers: how full its rows are, and the time that they save."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bertdata.packing.linear_program import fewest_rows
+from bertdata.packing.planned_pack import PlannedPack, plan_md5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackForecast:
+    """Numbers of a plan. efficiency: share of the positions that hold tokens. bound: the most that any
+    packing of at most max_sequences_per_pack examples a row can have, None where it was not asked for.
+
+    time_saved: share of the time of an epoch with one padded example a row, where a row takes its time
+    whatever it holds.
+    """
+
+    path: str
+    layout: str
+    format: str
+    method: str
+    max_sequences_per_pack: int
+    max_seq_length: int
+    shards: int
+    examples: int
+    tokens: int
+    rows: int
+    rows_by_examples: dict[int, int]
+    examples_per_row: float
+    efficiency: float
+    padded_efficiency: float
+    bound: float | None
+    time_saved: float
+    plan_md5: str
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def forecast_of(planned: PlannedPack, path: str, *, with_bound: bool) -> PackForecast:
+    """The numbers of a plan for the dataset at the path. The bound takes as long as a plan."""
+    plan, settings = planned.plan, planned.settings
+    by_examples: dict[int, int] = {}
+    for lengths, rows in plan.rows_by_lengths:
+        by_examples[len(lengths)] = by_examples.get(len(lengths), 0) + rows
+    bound = None
+    if with_bound:
+        bound = plan.tokens / (fewest_rows(plan.histogram(), settings.most) * plan.max_seq_length)
+    return PackForecast(
+        path=path,
+        layout=settings.layout,
+        format=settings.container,
+        method=settings.method,
+        max_sequences_per_pack=settings.most,
+        max_seq_length=plan.max_seq_length,
+        shards=len(planned.cuts.starts) - 1,
+        examples=plan.examples,
+        tokens=plan.tokens,
+        rows=plan.rows,
+        rows_by_examples=dict(sorted(by_examples.items())),
+        examples_per_row=plan.examples_per_row,
+        efficiency=plan.efficiency,
+        padded_efficiency=plan.tokens / (plan.examples * plan.max_seq_length),
+        bound=bound,
+        time_saved=1 - plan.rows / plan.examples,
+        plan_md5=plan_md5(plan),
+    )

@@ -1,0 +1,159 @@
+"""One shard of packed rows, gathered from the sorted files, written and noted as finished."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bertdata.dataset.lengths import ShardLengths
+from bertdata.dataset.manifest import ShardEntry
+from bertdata.dataset.sorted_runs import read_group
+from bertdata.examples.groups import count_masks
+from bertdata.examples.objectives import find_objective
+from bertdata.io.digests import md5_streams
+from bertdata.io.file_check import HashingSink
+from bertdata.packing.job import PackJob
+from bertdata.packing.sort import PLACE_BITS
+from bertdata.shards.packed.layouts import find_layout, make_pack_writer
+from bertdata.shards.packed.packs import PackBatch, cut_packs, unpacked
+from bertdata.shards.packed.record_index import RecordIndex
+from bertdata.shards.tfrecord import encode_batch
+
+_ROWS = 512
+"""Rows encoded at a time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackedShardTask:
+    """Make shard ``number`` from the sorted files of all examples."""
+
+    job: PackJob
+    number: int
+    files: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.job.names[self.number]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackedShard:
+    """A shard that was made or kept."""
+
+    entry: ShardEntry
+    is_kept: bool = False
+
+    @property
+    def line(self) -> str:
+        """The shard's fate, for a person."""
+        made = "kept" if self.is_kept else "made"
+        return f"{made} {self.entry.name} ({self.entry.rows} rows, {self.entry.examples} examples)"
+
+
+def keep_shard(task: PackedShardTask) -> PackedShard | None:
+    """The shard as an earlier run finished it of the same inputs. None where it has to be made."""
+    entries = task.job.dataset.finished_entry(task.name, task.job.corpus.md5)
+    return None if entries is None else PackedShard(entry=entries[1], is_kept=True)
+
+
+def gather_shard(task: PackedShardTask) -> PackedShard:
+    """Make the task's shard, or keep the one that an earlier run finished."""
+    [made] = gather_together([task])
+    return made
+
+
+def gather_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
+    """``gather_shard`` of each task. The shards grow side by side, so that their contents are hashed so."""
+    kept = [keep_shard(task) for task in tasks]
+    left = [task for task, shard in zip(tasks, kept, strict=True) if shard is None]
+    made = iter(_make(left))
+    return [shard or PackedShard(entry=next(made)) for shard in kept]
+
+
+def _make(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
+    contents, entries = md5_streams(len(tasks)), dict[int, ShardEntry]()
+    with ExitStack() as stack:
+        growing = [stack.enter_context(closing(_write(task))) for task in tasks]
+        while len(entries) < len(tasks):
+            pieces: list[bytes | memoryview] = []
+            for number, shard in enumerate(growing):
+                found = b"" if number in entries else next(shard)
+                if isinstance(found, ShardEntry):
+                    entries[number], found = found, b""
+                pieces.append(found)
+            contents.update(pieces)
+    for number, (task, digest) in enumerate(zip(tasks, contents.digests(), strict=True)):
+        entries[number] = replace(entries[number], content_md5=digest.hex())
+        task.job.dataset.record(task.job.corpus, entries[number])
+    return [entries[number] for number in range(len(tasks))]
+
+
+def _write(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, None, None]:
+    """Write a shard. Its content piece by piece, at last its entry, which lacks the content's md5."""
+    job, name = task.job, task.name
+    has_index = find_layout(job.layout.packing).has_index and job.format == "tfrecord"
+    lengths = ShardLengths()
+    examples = tokens = masked = rows = 0
+    with job.dataset.open_shard(name) as file:
+        index = RecordIndex() if has_index else None
+        sink = HashingSink(file.write if index is None else _Both(file.write, index.feed))
+        writer = make_pack_writer(job.layout, job.format, sink)
+        for packs in gather_rows(task):
+            writer.write(packs)
+            batch = packs.examples
+            lengths.add(batch)
+            rows, examples, tokens = rows + len(packs), examples + len(batch), tokens + len(batch.ids)
+            masked += count_masks(batch)
+            yield encode_batch(batch, unpacked(job.layout))
+        writer.close()
+    yield ShardEntry(
+        name=name,
+        input="",
+        bytes=sink.bytes,
+        md5=sink.md5,
+        content_md5="",
+        examples=examples,
+        tokens=tokens,
+        masked_tokens=masked,
+        lengths_md5=job.dataset.write_lengths(name, lengths),
+        rows=rows,
+        index_md5=None if index is None else job.dataset.write_index(name, index.dump()),
+    )
+
+
+class _Both:
+    """Passes bytes on to two functions."""
+
+    def __init__(self, first: Callable[[Any], object], second: Callable[[Any], object]) -> None:
+        self._first, self._second = first, second
+
+    def __call__(self, data: bytes | memoryview) -> None:
+        self._first(data)
+        self._second(data)
+
+
+def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
+    """The shard's rows in order, a few hundred at a time. In memory is one bucket."""
+    buckets = task.job.cuts.buckets
+    for bucket in task.job.cuts.buckets_of(task.number):
+        packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
+        for start in range(0, len(packs), _ROWS):
+            yield _in_32_bits(cut_packs(packs, start, min(start + _ROWS, len(packs))))
+
+
+def _in_32_bits(packs: PackBatch) -> PackBatch:
+    """The rows with ends as kernels take them."""
+    examples = packs.examples
+    ends = {name: getattr(examples, name).astype(np.uint32) for name in examples.ragged()}
+    return PackBatch(examples=replace(examples, **ends), ends=packs.ends)
+
+
+def _gather_bucket(task: PackedShardTask, bucket: int, rows: int) -> PackBatch:
+    kind, buckets = find_objective(task.job.layout.objective).batch_type, len(task.job.cuts.buckets) - 1
+    piece = read_group(task.files, bucket, buckets, kind)
+    counts = np.bincount((piece.keys >> np.uint64(PLACE_BITS)).astype(np.int64), minlength=rows)
+    assert len(counts) == rows, (len(counts), rows)
+    assert counts.all(), "every row has an example"
+    return PackBatch(examples=piece.examples, ends=np.cumsum(counts).astype(np.uint32))

@@ -1,0 +1,65 @@
+"""The metadata file that Habana's packer writes beside its directory, and its trainer reads."""
+
+import json
+from typing import Any
+
+from bertdata.packing.pack_plan import Lengths, PackPlan
+from bertdata.packing.patterns import LONGEST_SUMS, full_patterns, lengths_of
+
+TOP = 8
+
+
+def metadata_path(directory: str) -> str:
+    """The path of the file for that directory."""
+    return f"{directory.rstrip('/')}_metadata.json"
+
+
+def dump_metadata(plan: PackPlan) -> bytes:
+    """The file's bytes."""
+    return (json.dumps(metadata(plan), indent=1) + "\n").encode()
+
+
+def metadata(plan: PackPlan) -> dict[str, Any]:
+    """The numbers of a packed dataset in Habana's file, under the same names."""
+    positions, padded = plan.rows * plan.max_seq_length, plan.examples * plan.max_seq_length
+    return {
+        "number_of_sequences_dropped": 0,
+        "number_of_strategies_utilized": len(plan.rows_by_lengths),
+        "new_number_of_samples": plan.rows,
+        "original_number_of_samples": plan.examples,
+        "compression_ratio": 1 - plan.rows / plan.examples,
+        "expected_speed_up": plan.examples_per_row,
+        "theoretical_speed_up": padded / plan.tokens,
+        "avg_seq_per_sample": plan.examples_per_row,
+        "padding_tokens_packed_dataset": positions - plan.tokens,
+        "padding_tokens_original_dataset": padded - plan.tokens,
+        "packing_efficiency": plan.efficiency,
+        "top_8_strategies": top_strategies(plan),
+    }
+
+
+def top_strategies(plan: PackPlan) -> list[int]:
+    """The most used rows as numbers in Habana's list of all full rows, in lexical order.
+
+    A row with room left counts as the full row that padding makes of it. Of rows used as often the last
+    comes first. Empty where rows hold more examples than any of that list.
+    """
+    if plan.most_in_a_row > LONGEST_SUMS:
+        return []
+    listed = sorted(map(lengths_of, full_patterns(plan.max_seq_length, LONGEST_SUMS)))
+    numbers = {lengths: number for number, lengths in enumerate(listed)}
+    used: dict[int, int] = {}
+    for lengths, rows in plan.rows_by_lengths:
+        number = numbers[_filled(lengths, plan.max_seq_length)]
+        used[number] = used.get(number, 0) + rows
+    return sorted(used, key=lambda number: (-used[number], -number))[:TOP]
+
+
+def _filled(lengths: Lengths, max_seq_length: int) -> Lengths:
+    """The lengths with padding as one more, or in the last where there are as many as may be."""
+    padding = max_seq_length - sum(lengths)
+    if not padding:
+        return lengths
+    if len(lengths) < LONGEST_SUMS:
+        return tuple(sorted((*lengths, padding)))
+    return (*lengths[:-1], lengths[-1] + padding)

@@ -1,0 +1,39 @@
+"""The settings that all tasks of a packing run share, and the run's placement of examples."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from bertdata.dataset.manifest import InputEntry
+from bertdata.dataset.writer import Dataset
+from bertdata.packing.pack_plan import PackPlan
+from bertdata.packing.placement import Placement
+from bertdata.packing.shard_cuts import RowCuts
+from bertdata.records import ShardLayout
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackJob:
+    """A packed dataset to be made. Picklable, travels to workers.
+
+    layout: that of the packed rows; names: of the shards; corpus: all inputs as one; folder: of the sorted
+    files, None: ``unfinished/``, where a later run finds them.
+    """
+
+    dataset: Dataset
+    layout: ShardLayout
+    format: str
+    plan: PackPlan
+    seed: int
+    cuts: RowCuts
+    names: tuple[str, ...] = field(repr=False)
+    corpus: InputEntry
+    folder: str | None = None
+
+    def placement(self) -> Placement:
+        """The places of the plan, made once in each process."""
+        return _placement(self.plan, self.seed)
+
+
+@lru_cache(maxsize=1)
+def _placement(plan: PackPlan, seed: int) -> Placement:
+    return Placement(plan, seed)

@@ -1,0 +1,121 @@
+"""A run that makes a packed dataset: examples are sorted by row, then shards gathered from them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TypeVar
+
+from bertdata.dataset.lost_text import with_lost
+from bertdata.dataset.manifest import Manifest, ShardEntry
+from bertdata.dataset.sorted_runs import SortedExamples
+from bertdata.errors import DataError, UsageError
+from bertdata.io import storage
+from bertdata.io.digests import AT_A_TIME
+from bertdata.io.process_pool import ProcessPool
+from bertdata.io.scratch_files import forget_scratch, scratch_folder
+from bertdata.packing.gather import PackedShard, gather_together, keep_shard
+from bertdata.packing.habana_metadata import dump_metadata, metadata_path
+from bertdata.packing.job import PackJob
+from bertdata.packing.planned_pack import PlannedPack
+from bertdata.packing.sort import sort_together
+from bertdata.packing.source import CountTask, LengthCounts, PackSource, count_shard_lengths
+
+Task = TypeVar("Task")
+Result = TypeVar("Result", SortedExamples, PackedShard)
+
+GATHERED_AT_A_TIME = 4
+"""Shards that a process makes side by side: their contents are hashed at a time, and each holds a bucket."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MadePack:
+    """A finished packed dataset. kept: shards of an earlier run."""
+
+    manifest: Manifest
+    kept: int
+
+
+OnShard = Callable[[SortedExamples | PackedShard], None]
+"""Called for each task that ends."""
+
+
+def count_all(source: PackSource, workers: int, told: Callable[[], None]) -> list[LengthCounts]:
+    """The lengths of the source's examples, by shard, in their order."""
+    shards = len(source.opened.shards)
+    tasks = [CountTask(source=source.of_shards(number, number + 1)) for number in range(shards)]
+    # lengths that need not be counted are read faster than a process starts
+    processes = (
+        1 if source.opened.has_lengths and not storage.is_remote(source.opened.shards[0].path) else workers
+    )
+    found = []
+    with ProcessPool(min(processes, shards)) as pool:
+        for _, counts in pool.in_order(count_shard_lengths, tasks):
+            found.append(counts)
+            told()
+    return found
+
+
+def make_pack(planned: PlannedPack, output: str, workers: int, told: OnShard) -> MadePack:
+    """Make the planned dataset in the directory, or what an earlier run left to do of it."""
+    vocabulary = planned.source.vocabulary_path()
+    with ExitStack() as stack:
+        job = planned.job(output, stack.enter_context(scratch_folder(output)))
+        stack.enter_context(job.dataset.run())
+        pool = stack.enter_context(ProcessPool(min(workers, max(len(planned.counts), len(job.names)))))
+        try:
+            shards = _make_shards(planned, job, pool, max(1, workers), told)
+        except (DataError, UsageError):  # with other settings, or another source, it may go well
+            forget_scratch(job.dataset.commit)
+            raise
+        manifest = finish_pack(planned, job, [shard.entry for shard in shards], vocabulary)
+    return MadePack(manifest=manifest, kept=sum(shard.is_kept for shard in shards))
+
+
+def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vocabulary: str) -> Manifest:
+    """Write the manifest, and for Habana's layout the metadata beside the directory."""
+    manifest = job.dataset.finish(
+        planned.inputs,
+        with_lost(sorted(shards, key=attrgetter("name")), planned.source.lost_tokens),
+        planned.source.skipped,
+        vocabulary=vocabulary,
+        provenance=planned.source.provenance,
+    )
+    if planned.settings.layout == "habana":
+        with storage.open_output(metadata_path(job.dataset.directory)) as file:
+            file.write(dump_metadata(planned.plan))
+    return manifest
+
+
+def _make_shards(
+    planned: PlannedPack, job: PackJob, pool: ProcessPool, workers: int, told: OnShard
+) -> list[PackedShard]:
+    """All shards. Where an earlier run made them all, nothing is sorted."""
+    kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
+    for shard in kept:
+        told(shard)
+    if len(kept) == len(job.names):
+        return kept
+    groups = together(planned.sort_tasks(job), AT_A_TIME, workers)
+    found = list(_told(pool.as_done(sort_together, groups), told))
+    files = tuple(sorted(file for one in found for file in one.files))
+    names = {shard.entry.name for shard in kept}
+    tasks = [task for task in planned.gather_tasks(job, files) if task.name not in names]
+    made = pool.as_done(gather_together, together(tasks, GATHERED_AT_A_TIME, workers))
+    return [*kept, *_told(made, told)]
+
+
+def together(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Task]]:
+    """The tasks in groups of up to ``most``, at least two groups a worker.
+
+    What is made does not depend on the groups.
+    """
+    size = min(most, max(1, len(tasks) // (2 * workers)))
+    return [tasks[start : start + size] for start in range(0, len(tasks), size)]
+
+
+def _told(results: Iterable[Iterable[Result]], told: OnShard) -> Iterator[Result]:
+    for group in results:
+        for result in group:
+            told(result)
+            yield result

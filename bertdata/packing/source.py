@@ -1,0 +1,240 @@
+"""The dataset to be packed: its examples, settings and provenance, and the lengths of its examples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from bertdata.config.dataset_settings import WORDPIECE, DatasetSettings, Record, vocabulary_record
+from bertdata.dataset import reader
+from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.manifest import InputEntry, Manifest, SkippedEntry
+from bertdata.dataset.provenance import NO_PROVENANCE, Provenance, provenance_of_packed
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.dataset.vocabulary import known_vocabulary_path
+from bertdata.errors import AssetError, DatasetError, SettingsError
+from bertdata.examples.columns import Array, lengths
+from bertdata.examples.groups import MASKS, has_group, masks_of
+from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
+from bertdata.io.assets import find_vocabulary
+from bertdata.io.file_identity import FileIdentity, identify
+from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.packing.pack_plan import Histogram, count_lengths
+from bertdata.records import Vocabulary
+from bertdata.shards.packed.layouts import Layout
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_order
+from bertdata.tokens.files import TokenizerFile, TokenizerJson, file_of_record, name_in_dataset
+from bertdata.tokens.fit import casing_warnings
+from bertdata.tokens.load import file_at, vocabulary_of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackSource:
+    """A dataset to be packed, or other tools' files.
+
+    vocabulary: the path of its file, None where it is not at hand; tokens: in it; inputs: None where the
+    files themselves are, of which nothing is known before they are read. lost_tokens: tokens of the inputs
+    that no example holds; None where nobody counted them.
+    """
+
+    opened: OpenedDataset
+    recipe: str | None
+    phase: int | None
+    settings: DatasetSettings
+    vocabulary: str | None
+    inputs: tuple[InputEntry, ...] | None
+    skipped: tuple[SkippedEntry, ...] = ()
+    provenance: Provenance = NO_PROVENANCE
+    lost_tokens: int | None = None
+
+    def of_shards(self, start: int, stop: int) -> OpenedDataset:
+        """Some of the shards alone."""
+        return replace(self.opened, shards=self.opened.shards[start:stop])
+
+    def vocabulary_path(self) -> str:
+        """The vocabulary's file. AssetError where it is not at hand."""
+        if self.vocabulary is None:
+            raise AssetError(
+                f"{self.opened.name}: its vocabulary, md5 {self.settings.vocabulary['md5']}, is not at hand: "
+                f"{name_in_dataset(self.settings.tokenizer)} is missing or another; give --vocab FILE"
+            )
+        return self.vocabulary
+
+
+def find_source(
+    path: str, vocabulary: str | None, unverified: bool, rows: Layout, objective: str | None = None
+) -> PackSource:
+    """The source at the path as from open_source, to be packed into rows of that layout.
+
+    DatasetError where it is packed already, SettingsError for examples that the layout does not hold.
+    """
+    found = open_source(path, vocabulary, unverified, objective)
+    layout = found.opened.layout
+    if layout.packing is not None:
+        raise DatasetError(
+            f"{path}: its rows are packed already, in the layout {layout.packing}; pack the dataset that it "
+            "was made from"
+        )
+    rows.check_objective(layout.objective)
+    return found
+
+
+def open_source(
+    path: str, vocabulary: str | None, unverified: bool, objective: str | None = None
+) -> PackSource:
+    """The dataset at the path. unverified: files of any tool, which need a vocabulary.
+
+    objective: one of somebody's own, which the examples may have. Errors as from ``reader.open_dataset``.
+    """
+    if objective is not None:
+        find_objective(objective)
+    return (_unverified if unverified else _verified)(path, vocabulary, objective)
+
+
+def _verified(path: str, given: str | None, objective: str | None) -> PackSource:
+    if not (storage.is_directory(path) or path.endswith(".json")) and storage.exists(path):
+        raise DatasetError(f"{path}: is a file, expected a dataset's directory; --unverified takes files")
+    opened = reader.open_dataset(path, objective=objective)
+    [dataset] = find_datasets(path)
+    manifest = dataset.manifest
+    assert isinstance(manifest, Manifest)
+    if len(dataset.shards) != len(manifest.shards):
+        raise DatasetError(f"{path}: names some shards of a dataset, expected its directory")
+    plan = manifest.plan
+    vocabulary = known_vocabulary_path(given, dataset)
+    if given is not None and vocabulary is not None:
+        found = vocabulary_of(file_of_record(plan.settings.tokenizer, vocabulary)).md5
+        if found != (md5 := plan.settings.vocabulary["md5"]):
+            raise SettingsError(f"{vocabulary}: md5 {found}, the shards were made with {md5}")
+    data = storage.read_bytes(storage.join(dataset.path, MANIFEST_NAME))
+    return PackSource(
+        opened=opened,
+        recipe=plan.recipe,
+        phase=plan.phase,
+        settings=plan.settings,
+        vocabulary=vocabulary,
+        inputs=manifest.inputs,
+        skipped=manifest.skipped,
+        provenance=provenance_of_packed(dataset.path, data, manifest.parts_manifest),
+        lost_tokens=manifest.lost_tokens,
+    )
+
+
+def _unverified(path: str, given: str | None, objective: str | None) -> PackSource:
+    beside = storage.join(path, DICTIONARY_NAME)
+    if given is None and storage.is_directory(path) and storage.exists(beside):
+        given = beside
+    if given is None:
+        raise SettingsError(
+            "--unverified needs --vocab FILE|NAME, the vocabulary that the files were made with"
+        )
+    file = file_at(find_vocabulary(given))
+    vocabulary, loaded = file.path, vocabulary_of(file)
+    found = reader.open_dataset(path, unverified=True, objective=objective)
+    if any(shard.path.endswith(".bin") for shard in found.shards):
+        check_order(loaded)
+    opened = replace(found, vocabulary_size=loaded.size)
+    sizes = find_objective(opened.layout.objective).batch_type.sizes()
+    settings = DatasetSettings(
+        tokenizer=_tokenizer_record(file, loaded),
+        objective={
+            "name": opened.layout.objective,
+            **{name: opened.layout.size(name) for name in sizes},
+            "unverified": True,
+        },
+        container={"remask": False},
+    )
+    return PackSource(
+        opened=opened,
+        recipe=None,
+        phase=None,
+        settings=settings,
+        vocabulary=vocabulary,
+        inputs=None,
+    )
+
+
+def _tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> Record:
+    if isinstance(file, TokenizerJson):
+        return file.record(vocabulary)
+    return {
+        "kind": WORDPIECE,
+        "dialect": "mlperf",
+        "lower_case": not casing_warnings(vocabulary, True),
+        "vocabulary": vocabulary_record(vocabulary),
+    }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class LengthCounts:
+    """A shard's examples by length. masks: the most masked positions of an example of each length, where
+    the examples were read; entry: of the file, where no manifest lists it."""
+
+    histogram: Histogram
+    masks: Array | None = None
+    entry: InputEntry | None = None
+
+
+def with_md5s(source: PackSource, counts: Sequence[LengthCounts]) -> PackSource:
+    """The source whose files have the md5s that were found when they were counted.
+
+    So whoever reads them next gets the same bytes, or a ShardError.
+    """
+    shards = tuple(
+        shard if one.entry is None else replace(shard, md5=one.entry.md5)
+        for shard, one in zip(source.opened.shards, counts, strict=True)
+    )
+    return replace(source, opened=replace(source.opened, shards=shards))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CountTask:
+    """Count the lengths of a shard's examples. source: that shard alone."""
+
+    source: OpenedDataset
+
+
+def count_shard_lengths(task: CountTask) -> LengthCounts:
+    """The lengths from the shard's sidecar, else by reading the shard. ShardError where it is damaged.
+
+    ChangedInputError for another tool's file that was changed since it was counted.
+    """
+    [shard] = task.source.shards
+    size = task.source.layout.max_seq_length
+    if shard.lengths_md5 is not None:
+        return LengthCounts(histogram=count_lengths(task.source.lengths(shard), size, shard.lengths_path))
+    identity = identify(shard.path)
+    histogram, masks = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
+    for batch in task.source.batches(shard):
+        found = lengths(batch.ends)
+        histogram += count_lengths(found, size, shard.path)
+        if has_group(type(batch), MASKS):
+            np.maximum.at(masks, found, lengths(masks_of(batch).ends))
+    entry = None if shard.md5 is not None else _file_entry(shard, identity.hashed(), histogram)
+    return LengthCounts(histogram=histogram, masks=masks, entry=entry)
+
+
+def _file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> InputEntry:
+    """The entry of another tool's file as an input. Nobody knows of how many documents it was made."""
+    tokens = int((histogram * np.arange(len(histogram))).sum())
+    return InputEntry(
+        name=shard.name,
+        bytes=identity.state.bytes,
+        md5=identity.md5,
+        documents=0,
+        sentences=0,
+        tokens=tokens,
+    )
+
+
+def masks_by_length(source: PackSource, counts: list[LengthCounts]) -> Array:
+    """The most masked positions that an example of each length may have: as found, else by the settings."""
+    found = [one.masks for one in counts if one.masks is not None]
+    if len(found) == len(counts):
+        highest: Array = np.max(found, axis=0)
+        return highest
+    layout = source.opened.layout
+    wanted = partial(find_objective(layout.objective).most_masks, source.settings.by_name)
+    return np.array([0, *map(wanted, range(1, layout.max_seq_length + 1))])

@@ -1,0 +1,177 @@
+"""The plan of the text stage: names of its files, and which extracted file goes into which of them."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT, mlperf_part_name
+from bertdata.errors import InputError, MissingInputError
+from bertdata.io import storage
+from bertdata.io.file_identity import FileIdentity, identify
+from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.sources.kinds import are_articles
+from bertdata.text.escaped_articles import with_escapes
+from bertdata.text.input_kinds import ARTICLES, told_kinds
+from bertdata.text.mlperf_parts import plan_parts
+from bertdata.text.nvidia_sharding import distribute
+from bertdata.text.reading import articles_size
+from bertdata.text.settings import SegmentSettings
+from bertdata.wiki.articles.manifest import KIND as ARTICLES_MANIFEST
+from bertdata.wiki.articles.manifest import parse_articles_manifest
+
+NumberedFile = tuple[int, str, str]
+"""A file to read: its number among all, its path, its kind."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextPlan:
+    """The plan, as far as names and sizes of the extracted files tell.
+
+    names: of the parts, or of the training and then the test shards; part_of: for each file the index of its
+    part among them, empty for nvidia, where each article goes its own way. identities: of the files, in which
+    they are read; inputs: their names for the manifest; kinds: of the files, as in ``input_kinds``; articles:
+    the manifest that lists those that are articles, None where they have none.
+    """
+
+    settings: SegmentSettings
+    names: list[str]
+    part_of: list[int]
+    inputs: list[str]
+    kinds: list[str]
+    identities: Sequence[FileIdentity]
+    articles: bytes | None
+
+    def lines(self, files: Sequence[str], directory: str) -> list[str]:
+        """The work of a run on these files, for a person."""
+        given = ", ".join(f"{name} {value}" for name, value in self.settings.by_name().items())
+        written = [*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())]
+        there = set(storage.list_files(directory))
+        told = "" if told_kinds(self.kinds) is None else f", input kinds {told_kinds(self.kinds)}"
+        return [
+            f"{directory}: text: {given}{told}",
+            *(f"  read  {path} ({storage.size(path)} bytes)" for path in files),
+            f"{directory}: {len(written)} text files to write, {len(there & set(written))} of them in place "
+            "of one that is there",
+            *(f"  make  {name}" for name in written),
+        ]
+
+
+def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[str] = ()) -> TextPlan:
+    """The plan for these files, of these kinds. All are articles where none is given.
+
+    Of articles, their manifest or the settings tell whether they hold escapes (``with_escapes``).
+
+    InputError for a first file that is larger than a block (mlperf), and for a file of another size than
+    the manifest of its directory lists.
+    """
+    identities = storage.each(files, identify)
+    kinds = with_escapes(files, list(kinds) or [ARTICLES] * len(files), settings.escaped_articles)
+    inputs, articles = _name_inputs(files, kinds)
+    if settings.recipe == "nvidia":
+        names, part_of = nvidia_shard_names(settings), []
+    else:
+        part_of = plan_parts(_sizes(identities, kinds), settings.block_size, files)
+        names = [mlperf_part_name(number) for number in range(max(part_of) + 1)]
+    return TextPlan(
+        settings=settings,
+        names=names,
+        part_of=part_of,
+        inputs=inputs,
+        kinds=kinds,
+        identities=identities,
+        articles=articles,
+    )
+
+
+def _sizes(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int]:
+    """The bytes of the files' text, by which parts are cut."""
+    sizes = {one.path: one.state.bytes for one in identities}
+    articles = {one.path for one, kind in zip(identities, kinds, strict=True) if are_articles(kind)}
+    return storage.each(list(sizes), lambda path: articles_size(path) if path in articles else sizes[path])
+
+
+def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
+    """Names of the files, each relative to those of its kind, and the manifest of the articles among them."""
+    names: dict[int, str] = {}
+    manifest = None
+    of_articles = [ARTICLES if are_articles(kind) else kind for kind in kinds]
+    for kind in dict.fromkeys(of_articles):
+        numbers = [number for number, one in enumerate(of_articles) if one == kind]
+        paths = [files[number] for number in numbers]
+        if kind == ARTICLES:
+            named, manifest = find_articles(paths)
+        else:
+            named = relative_names(paths)
+        names.update(zip(numbers, named, strict=True))
+    return [names[number] for number in range(len(files))], manifest
+
+
+def relative_names(files: Sequence[str]) -> list[str]:
+    """Names of the files relative to the deepest directory that holds all of them."""
+    split = [path.split("/") for path in files]
+    depth = len(_common_directory(split))
+    return ["/".join(components[depth:]) for components in split]
+
+
+def _common_directory(split: Sequence[list[str]]) -> list[str]:
+    """The deepest directory that holds all of the paths, all in components."""
+    return list(os.path.commonprefix([components[:-1] for components in split]))  # noqa: RUF071 - of lists
+
+
+def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
+    """Names of the files, and the manifest of extracted articles that lists them all.
+
+    The manifest lies in the deepest directory that holds all files, or in its parent. Names are relative
+    to the manifest's directory, without one to the former: they do not depend on where that lies.
+    """
+    split = [path.split("/") for path in files]
+    common = _common_directory(split)
+    for depth in (len(common), len(common) - 1):
+        if depth < 0:
+            continue
+        root = "/".join(common[:depth]) or ("/" if common[:1] == [""] else ".")
+        names = ["/".join(components[depth:]) for components in split]
+        articles = _listing_of(root, files, names)
+        if articles is not None:
+            return names, articles
+    return relative_names(files), None
+
+
+def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | None:
+    """The manifest in the directory, if it is one of articles and lists all names."""
+    path = storage.join(root, MANIFEST_NAME)
+    try:
+        data = storage.read_bytes(path)
+    except MissingInputError:
+        return None
+    if parse_json(data, path).get("kind") != ARTICLES_MANIFEST:
+        return None
+    listed = {entry.name: entry.bytes for entry in parse_articles_manifest(data, path).files}
+    if not listed.keys() >= set(names):
+        return None
+    for file, name, size in zip(files, names, storage.each(files, storage.size), strict=True):
+        if size != listed[name]:
+            raise InputError(
+                f"{file}: found {size} bytes, expected {listed[name]} as {path} lists it; extract the "
+                f"articles again, or remove that {MANIFEST_NAME} if they were changed on purpose"
+            )
+    return data
+
+
+def nvidia_shard_names(settings: SegmentSettings) -> list[str]:
+    """NVIDIA's text shards: those for training, then those for testing."""
+    kinds = {"training": settings.training_shards, "test": settings.test_shards}
+    return [
+        f"{settings.prefix}_{kind}_{index}.txt" for kind, shards in kinds.items() for index in range(shards)
+    ]
+
+
+def deal_articles(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
+    """The numbers of the articles in each of nvidia_shard_names. sentences: how many each article has."""
+    shards = distribute(
+        sentences,
+        training_shards=settings.training_shards,
+        test_shards=settings.test_shards,
+        test_fraction=settings.test_fraction,
+    )
+    return shards.training + shards.test

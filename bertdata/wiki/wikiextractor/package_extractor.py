@@ -1,0 +1,194 @@
+"""wikiextractor 3.1.0 itself as an extractor: the Python engine, and the kernel's twin.
+
+The package's code may take hours or all memory for some small pages, so pages are worked on within limits
+in a process apart (``page_rules``). Its templates are kept in its own compact form, in three files beside
+the template file, which all workers map into memory.
+"""
+
+import datetime
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bertdata.errors import InputError
+from bertdata.io import storage
+from bertdata.io.directory_protocol import FOR_ONE_RUN
+from bertdata.wiki.extractor import (
+    BlockArticles,
+    BlockDefinitions,
+    BlockState,
+    ExtractorSettings,
+    PageOutcome,
+)
+from bertdata.wiki.pages import DUPLICATE, FAILED, LEFT_OUT, TOO_LARGE, Skipped, page_id
+from bertdata.wiki.template_file import REDIRECT, TEMPLATE, map_file, read_definitions
+from bertdata.wiki.wikiextractor.arithmetic import take_refusal
+from bertdata.wiki.wikiextractor.pages import PAGE_TAG, Page, RawPage, page_text, read_page, split_pages
+from bertdata.wiki.wikiextractor.renderer import Renderer, forget_parsed_templates, load_wikiextractor
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Halves of pairs, which a character reference can name."""
+
+_BLOBS = ("records", "titles", "contents")
+
+Result = TypeVar("Result")
+
+
+class PackageExtractor:
+    """Extracts as the package does, in a thread of its own.
+
+    Python counts its recursion limit from the thread's empty stack, and the package keeps parsed templates,
+    whose parsing needs no frames again. They are forgotten at each block, so whether a deeply nested page is
+    too deep depends on its block alone; a block of one page is what the kernel leaves to the package.
+    """
+
+    def __init__(self, settings: ExtractorSettings) -> None:
+        load_wikiextractor()  # whose import is no page's work
+        self._settings = settings
+        self._namespace = settings.site.template_namespace
+        self._renderer = Renderer(site=settings.site, day=settings.day or datetime.date(1, 1, 1))
+        if settings.templates is not None:
+            write_package_files(settings.templates)
+            self._renderer.templates = _map_templates(settings.templates, TEMPLATE)
+            self._renderer.redirects = _map_templates(settings.templates, REDIRECT)
+
+    def extract(self, data: bytes, state: BlockState, /) -> BlockArticles:
+        forget_parsed_templates()
+        return _in_new_thread(lambda: self._extract(data, state))
+
+    def _extract(self, data: bytes, state: BlockState) -> BlockArticles:
+        articles: list[bytes] = []
+        outcomes = []
+        first_id, last_id = None, state.last_id
+        for raw in split_pages(data):
+            article = b""
+            page = self._read(raw)
+            if isinstance(page, Skipped):
+                reason, detail = page.reason, page.name if page.reason == LEFT_OUT else ""
+            else:
+                first_id = first_id or page.page_id
+                reason, detail, article = self._render(page, last_id)
+                last_id = page.page_id
+                articles.append(article)
+            outcomes.append(PageOutcome(reason, detail, len(article), raw.begin, raw.begin + len(raw.data)))
+        return BlockArticles(b"".join(articles), outcomes, first_id, state._replace(last_id=last_id))
+
+    def _read(self, raw: RawPage) -> Page | Skipped:
+        skip_pages = self._settings.rules.skip_pages
+        if skip_pages and (number := page_id(raw.data)) in skip_pages:
+            return Skipped(reason=LEFT_OUT, name=number)
+        if len(raw.data) > self._settings.max_page_bytes:
+            return Skipped(reason=TOO_LARGE)
+        return read_page(raw, self._namespace)
+
+    def _render(self, page: Page, last_id: str | None) -> tuple[str, str, bytes]:
+        """Reason, detail and article of a page."""
+        if page.page_id == last_id:
+            return DUPLICATE, "", b""
+        rules = self._settings.rules
+        try:
+            with rules.limited(page.page_id, page.title):
+                result = "", page.page_id, self._renderer.render(page)
+        except InputError:  # beyond a limit
+            raise
+        except Exception as error:  # whatever goes wrong in wikiextractor: this page is lost, and named
+            result = FAILED, f"{type(error).__name__}: {error}", b""
+        if refused := take_refusal():
+            raise rules.too_much(page.page_id, page.title, refused)
+        return result
+
+    def definitions(self, data: bytes, state: BlockState, /) -> BlockDefinitions:
+        return _in_new_thread(lambda: self._definitions(data, state))
+
+    def _definitions(self, data: bytes, state: BlockState) -> BlockDefinitions:
+        rules = self._settings.rules
+        found, left_out, pages = [], [], 0
+        for page in find_pages(data, f"<title>{self._namespace}:".encode()):
+            number = page_id(page)
+            if number in rules.skip_pages:
+                left_out.append(number)
+            elif (readable := _title_and_text(page)) is not None:
+                pages += 1
+                with rules.limited(number, readable[0]):
+                    found += _resolve(*readable)
+        return BlockDefinitions(found, pages, left_out, None, state)
+
+
+def _in_new_thread(function: Callable[[], Result]) -> Result:
+    results: list[Result] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return results[0]
+
+
+def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
+    """The whole pages that hold the mark, in time that grows with the data, not with the marks."""
+    behind = 0
+    at = data.find(mark)
+    while at >= 0:
+        start = data.rfind(b"<page", behind, at)
+        behind = at + 1
+        opening = PAGE_TAG.match(data, start) if start >= 0 else None
+        closing = None if opening is None else PAGE_TAG.search(data, opening.end())
+        if closing is not None and closing[1] and closing.start() > at:
+            behind = closing.end()
+            yield data[start:behind]
+        at = data.find(mark, behind)
+
+
+def _title_and_text(page: bytes) -> tuple[str, str] | None:
+    """None for an unreadable page, which the second pass reports."""
+    try:
+        content = page.decode()
+    except UnicodeDecodeError:
+        return None
+    title = content[content.find("<title>") + len("<title>") :].partition("<")[0]
+    text = page_text(content)
+    return None if text is None else (title, text)
+
+
+def _resolve(title: str, text: str) -> list[tuple[str, bytes, bytes]]:
+    # wikiextractor looks for a redirect in the first line, and wants the text as a list of lines.
+    first, newline, rest = text.partition("\n")
+    resolved = load_wikiextractor().resolve_template_page(title, [first + newline, rest])
+    if resolved is None:
+        return []
+    kind, value = resolved
+    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)  # as the kernel: a file cannot hold them
+    return [(REDIRECT if kind == "redirect" else TEMPLATE, title.encode(), text.encode())]
+
+
+def write_package_files(template_file: str) -> None:
+    """Write the package's own form of the template file beside it, unless it is there."""
+    if all(_blob_path(template_file, REDIRECT, name).exists() for name in _BLOBS):
+        return
+    builders = {kind: load_wikiextractor().StreamingTemplateBlobBuilder() for kind in (TEMPLATE, REDIRECT)}
+    for kind, title, text in read_definitions(memoryview(map_file(template_file))):
+        builders[kind].add(title.decode(), text.decode())
+    for kind, builder in builders.items():
+        for name, blob in zip(_BLOBS, builder.finish(), strict=True):
+            with storage.open_output(str(_blob_path(template_file, kind, name))) as file:
+                file.write(blob)
+
+
+def _map_templates(template_file: str, kind: str) -> Any:
+    """A read-only mapping of the templates (or redirects), by title."""
+    blobs = [map_file(str(_blob_path(template_file, kind, name))) for name in _BLOBS]
+    return load_wikiextractor().CompactedTemplates(*blobs, records_len=len(blobs[0]))
+
+
+def _blob_path(template_file: str, kind: str, name: str) -> Path:
+    return Path(f"{template_file.removesuffix(FOR_ONE_RUN)}-{kind}-{name}{FOR_ONE_RUN}")

@@ -1,0 +1,113 @@
+"""The optional package wikiextractor, called in process: what is used of it, and the frozen clock.
+
+The package is under the AGPL and an extra of its own (``wiki``); it is used through its
+interface as its own command uses it, unchanged but for bounds of its arithmetic.
+"""
+
+import io
+import logging
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from bertdata.errors import MissingExtraError, install_extra
+from bertdata.wiki.dump.site import SiteInfo
+from bertdata.wiki.wikiextractor.arithmetic import bound_arithmetic
+from bertdata.wiki.wikiextractor.pages import Page
+
+VERSION = "3.1.0"
+"""The version whose output is reproduced; another may render differently."""
+
+
+@lru_cache(maxsize=1)
+def load_wikiextractor() -> SimpleNamespace:
+    """The parts of the package that are used. MissingExtraError where it is missing or another version."""
+    remedy = f"install wikiextractor {VERSION}: {install_extra('wiki')}"
+    try:
+        from wikiextractor import WikiExtractor, extract, template_blob
+    except ImportError as error:
+        raise MissingExtraError(f"extraction needs the package wikiextractor ({error}); {remedy}") from None
+    if WikiExtractor.__version__ != VERSION:
+        raise MissingExtraError(f"wikiextractor {WikiExtractor.__version__} is installed; {remedy}")
+    # Its warnings are for its own command, which gives them a handler; without one Python would print them.
+    logging.getLogger("wikiextractor").addHandler(logging.NullHandler())
+    bound_arithmetic(extract)
+    return SimpleNamespace(
+        Extractor=extract.Extractor,
+        ignored_tags=[extract.ignoreTag(tag) for tag in (*extract.ignoredTags, "a")],
+        parsed_templates=(extract.Extractor._parse_template, extract.TemplateArg._parse_template),
+        resolve_template_page=extract.resolve_template_page,
+        CompactedTemplates=template_blob.CompactedTemplates,
+        StreamingTemplateBlobBuilder=template_blob.StreamingTemplateBlobBuilder,
+    )
+
+
+def forget_parsed_templates() -> None:
+    """Empty the package's caches: parsing what is in them needs none of the frames that Python allows."""
+    for parse in load_wikiextractor().parsed_templates:
+        parse.cache_clear()
+
+
+class FrozenClock:
+    """An article's magic words whose date stands still: midnight of the given day.
+
+    An extractor sets ``{{CURRENTDAY}}`` and its relatives from the machine's clock at the start of each
+    article; those assignments are passed over, all others go to its own table.
+    """
+
+    def __init__(self, magic_words: Any, day: date) -> None:
+        self._words = magic_words
+        self._frozen = {
+            "currentyear": day.strftime("%Y"),
+            "currentmonth": day.strftime("%m"),
+            "currentday": day.strftime("%d"),
+            "currenthour": "00",
+            "currenttime": "00:00:00",
+        }
+        self._words.values.update(self._frozen)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """All words and what they expand to. Wikiextractor asks it which words there are."""
+        values: dict[str, str] = self._words.values
+        return values
+
+    def __getitem__(self, name: str) -> str | None:
+        value: str | None = self._words[name]
+        return value
+
+    def __setitem__(self, name: str, value: str) -> None:
+        if name not in self._frozen:
+            self._words[name] = value
+
+
+@dataclass(kw_only=True)
+class Renderer:
+    """Renders articles as wikiextractor's command does with its default options."""
+
+    site: SiteInfo
+    day: date
+    templates: Any = None
+    redirects: Any = None
+
+    def render(self, page: Page) -> bytes:
+        """The article from ``<doc ...>`` to ``</doc>`` as UTF-8. What wikiextractor raises goes through."""
+        module = load_wikiextractor()
+        extractor = module.Extractor(
+            page.page_id,
+            "",  # the revision, which only its JSON output names
+            self.site.url_base,
+            page.title,
+            [page.text],
+            templates=self.templates,
+            redirects=self.redirects,
+            templatePrefix=f"{self.site.template_namespace}:",
+            knownNamespaces=frozenset(name for name, _ in self.site.namespaces),
+            ignored_tag_patterns=module.ignored_tags,
+        )
+        extractor.magicWords = FrozenClock(extractor.magicWords, self.day)
+        article = io.StringIO()
+        extractor.extract(article, html_safe=True)
+        return article.getvalue().encode()

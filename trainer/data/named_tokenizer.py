@@ -1,0 +1,41 @@
+"""The tokeniser that a person names by a path: a vocabulary, a tokenizer.json or a model's directory."""
+
+from dataclasses import replace
+
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from bertdata.io.assets import find_vocabulary
+from bertdata.tokens.files import TOKENIZER_NAME, TokenizerFile, VocabularyFile
+from bertdata.tokens.tokenizer_json import (
+    find_json_with_roles,
+    find_model_tokenizer,
+    find_tokenizer_json,
+    is_json,
+)
+
+
+def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
+    """Return the tokeniser of a vocabulary, which lower-cases, of a tokenizer.json or of a model's directory.
+
+    That of a directory is the one that transformers' AutoTokenizer makes of it. The roles of a tokenizer.json
+    are told by the files beside it too.
+    """
+    if storage.is_directory(path_or_name):
+        found = find_model_tokenizer(path_or_name)
+        return replace(found, dialect=dialect) if isinstance(found, VocabularyFile) else found
+    path = find_vocabulary(path_or_name)
+    if storage.base_name(path) == TOKENIZER_NAME:
+        return find_json_with_roles(path)
+    return find_tokenizer_json(path, {}) if is_json(path) else VocabularyFile(path=path, dialect=dialect)
+
+
+def with_casing(file: TokenizerFile, lower_case: bool | None) -> TokenizerFile:
+    """Return a vocabulary with the casing; None: its own. UsageError for a casing of a tokenizer.json."""
+    if isinstance(file, VocabularyFile):
+        return file if lower_case is None else replace(file, lower_case=lower_case)
+    if lower_case is not None:
+        raise UsageError(
+            f"{file.path}: a tokenizer.json says itself how text is read; leave out --lower-case and "
+            "--no-lower-case"
+        )
+    return file
