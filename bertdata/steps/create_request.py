@@ -125,7 +125,12 @@ class GivenExampleSettings:
     geometric_p: float | None = setting_of(SpanSettings, "geometric_p", default=None)
     replacement: str | None = setting_of(SpanSettings, "replacement", default=None)
     endpoints: str | None = setting_of(SpanSettings, "endpoints", default=None)
-    as_original: bool | None = setting_of(ElectraSettings, "as_original", default=None)
+    as_original: bool | None = setting_of(
+        ElectraSettings,
+        "as_original",
+        help="; of span: draws as SpanBERT's program makes them where NumPy is seeded",
+        default=None,
+    )
     format: str | None = setting_of(ExampleSettings, "format", default=None)
     bin_size: int | None = setting_of(ExampleSettings, "bin_size", default=None)
 

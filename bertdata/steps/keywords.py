@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ParamSpec, TypeVar
 
 from bertdata._native import Engine
+from bertdata.config.declared import setting
 from bertdata.steps.progress import OnProgress
 from bertdata.steps.values import check_engine, path_of, paths_of, workers_of
 
@@ -34,13 +35,14 @@ does, by each worker)"""
 
 @dataclass(frozen=True, kw_only=True)
 class GivenProcesses:
-    """How a step runs, which changes no byte of what is made.
+    """How a step runs, which changes no byte of what is made."""
 
-    workers: processes to use, None: one for each core. progress: called now and then with what is done.
-    """
-
-    workers: int | None = None
-    progress: OnProgress | None = field(default=None, compare=False)
+    workers: int | None = setting(None, "processes to use; None: one for each core")
+    progress: OnProgress | None = field(
+        default=None,
+        compare=False,
+        metadata={"help": "function that is called now and then with a StepProgress, what is done so far"},
+    )
 
     def __post_init__(self) -> None:
         workers_of(self.workers)
@@ -48,13 +50,12 @@ class GivenProcesses:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenRun(GivenProcesses):
-    """How a step with kernels runs.
+    """How a step with kernels runs."""
 
-    engine: "native", the C++ kernels, or "python", the specification itself, for audit; None: native where it
-    is built.
-    """
-
-    engine: Engine | None = None
+    engine: Engine | None = setting(
+        None,
+        "native: the C++ kernels (None: where they are built); python: the specification itself, for audit",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

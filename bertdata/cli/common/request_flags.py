@@ -2,7 +2,6 @@
 
 import argparse
 from dataclasses import Field, fields
-from types import UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from bertdata.cli.common.parser import integer, positive
@@ -28,7 +27,7 @@ def _add_flag(
     marks = item.metadata["marks"]
     flag = marks.get("flag", f"--{item.name.replace('_', '-')}")
     facts: dict[str, Any] = {"dest": item.name, "help": item.metadata["help"]}
-    types = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    types = get_args(hint) or (hint,)
     if bool in types:
         facts["action"] = "store_true"
     else:
