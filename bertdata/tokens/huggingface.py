@@ -136,7 +136,7 @@ class LibraryTokenizer:
                 )
 
     def _check_added_texts(self) -> None:
-        """Raise VocabularyError where two added tokens are one text once they are normalised, or one is empty.
+        """Raise VocabularyError where added tokens are one text once they are normalised, or an empty one.
 
         The library looks for a token with ``normalized`` in the normalised text, by its own normalised text.
         Of two with the same one, it takes now the one and now the other, from load to load. An empty one
