@@ -8,15 +8,15 @@ FOLDER: a checkout of another commit, with its kernels built; its commands run i
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import bertdata
 from benchmarks.corpus import ROOT
 from benchmarks.measure import Cost, command
 
-ROUNDS = 7
+ROUNDS = 5
 
 
 def measure(tree: Path, words: Sequence[str]) -> Cost:
@@ -27,14 +27,15 @@ def measure(tree: Path, words: Sequence[str]) -> Cost:
 def compare(trees: Mapping[str, Path], title: str, words: Sequence[str], folder: Path) -> None:
     """Print the least cost of the command in each checkout, measured in turn.
 
-    words: "{}" stands for a directory that is not there yet.
+    words: OUTPUT stands for a directory that is not there yet, SHARDS for the checkout's own dataset.
     """
     outputs = (str(folder / f"{len(words)}-{number}") for number in count())
     costs: dict[str, list[Cost]] = {name: [] for name in trees}
     for _ in range(ROUNDS):
         for name, tree in trees.items():
-            output = next(outputs)
-            costs[name].append(measure(tree, [word.replace("{}", output) for word in words]))
+            places = {"OUTPUT": next(outputs), "SHARDS": str(folder / name)}
+            given = [reduce(lambda word, place: word.replace(*place), places.items(), word) for word in words]
+            costs[name].append(measure(tree, given))
     for name, found in costs.items():
         wall, cpu, memory = (
             min(getattr(cost, field) for cost in found) for field in ("wall", "cpu", "megabytes")
@@ -49,16 +50,18 @@ def main() -> None:
     trees = {"before": before.resolve(), "now": ROOT} if before else {"now": ROOT}
     parts = [str(path) for path in sorted((ROOT / "golden" / "corpus").glob("part-*"))]
     vocab = str(ROOT / "golden" / "vocab.txt")
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        shards = folder / "shards"
-        bertdata.create(parts, shards, vocab=vocab, max_seq_length=64, max_predictions_per_seq=10)
-        plain = ["--config=tiny", "--device=cpu", f"--train-data={shards}", "--steps=1", "--batch-size=2"]
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        sizes = ["--max-seq-length=64", "--max-predictions-per-seq=10", "--workers=1"]
+        for name, tree in trees.items():  # an older checkout does not read a newer one's manifest
+            output = f"--output={folder / name}"
+            measure(tree, ["bertdata", "create", *parts, output, "--vocab", vocab, *sizes])
+        plain = ["--config=tiny", "--device=cpu", "--train-data=SHARDS", "--steps=1", "--batch-size=2"]
         create = ["bertdata", "create", parts[0], "--vocab", vocab, "--dupe-factor=1", "--workers=1"]
         compare(trees, "bertdata create --help", ["bertdata", "create", "--help"], folder)
-        compare(trees, "bertdata create of one part", [*create, "--output", "{}"], folder)
+        compare(trees, "bertdata create of one part", [*create, "--output", "OUTPUT"], folder)
         compare(trees, "pretrain --help", ["trainer", "pretrain", "--help"], folder)
-        compare(trees, "one update", ["trainer", "pretrain", *plain, "--output-dir={}"], folder)
+        compare(trees, "one update", ["trainer", "pretrain", *plain, "--output-dir=OUTPUT"], folder)
 
 
 if __name__ == "__main__":
