@@ -40,7 +40,7 @@ from trainer.model.headed import BertForMaskedLM, count
 from trainer.model.modernbert import seen_pairs
 from trainer.plugins import find
 from trainer.run.runtime import begin, make_model
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.tasks.pretraining import MaskedWords
 from trainer.update.optimiser import group_parameters
 from trainer.update.optimisers import build_optimiser

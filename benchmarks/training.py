@@ -30,7 +30,7 @@ from trainer.data.row_batches import RowBatch
 from trainer.devices.clipping import clip_
 from trainer.plugins import find
 from trainer.run.runtime import begin, make_model
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.update.optimiser import group_parameters
 from trainer.update.optimisers import build_optimiser
 

@@ -26,7 +26,7 @@ from trainer.data.padded_rows import RowForm
 from trainer.data.row_batches import RowBatch
 from trainer.run import runtime
 from trainer.run.start_point import load_from
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.tasks.task_files import make_features
 
 STEPS = 20

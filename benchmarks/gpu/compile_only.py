@@ -9,7 +9,7 @@ from trainer.data.rows import find_rows
 from trainer.run.compiling import compile_shapes
 from trainer.run.planned_updates import PlannedUpdates
 from trainer.run.runtime import begin, find_model_config, make_model
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 
 
 def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:

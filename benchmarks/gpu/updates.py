@@ -24,7 +24,7 @@ from trainer.data.loader import Loader, Update
 from trainer.data.rows import find_rows
 from trainer.model.headed import count
 from trainer.run.runtime import begin, find_model_config, make_model
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 
 WARM_UP = 2

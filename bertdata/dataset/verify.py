@@ -23,6 +23,7 @@ from bertdata.dataset.findings import (
     of_misfit,
     right,
 )
+from bertdata.dataset.foreign_md5_lists import parse_md5_list
 from bertdata.dataset.lengths import check_lengths
 from bertdata.dataset.manifest import (
     LENGTHS_ENDING,
@@ -30,7 +31,6 @@ from bertdata.dataset.manifest import (
     ShardEntry,
     lengths_name,
 )
-from bertdata.dataset.md5_lists import parse_md5_list
 from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage

@@ -18,10 +18,10 @@ from torch import Tensor
 
 from bertdata.shards.crc32c import masked_checksum
 from bertdata.shards.example_proto import varint
+from trainer.checkpoints.any_checkpoint import StoredTensor
 from trainer.checkpoints.formats.nvidia import split_by_decay
 from trainer.checkpoints.formats.tensor_bundle.bundle import BundleEntry, encode_header, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY, Node, encode_graph
-from trainer.checkpoints.stored import StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.model.headed import BertForPreTraining
 

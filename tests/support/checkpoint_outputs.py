@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.filling import fill_model
-from trainer.checkpoints.stored import Checkpoint
 from trainer.data.row_batches import RowBatch
 from trainer.model.headed import BertForPreTraining
 

@@ -45,7 +45,7 @@ from trainer.devices.device import Device  # noqa: E402
 from trainer.devices.opening import find_device  # noqa: E402
 from trainer.model.headed import BertForPreTraining  # noqa: E402
 from trainer.run.evaluation import Evaluation  # noqa: E402
-from trainer.run.training import Training  # noqa: E402
+from trainer.run.training_state import Training  # noqa: E402
 from trainer.tasks.pretraining import Pretraining  # noqa: E402
 from trainer.update.device_step import DeviceStep  # noqa: E402
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from trainer.checkpoints.stored import Checkpoint, StoredTensor
+from trainer.checkpoints.any_checkpoint import Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.model.headed import BertForPreTraining, HeadedBert
 

@@ -26,7 +26,7 @@ from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.devices.cpu import Cpu
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.workers.collective import Collective
 from trainer.workers.launchers import find_rank
 

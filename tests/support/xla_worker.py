@@ -26,7 +26,7 @@ from trainer.__main__ import main
 from trainer.devices.xla import Xla
 from trainer.model.headed import BertForPreTraining
 from trainer.run.evaluation import Evaluation
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 
 TINY = ("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64")
 RUN = ("--batch-size=4", "--accumulation=2", "--warmup=1", "--log-every=1", "--no-progress-bar")

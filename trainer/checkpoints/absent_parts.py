@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from bertdata.errors import DataError
-from trainer.checkpoints.stored import WORD_BIAS, Stored, StoredTensor
+from trainer.checkpoints.any_checkpoint import WORD_BIAS, Stored, StoredTensor
 from trainer.config.model import ModelConfig
 
 _TRANSFORM = "cls.predictions.transform."

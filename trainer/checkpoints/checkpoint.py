@@ -39,7 +39,7 @@ from trainer.update.strategy import Strategy, UpdateNumber
 from trainer.update.worker import Worker
 
 if TYPE_CHECKING:
-    from trainer.checkpoints.stored import StoredTensor
+    from trainer.checkpoints.any_checkpoint import StoredTensor
 
 
 FORMAT = "bertdata checkpoint 1"

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bertdata.errors import DataError
 from trainer.checkpoints.absent_parts import check_transform, remedy, without_zero_biases
-from trainer.checkpoints.stored import OPTIONAL, Checkpoint, Stored, padded
+from trainer.checkpoints.any_checkpoint import OPTIONAL, Checkpoint, Stored, padded
 from trainer.config.model import ModelConfig
 from trainer.model.headed import HeadedBert
 

@@ -10,7 +10,7 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.readable import readable_words
-from trainer.checkpoints.stored import VOCABULARY, Checkpoint, Stored, StoredTensor
+from trainer.checkpoints.any_checkpoint import VOCABULARY, Checkpoint, Stored, StoredTensor
 from trainer.config.model import ModelConfig
 
 _CONTINUES = "##"

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.filling import match_weights
 from trainer.checkpoints.source import open_checkpoint
-from trainer.checkpoints.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.update.worker import Runtime
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from bertdata.errors import DataError
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
+from trainer.checkpoints.any_checkpoint import StoredTensor
 from trainer.checkpoints.checkpoint import bytes_of, safetensors_header
-from trainer.checkpoints.stored import StoredTensor
 
 INDEX = ".index.json"
 """The ending of the file that tells which of several files holds a tensor; Hugging Face's form."""

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 from bertdata.errors import SettingsError
+from trainer.checkpoints.any_checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, State, find_checkpoints
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.kinds import is_recognised, read_checkpoint
 from trainer.checkpoints.reading import check_file, choose_checkpoint, read_state, tensor_files
 from trainer.checkpoints.safetensors_files import read_safetensors
-from trainer.checkpoints.stored import MEAN, SQUARE, Checkpoint, StoredTensor
 from trainer.config.model_kinds import read_model_config
 from trainer.model.headed import HeadedBert
 

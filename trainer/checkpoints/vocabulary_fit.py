@@ -10,9 +10,9 @@ from bertdata.records import ROLES, Vocabulary
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.tokenizer_json import read_tokenizer_json
+from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.kept_tokenizer import tokenizer_of_data
 from trainer.checkpoints.new_tokens import with_new_tokens
-from trainer.checkpoints.stored import Checkpoint
 from trainer.checkpoints.tokenizer import casing_of, tokenizer_beside
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config

@@ -1,6 +1,6 @@
 """The examples of a training: decoded without padding, in rows that are dealt, and gathered for batches."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -208,6 +208,16 @@ class Rows:
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
         """A worker's rows from the position on, without end. DatasetError where there is no such position."""
         return dealer.find(start)
+
+    def find_sized(
+        self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
+    ) -> Iterator[OwnRows] | None:
+        """Find a worker's rows of updates that differ in size, where the rows depend on the sizes before.
+
+        update: the number of the first. size_of: micro-batches of an update. Returns None where rows do not
+        depend on the sizes.
+        """
+        return None
 
     def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         """The examples of a worker's rows, a piece for each of the parts, and the example after each row."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.run.planned_updates import PlannedUpdates
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.update.strategy import Strategy, UpdateNumber
 
 Made = TypeVar("Made")

@@ -18,12 +18,12 @@ from trainer.config.settings import Config
 from trainer.data.rows import find_rows
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
-from trainer.run.phase import train_phase
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import begin, make_model
 from trainer.run.strategies import find_inference
+from trainer.run.training_loop import train_phase
 from trainer.run.weights import give_weights
 from trainer.tasks.fine_tuned import find_data
 from trainer.tasks.fine_tuning import FineTuning

@@ -1,6 +1,6 @@
 """Updates that are counted in tokens and may grow, with rows in the order of updates of one size."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -46,10 +46,8 @@ class GrowingLoader(Loader):
         super().__init__(rows, **given)
 
     def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
-        find_sized: Callable[..., Iterator[OwnRows]] | None = getattr(self._rows, "find_sized", None)
-        if find_sized is not None:  # rows whose packing depends on the sizes of the updates before
-            return find_sized(dealer, start, update, self._course.micro_batches)
-        return self._in_stretches(dealer, start, update)
+        found = self._rows.find_sized(dealer, start, update, self._course.micro_batches)
+        return self._in_stretches(dealer, start, update) if found is None else found
 
     def _in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
         """The rows of updates of one size, then those of the next one."""

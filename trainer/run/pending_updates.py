@@ -12,7 +12,7 @@ from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
 from trainer.logs.reporter import Reporter, StepRecord
 from trainer.model.headed import Counted, count
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.update.strategy import named_means
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"

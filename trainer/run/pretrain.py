@@ -1,4 +1,4 @@
-"""Pre-training: the phases of a run, each of which is trained by ``trainer.run.phase``."""
+"""Pre-training: the phases of a run, each of which is trained by ``trainer.run.training_loop``."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -14,8 +14,8 @@ from trainer.data.opening import data_warnings, describe_phase, for_training, tr
 from trainer.data.rows import find_rows
 from trainer.devices.opening import on_device
 from trainer.run.path_check import require_paths
-from trainer.run.phase import train_phase
 from trainer.run.runtime import begin
+from trainer.run.training_loop import train_phase
 from trainer.tasks.training_data import open_training_data
 from trainer.update.worker import Runtime
 

@@ -22,7 +22,7 @@ from trainer.data.order import Position
 from trainer.errors import CheckpointError
 from trainer.run.path_check import check_free, find_used
 from trainer.run.runtime import find_model_config
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.splitting.split_tensors import SplitTensors
 from trainer.update.worker import Runtime
 

@@ -10,11 +10,11 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
+from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.checkpoint import STATE
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.source import OURS, is_checkpoint, open_checkpoint
-from trainer.checkpoints.stored import Checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.settings import Config, section_keys
 from trainer.errors import CheckpointError

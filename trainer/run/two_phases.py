@@ -7,10 +7,10 @@ from functools import partial
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.settings import Config
 from trainer.devices.opening import find_device
-from trainer.run.phase import train_phase
 from trainer.run.planned_updates import last_update
 from trainer.run.start_point import is_phase_over
-from trainer.run.training import Training
+from trainer.run.training_loop import train_phase
+from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 
 

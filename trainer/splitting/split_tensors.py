@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from bertdata.errors import BertDataError, SettingsError, StorageError
 from bertdata.io.file_check import file_md5
+from trainer.checkpoints.any_checkpoint import Checkpoint, Stored
 from trainer.checkpoints.checkpoint import (
     MOMENTS,
     WEIGHTS,
@@ -38,7 +39,6 @@ from trainer.checkpoints.safetensors_files import (
     write_rows,
 )
 from trainer.checkpoints.source import open_checkpoint
-from trainer.checkpoints.stored import Checkpoint, Stored
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
 from trainer.splitting.held import WeightPart

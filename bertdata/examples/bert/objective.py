@@ -9,6 +9,7 @@ from bertdata.examples.bert.batch import BertBatch, BertBatchOfWords
 from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.groups import WORD_STARTS
+from bertdata.examples.masking.mask_count import masks_wanted
 from bertdata.examples.objective import Objective
 from bertdata.examples.pair_report import PairCounts, PairWords, describe_pair
 from bertdata.examples.word_starts import with_word_starts
@@ -38,7 +39,7 @@ class BertObjective(Objective):
 
     def most_masks(self, settings: Mapping[str, Any], length: int) -> int:
         known = {name: settings[name] for name in BertSettings.__dataclass_fields__ if name in settings}
-        return BertSettings(**known).masking.masks_wanted(length)
+        return masks_wanted(BertSettings(**known).masking, length)
 
     def warnings(self, documents: Documents, name: str) -> list[str]:
         return pair_warnings(documents, name)

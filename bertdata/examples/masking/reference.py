@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TypeVar
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
+from bertdata.examples.masking.mask_count import masks_wanted
 from bertdata.examples.masking.prepared_settings import MaskingRules, limit_of
 from bertdata.examples.random_stream import RandomStream
 
@@ -41,7 +42,7 @@ def mask_in_file(
     """The ids with the masks of an example in a file. starts: as of words_of."""
     words = words_of(original, rules, starts)
     stream.shuffle(words)
-    taken = _take(iter(words), rules.settings.masks_wanted(len(original)))
+    taken = _take(iter(words), masks_wanted(rules.settings, len(original)))
     replaced = {
         position: replacement_in_file(original[position], rules, stream)
         for position in chain.from_iterable(taken)
@@ -60,7 +61,7 @@ def mask_at_load(
     if rules.settings.mask_counts == "drawn":
         taken = _draw_each(words, rate, rules.settings.max_predictions_per_seq, stream)
     else:
-        taken = _take(random_order(words, stream), rules.settings.masks_wanted(len(original), rate))
+        taken = _take(random_order(words, stream), masks_wanted(rules.settings, len(original), rate))
     replaced = {
         position: replacement_at_load(original[position], rules, stream)
         for position in sorted(chain.from_iterable(taken))

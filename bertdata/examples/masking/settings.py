@@ -74,14 +74,6 @@ class MaskingSettings:
         rest = self.kept_share + self.random_share
         return self.kept_share / rest if rest else 1.0
 
-    def masks_wanted(self, length: int, rate: float | None = None) -> int:
-        """Number of positions to mask in an example of so many ids. rate: in place of masked_lm_prob."""
-        share = round(length * (self.masked_lm_prob if rate is None else rate))
-        wanted = min(self.max_predictions_per_seq, max(1, share))
-        if self.most_unmasked is not None:
-            wanted = max(wanted, length - self.most_unmasked)
-        return wanted
-
 
 DEFAULT_SHARES = MaskingSettings().shares
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
+from bertdata.examples.masking.mask_count import masks_wanted
 from bertdata.examples.masking.prepared_settings import MaskingRules
 from bertdata.examples.masking.reference import (
     Masked,
@@ -71,7 +72,7 @@ def mask_ngrams(
     """
     if rules.settings.masked_lm_prob == 0:
         return Masked(original, [], [])
-    wanted, firsts = rules.settings.masks_wanted(len(original)), list(range(len(words)))
+    wanted, firsts = masks_wanted(rules.settings, len(original)), list(range(len(words)))
     stream.shuffle(firsts)
     chosen = _choose(firsts, words, wanted, (), lengths)
     replaced = {place: replacement_in_file(original[place], rules, stream) for place in chosen}
@@ -100,7 +101,7 @@ def mask_ngrams_at_load(
     words = words_of(original, rules, starts)
     lengths = NgramLengths(limits, lambda: stream.word() / (1 << 32))
     firsts = random_order(list(range(len(words))), stream)
-    chosen = _choose(firsts, words, rules.settings.masks_wanted(len(original), rate), (), lengths)
+    chosen = _choose(firsts, words, masks_wanted(rules.settings, len(original), rate), (), lengths)
     return with_replaced(
         original, {place: replacement_at_load(original[place], rules, stream) for place in sorted(chosen)}
     )

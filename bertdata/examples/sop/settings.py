@@ -5,6 +5,7 @@ from typing import Any
 
 from bertdata.config.declared import setting, setting_of
 from bertdata.config.settings import ExampleSettings, check
+from bertdata.examples.masking.mask_count import masks_wanted
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.pairs import PairRules
 from bertdata.examples.sop.ngrams import ngram_limits
@@ -91,7 +92,7 @@ class SopSettings(ExampleSettings):
 
     def most_masks(self, length: int) -> int:
         """The most masked positions of an example of so many ids."""
-        return self.masking.masks_wanted(length) * (2 if self.permutation else 1)
+        return masks_wanted(self.masking, length) * (2 if self.permutation else 1)
 
     def as_json(self) -> dict[str, Any]:
         """The settings by name, ``masks`` only where there are none."""

@@ -18,7 +18,7 @@ from tests.support.paths import EXTRACTED
 ODD = (None, 1, -5, 1.5, "../../x", [], {}, [1], 1 << 70)
 """Values of another type than a field has, or than it may have."""
 
-MAY_BE_NULL = ("unknown_tokens",)
+MAY_BE_NULL = ("unknown_tokens", "lost_tokens")
 
 KINDS = {"extract": 2, "mlperf": 2, "nvidia": 2, "create": 2, "shuffled": 3}
 """Kinds of notes of each step, with the plan."""

@@ -13,6 +13,7 @@ from bertdata.config.dialects import DIALECTS
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.masking.mask_count import masks_wanted
 from bertdata.examples.random_stream import RandomStream, seed_key
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.vocabulary import parse_vocabulary
@@ -246,7 +247,7 @@ def test_as_many_positions_are_masked_as_wanted(engine, case):
     documents, vocabulary, settings = case
     settings = settings.with_changes(masks=True)
     for example in made((documents, vocabulary, settings), engine):
-        wanted, masked = settings.masking.masks_wanted(len(example.ids)), len(example.positions)
+        wanted, masked = masks_wanted(settings.masking, len(example.ids)), len(example.positions)
         assert masked <= settings.max_predictions_per_seq
         if settings.whole_word_mask:
             assert masked <= wanted

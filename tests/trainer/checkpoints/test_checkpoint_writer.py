@@ -14,9 +14,9 @@ from tests.support.training_runs import WORKER, losses, refuse, tensors, words
 from trainer.checkpoints import checkpoint as checkpoints
 from trainer.checkpoints.checkpoint import MOMENTS, WEIGHTS, CheckpointWriter, WholeTensors, find_checkpoints
 from trainer.checkpoints.reading import read_state, read_tensors
-from trainer.run import training
+from trainer.errors import NotFiniteError
 from trainer.run.evaluation import Evaluation
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -185,7 +185,7 @@ def test_after_another_error_the_checkpoint_is_finished(trainer, training_set, t
     HeldDisk(monkeypatch, 2).release_when_waited_for()
 
     def fail() -> None:
-        raise training.NotFiniteError("update 3: as by accident")
+        raise NotFiniteError("update 3: as by accident")
 
     before_update(monkeypatch, 3, fail)
     refuse(trainer(*words(training_set, tmp_path, "--checkpoint-every=2")), 1, "as by accident")

@@ -7,8 +7,8 @@ from torch import Tensor
 from bertdata.errors import DataError
 from tests.support.made_checkpoints import checkpoint_of
 from tests.support.small_models import ours
+from trainer.checkpoints.any_checkpoint import Checkpoint, StoredTensor
 from trainer.checkpoints.filling import fill_model
-from trainer.checkpoints.stored import Checkpoint, StoredTensor
 
 LAYER = "bert.encoder.layer.1.output.dense.weight"
 TABLE = "bert.embeddings.word_embeddings.weight"

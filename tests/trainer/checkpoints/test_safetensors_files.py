@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save_file as save_by_library
 
 from bertdata.errors import DataError
+from trainer.checkpoints.any_checkpoint import StoredTensor
 from trainer.checkpoints.checkpoint import write_safetensors
 from trainer.checkpoints.safetensors_files import (
     create_empty,
@@ -19,7 +20,6 @@ from trainer.checkpoints.safetensors_files import (
     read_rows,
     write_rows,
 )
-from trainer.checkpoints.stored import StoredTensor
 
 TENSORS = {
     "matrix": torch.arange(35.0).view(7, 5),

@@ -36,7 +36,7 @@ from trainer.devices.opening import find_device
 from trainer.model.headed import BertForPreTraining
 from trainer.run.evaluation import Evaluation
 from trainer.run.strategies import find_strategy
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.tasks.choice import find_task
 from trainer.update import ipu_programs as programs
 from trainer.update.worker import Worker, whole

@@ -39,7 +39,7 @@ from trainer.model.headed import BertForPreTraining
 from trainer.run import compiling
 from trainer.run.epochs import count_updates
 from trainer.run.runtime import make_model
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.tasks.pretraining import Pretraining, pretraining_loss
 from trainer.update.adaptive_scale import AdaptiveScale
 from trainer.update.worker import Division, Runtime

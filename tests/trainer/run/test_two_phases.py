@@ -16,7 +16,7 @@ from tests.support.two_phases import both, of_each_phase
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.reading import read_state
 from trainer.config.flags import make_configs
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.workers.launchers import find_launcher
 
 HABANA = split(

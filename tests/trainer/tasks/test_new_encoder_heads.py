@@ -12,11 +12,11 @@ from tests.support.kit_models import flat
 from tests.support.made_checkpoints import checkpoint_of
 from tests.support.training_runs import words
 from trainer.__main__ import main
+from trainer.checkpoints.any_checkpoint import StoredTensor, unpadded
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.huggingface import read_huggingface, write_huggingface
 from trainer.checkpoints.formats.modernbert import to_modernbert
 from trainer.checkpoints.formats.roberta import to_roberta
-from trainer.checkpoints.stored import StoredTensor, unpadded
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
 from trainer.data.batches import Batch

@@ -10,7 +10,7 @@ import torch
 
 from bertdata.errors import SettingsError
 from trainer.checkpoints.absent_parts import BIASES, missing_biases
-from trainer.checkpoints.stored import Checkpoint, StoredTensor
+from trainer.checkpoints.any_checkpoint import Checkpoint, StoredTensor
 
 
 def completed(checkpoint: Checkpoint, program: str) -> Checkpoint:

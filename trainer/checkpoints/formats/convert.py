@@ -15,13 +15,13 @@ from bertdata.io.outputs import refuse_inputs
 from bertdata.io.whole_directory import open_directory
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, kept_files
+from trainer.checkpoints.any_checkpoint import HEADS, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import STATE, new_state, write_checkpoint
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import told
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
 from trainer.checkpoints.source import OURS, find_own, open_checkpoint
-from trainer.checkpoints.stored import HEADS, Checkpoint, StoredTensor
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig

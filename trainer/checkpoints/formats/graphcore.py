@@ -10,7 +10,7 @@ import re
 import torch
 
 from bertdata.errors import DataError
-from trainer.checkpoints.stored import Stored, StoredTensor
+from trainer.checkpoints.any_checkpoint import Stored, StoredTensor
 
 _PIECE = re.compile(r"(.*word_embeddings)\.split_embeddings\.([0-9]{1,9})\.weight")
 _JOINED = re.compile(r"(bert/encoder/layer_[0-9]+/attention/self)/qkv_(weight|bias)")

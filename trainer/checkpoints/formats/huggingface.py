@@ -4,6 +4,7 @@ import json
 
 from bertdata.config.value_check import read_object
 from bertdata.io import storage
+from trainer.checkpoints.any_checkpoint import Checkpoint, Stored, unpadded
 from trainer.checkpoints.checkpoint import write_safetensors
 from trainer.checkpoints.formats.absent_parts import completed
 from trainer.checkpoints.formats.config_file import read_config
@@ -12,7 +13,6 @@ from trainer.checkpoints.formats.nvidia import from_pytorch_names
 from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
 from trainer.checkpoints.formats.roberta import from_roberta, to_roberta
 from trainer.checkpoints.safetensors_files import INDEX, read_indexed, read_safetensors
-from trainer.checkpoints.stored import Checkpoint, Stored, unpadded
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 

@@ -13,7 +13,7 @@ from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.roles import roles_in_template
 from bertdata.tokens.tokenizer_json import tokenizer_bytes
 from bertdata.tokens.vocabulary_json import bert_template, wordpiece_json
-from trainer.checkpoints.stored import Checkpoint
+from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 

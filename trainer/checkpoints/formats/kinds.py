@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
+from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.formats.huggingface import find_weights, read_huggingface, write_huggingface
 from trainer.checkpoints.formats.nvidia import read_nvidia, write_nvidia
@@ -14,7 +15,6 @@ from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, find_prefix
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
 from trainer.checkpoints.formats.tensorflow1 import read_tensorflow1, write_tensorflow1
 from trainer.checkpoints.formats.tensorflow2 import read_tensorflow2, write_tensorflow2
-from trainer.checkpoints.stored import Checkpoint
 
 WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
     "huggingface": write_huggingface,

@@ -7,8 +7,8 @@ and segments, a norm, the layers, the pooler.
 
 from collections.abc import Iterator
 
+from trainer.checkpoints.any_checkpoint import WORD_BIAS, WORDS
 from trainer.checkpoints.formats.tensor_bundle.object_graph import Node, holders, walk
-from trainer.checkpoints.stored import WORD_BIAS, WORDS
 
 _ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
 """Local names of the variables of a layer, for this model's ends of names."""

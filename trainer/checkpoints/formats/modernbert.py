@@ -2,7 +2,7 @@
 
 import re
 
-from trainer.checkpoints.stored import Stored, StoredTensor
+from trainer.checkpoints.any_checkpoint import Stored, StoredTensor
 from trainer.config.modernbert import ModernBertConfig
 
 _NAMES = {

@@ -1,6 +1,6 @@
 """Names of tensors in other programs, as tables: what is exchanged to get this model's name."""
 
-from trainer.checkpoints.stored import OPTIONAL
+from trainer.checkpoints.any_checkpoint import OPTIONAL
 
 PYTORCH = {
     ".dense_act.": ".dense.",

@@ -8,12 +8,7 @@ from torch import Tensor
 
 from bertdata.errors import DataError, StorageError
 from bertdata.io import storage
-from trainer.checkpoints.formats.absent_parts import completed
-from trainer.checkpoints.formats.config_file import read_config, write_bert_config
-from trainer.checkpoints.formats.graphcore import joined
-from trainer.checkpoints.formats.names import from_pytorch, to_nvidia
-from trainer.checkpoints.formats.pytorch_file import check_plain, read_torch, tensors_of
-from trainer.checkpoints.stored import (
+from trainer.checkpoints.any_checkpoint import (
     HEADS,
     MEAN,
     MOST_UPDATES,
@@ -24,6 +19,11 @@ from trainer.checkpoints.stored import (
     StoredTensor,
     padded,
 )
+from trainer.checkpoints.formats.absent_parts import completed
+from trainer.checkpoints.formats.config_file import read_config, write_bert_config
+from trainer.checkpoints.formats.graphcore import joined
+from trainer.checkpoints.formats.names import from_pytorch, to_nvidia
+from trainer.checkpoints.formats.pytorch_file import check_plain, read_torch, tensors_of
 from trainer.config.model import ModelConfig
 from trainer.model.headed import BertForPreTraining
 

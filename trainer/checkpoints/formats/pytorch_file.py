@@ -16,7 +16,7 @@ from torch import Tensor
 
 from bertdata.errors import DataError
 from bertdata.io import storage
-from trainer.checkpoints.stored import StoredTensor
+from trainer.checkpoints.any_checkpoint import StoredTensor
 
 _GLOBAL = re.compile(r"Unsupported global: GLOBAL (\S+)")
 _DAMAGED = (

@@ -3,7 +3,7 @@
 from torch.nn import functional as F
 
 from bertdata.errors import SettingsError
-from trainer.checkpoints.stored import Stored, StoredTensor
+from trainer.checkpoints.any_checkpoint import Stored, StoredTensor
 from trainer.config.roberta import RobertaConfig
 from trainer.model.bert import PAIR_HEAD
 

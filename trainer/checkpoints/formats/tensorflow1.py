@@ -6,13 +6,13 @@ import torch
 
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
+from trainer.checkpoints.any_checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
 from trainer.checkpoints.formats.absent_parts import completed
 from trainer.checkpoints.formats.config_file import read_config, write_bert_config
 from trainer.checkpoints.formats.graphcore import google_names, third
 from trainer.checkpoints.formats.names import from_tensorflow, to_tensorflow
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, find_prefix, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
-from trainer.checkpoints.stored import MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
 from trainer.errors import CheckpointError
 
 _ACCUMULATOR = "/GradientAccumulator"

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from bertdata.io import storage
+from trainer.checkpoints.any_checkpoint import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
 from trainer.checkpoints.formats.absent_parts import completed
 from trainer.checkpoints.formats.config_file import read_config, write_bert_config
 from trainer.checkpoints.formats.model_garden import Objects, find_variables, place_variables
@@ -20,7 +21,6 @@ from trainer.checkpoints.formats.tensor_bundle.object_graph import (
 )
 from trainer.checkpoints.formats.tensor_bundle.wire import WireError
 from trainer.checkpoints.formats.tensorflow1 import write_state_file
-from trainer.checkpoints.stored import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
 

@@ -8,10 +8,10 @@ import torch
 from bertdata.errors import DataError, SettingsError
 from tests.support.made_checkpoints import CONFIG, checkpoint_of, made
 from tests.support.training_runs import refuse, tensors
+from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.kinds import WRITERS, read_checkpoint
 from trainer.checkpoints.reading import read_state
-from trainer.checkpoints.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.data.row_batches import RowBatch
 from trainer.model.headed import BertForPreTraining

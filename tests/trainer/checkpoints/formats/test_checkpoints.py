@@ -12,11 +12,11 @@ from torch import Tensor
 from bertdata.errors import DataError, MissingInputError, SettingsError
 from tests.support.checkpoint_outputs import filled, largest_differences, with_snappy_blocks
 from tests.support.made_checkpoints import CONFIG, made
+from trainer.checkpoints.any_checkpoint import Checkpoint, StoredTensor
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.kinds import WRITERS, read_checkpoint
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY, encode_graph, parse_graph
-from trainer.checkpoints.stored import Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
 from trainer.model.headed import BertForPreTraining

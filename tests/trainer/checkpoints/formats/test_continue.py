@@ -13,8 +13,8 @@ import bertdata as face
 from tests.support.tokenizer_files import train_bpe
 from tests.support.training_runs import refuse, words
 from trainer.__main__ import main
+from trainer.checkpoints.any_checkpoint import WORD_BIAS, WORDS
 from trainer.checkpoints.source import open_checkpoint
-from trainer.checkpoints.stored import WORD_BIAS, WORDS
 from trainer.checkpoints.vocabulary_fit import fit_vocabulary
 from trainer.config.settings import Config
 

@@ -13,11 +13,11 @@ from tests.support.checkpoint_outputs import filled, largest_differences, with_s
 from tests.support.made_checkpoints import made
 from tests.support.training_runs import MODEL, refuse, words
 from trainer.__main__ import main
+from trainer.checkpoints.any_checkpoint import StoredTensor
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.formats.kinds import WRITERS, read_checkpoint
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.source import open_checkpoint
-from trainer.checkpoints.stored import StoredTensor
 
 WAY = ("tf1", "tf2", "nvidia", "huggingface", "bertdata")
 STILL = ("--base-learning-rate=1e-30", "--optimiser=lamb-mlperf", "--steps=1", "--warmup=0")

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from tests.support.made_checkpoints import made
+from trainer.checkpoints.any_checkpoint import Checkpoint, StoredTensor
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.kinds import read_checkpoint
 from trainer.checkpoints.formats.names import to_tensorflow
 from trainer.checkpoints.formats.tensor_bundle.bundle import write_bundle
-from trainer.checkpoints.stored import Checkpoint, StoredTensor
 from trainer.model.headed import BertForPreTraining
 
 SLOTS = {"exp_avg": "/lamb_m", "exp_avg_sq": "/lamb_v"}

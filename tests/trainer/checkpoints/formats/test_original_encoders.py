@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tests.support.kit_models import KitBatch, gradients
+from trainer.checkpoints.any_checkpoint import StoredTensor, unpadded
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.huggingface import read_huggingface
 from trainer.checkpoints.formats.modernbert import to_modernbert
 from trainer.checkpoints.formats.roberta import to_roberta
-from trainer.checkpoints.stored import StoredTensor, unpadded
 from trainer.data.batches import Batch
 from trainer.devices.cpu import cpu_attention
 from trainer.model.headed import BertForMaskedLM

@@ -20,6 +20,7 @@ from bertdata.errors import DataError
 from bertdata.io import storage
 from bertdata.shards.crc32c import masked_checksum
 from bertdata.shards.example_proto import varint
+from trainer.checkpoints.any_checkpoint import MOST_UPDATES
 from trainer.checkpoints.formats.tensor_bundle.table import read_table, write_table
 from trainer.checkpoints.formats.tensor_bundle.wire import (
     WireError,
@@ -32,7 +33,6 @@ from trainer.checkpoints.formats.tensor_bundle.wire import (
     read_message,
     read_varint,
 )
-from trainer.checkpoints.stored import MOST_UPDATES
 from trainer.errors import CheckpointError
 
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.dataset.md5_lists import parse_md5_list
+from bertdata.dataset.foreign_md5_lists import parse_md5_list
 from bertdata.errors import ManifestError
 from tests.support.commands import Program
 

@@ -23,7 +23,7 @@ from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates, passes
 from trainer.run.runtime import find_model_config, make_model
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 from trainer.workers.collective import stop_signals
 
