@@ -23,7 +23,7 @@ from bertdata.text.manifest import (
 )
 from bertdata.text.punkt.variants import ALIASES
 from bertdata.text.settings import SegmentCounts
-from bertdata.text.withheld_in_training import InOrder, count_withheld_in_training, in_threads
+from bertdata.text.withheld_leaks import InOrder, count_withheld_in_training, in_threads
 from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 EXTRACTED = "extracted"

@@ -102,7 +102,7 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
     # Imported here: their Unicode tables take time, which a vocabulary does not need.
     from bertdata.tokens.bpe.recognition import recognise_byte_bpe
     from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
-    from bertdata.tokens.huggingface import LibraryTokenizer
+    from bertdata.tokens.library_tokenizer import LibraryTokenizer
     from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, why_not
 
     parsed, vocabulary = read_tokenizer_json(file)

@@ -17,8 +17,8 @@ from bertdata.errors import VocabularyError
 from bertdata.io.foreign_text import universal_newlines
 from bertdata.records import Buffer, Documents, Vocabulary
 from bertdata.tokens.added_ids import library_ids
-from bertdata.tokens.huggingface import LibraryTokenizer
 from bertdata.tokens.library_form import odd_part
+from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.tokenizer import TextTokens
 from bertdata.unicode.tables import bert_normalizer_differences

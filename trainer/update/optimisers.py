@@ -255,6 +255,7 @@ def divided(gradients: list[Tensor], divisor: Tensor | None) -> list[Tensor]:
     return gradients if divisor is None else list(torch._foreach_mul(gradients, 1 / divisor))
 
 
+# By ``Preset.kind``. The names that a user types are in trainer.plugins, with a preset each.
 OPTIMISERS: dict[str, type[Optimiser]] = {
     "lamb": Lamb,
     "adamw": Lamb,  # PyTorch's AdamW: no group has trust ratios

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from bertdata.errors import InputError, VocabularyError
-from bertdata.tokens import huggingface
-from bertdata.tokens.huggingface import LibraryTokenizer
+from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.load import engine_note, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, read_tokenizer_json
 from tests.support.tokenizer_files import TRAINERS
@@ -228,7 +227,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
 def _peak_megabytes(path: Path, megabytes: int) -> int:
     program = (
         "import resource, sys\n"
-        "from bertdata.tokens.huggingface import LibraryTokenizer\n"
+        "from bertdata.tokens.library_tokenizer import LibraryTokenizer\n"
         "from bertdata.tokens.tokenizer_json import find_tokenizer_json, read_tokenizer_json\n"
         "file = find_tokenizer_json(sys.argv[1], {})\n"
         "parsed, vocabulary = read_tokenizer_json(file)\n"

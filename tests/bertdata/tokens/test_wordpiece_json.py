@@ -14,7 +14,7 @@ from bertdata.config.dialects import SPECIAL_TOKENS
 from bertdata.errors import InputError
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.files import TokenizerJson
-from bertdata.tokens.huggingface import LibraryTokenizer
+from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.load import engine_note, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, read_tokenizer_json
 from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, why_not

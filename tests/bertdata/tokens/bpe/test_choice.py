@@ -9,7 +9,7 @@ from bertdata import _native
 from bertdata.tokens import load
 from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
 from bertdata.tokens.files import TokenizerJson
-from bertdata.tokens.huggingface import LibraryTokenizer
+from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from tests.support.byte_bpe import LANGUAGES, byte_bpe
 
 
