@@ -11,6 +11,7 @@ from bertdata.errors import ShardError
 from bertdata.examples.fields import Field, Fields
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective, objective_of_file
+from bertdata.io.terminal import printable
 from bertdata.records import DEFAULT_OBJECTIVE, IDS, ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import (
     DatasetForm,
@@ -128,9 +129,10 @@ def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
     """ShardError for a file that holds more than examples of the objective do."""
     known = set(objective.fields("hdf5"))
     if known < names:
+        others = printable(", ".join(sorted(names - known)))
         raise ShardError(
-            f"{name}: has also {', '.join(sorted(names - known))}, which examples of the objective "
-            f"{objective.name} have not; give --objective NAME, that of its examples"
+            f"{name}: has also {others}, which examples of the objective {objective.name} have not; "
+            "give --objective NAME, that of its examples"
         )
 
 

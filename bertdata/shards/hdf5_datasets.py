@@ -115,10 +115,13 @@ def named_padding(file: IO[bytes]) -> int:
 
 
 def dataset_names(file: IO[bytes]) -> set[str]:
-    """The names in an HDF5 file's root. None where it cannot be read, of which its reader says why."""
+    """Return the names in an HDF5 file's root; none where it cannot be read, of which its reader says why.
+
+    A name that is not UTF-8, which h5py gives as bytes, is spelt as bytes are.
+    """
     h5py = load_h5py()
     try:
-        return set(h5py.File(file, "r"))
+        return {name if isinstance(name, str) else repr(name) for name in h5py.File(file, "r")}
     except H5PY_ERRORS:
         return set()
 

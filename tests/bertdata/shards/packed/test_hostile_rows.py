@@ -113,3 +113,13 @@ def test_changed_bytes_are_read_or_refused(name: str, format: str, data: st.Data
     except ShardError as error:
         refusal = str(error)
     assert "\n" not in refusal
+
+
+@pytest.mark.parametrize(("odd", "shown"), [(b"\n", "\\next_sentence"), (b"\x80", "b'\\x80ext_sentence")])
+def test_an_odd_name_of_a_dataset_is_shown_in_one_line(odd: bytes, shown: str) -> None:
+    """A dataset of HDF5 may have any bytes as its name."""
+    data = SHARDS["habana", "hdf5"].replace(b"next_sentence_weights", odd + b"ext_sentence_weights")
+    with pytest.raises(ShardError) as caught:
+        make_reader(io.BytesIO(data), "shard")
+    assert "\n" not in str(caught.value)
+    assert f"has also {shown}" in str(caught.value)
