@@ -1,4 +1,4 @@
-"""The names that a user types, built-in and own, each with the object that it stands for, imported when asked for.
+"""The names that a user types, built-in ones too, each with its object, imported when it is asked for.
 
 Your own object is named ``package.module:NAME``, for every kind. Nothing else in the trainer is found by a
 string.

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from bertdata.errors import InputError, VocabularyError
+from bertdata.tokens import library_tokenizer
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.load import engine_note, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, read_tokenizer_json
@@ -116,7 +117,7 @@ def test_generated_text_is_encoded_as_the_library_does(tokenizer: LibraryTokeniz
 
 def test_slices_change_nothing(tokenizer: LibraryTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = documents_of(tokenizer, TEXT)
-    monkeypatch.setattr(huggingface, "SLICE_CHARACTERS", 30)
+    monkeypatch.setattr(library_tokenizer, "SLICE_CHARACTERS", 30)
     assert documents_of(tokenizer, TEXT) == whole
 
 
@@ -175,7 +176,7 @@ def test_a_pattern_that_never_ends_is_an_error_that_names_it(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = with_pattern(TRAINERS["bpe"](tmp_path / "tokenizer.json", LINES), "(a+)+b")
-    monkeypatch.setattr(huggingface, "SLICE_SECONDS", 0.5)
+    monkeypatch.setattr(library_tokenizer, "SLICE_SECONDS", 0.5)
     tokenizer, start = load(path), time.monotonic()
     with pytest.raises(VocabularyError, match=r"^[^\n]*tokenizer\.json: [^\n]*$") as refused:
         tokenizer.encode([text.encode()], ["part"])  # the time is over, or the library gives up before
