@@ -43,7 +43,7 @@ def operations(collective: Collective, place: Path) -> None:
         layer.bias.fill_(rank)
     layer.bias.requires_grad_(False)
     os.environ["FORCE_WEIGHT_SYNC"] = "true"
-    sync_weights(collective, layer.parameters())
+    sync_weights(collective.average, layer.parameters())
     collective.barrier()
     result = {
         "name": collective.name,

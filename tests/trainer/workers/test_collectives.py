@@ -222,6 +222,6 @@ def test_weights_are_synchronised_only_on_demand(monkeypatch, value, calls):
     monkeypatch.setenv("FORCE_WEIGHT_SYNC", value)
     collective = find_collective(None, find_device(Config.of()))
     monkeypatch.setattr(collective, "average", lambda tensors: averaged.append(list(tensors)), raising=False)
-    sync_weights(collective, torch.nn.Linear(2, 2).parameters())
+    sync_weights(collective.average, torch.nn.Linear(2, 2).parameters())
     assert len(averaged) == calls
     assert all(math.prod(tensor.shape) for tensors in averaged for tensor in tensors)
