@@ -79,7 +79,9 @@ def test_two_workers_are_one_that_accumulates(launcher, task, trainer, command, 
     assert outcome.status == 0, outcome.err
     for said in ("connecting 2 workers", "evaluating on", "making the first update"):
         assert outcome.err.count(said) == 1, said
-    assert "warning" not in outcome.err, "features are one file, whoever reads it"
+    warnings = [line for line in outcome.err.splitlines() if "warning" in line]
+    others = [line for line in warnings if "it is the training data" not in line]  # of the test's own file
+    assert others == [], "features are one file, whoever reads it"
     same_results(tmp_path / "two", tmp_path / "one", task)
     made = sorted((tmp_path / "two" / "features").iterdir())
     assert outcome.err.count("features made in") == len(made) == {"squad": 2, "classification": 1}[task]
