@@ -138,6 +138,8 @@ def _updates(opts: Given) -> int | None:
 def _data(opts: Given) -> dict[str, Any]:
     if opts["generated_data"] and opts["train_file"]:
         opts.warn("generated-data flag passed: train_file is left out")
+    if not isinstance(opts["train_file"] or "", str):  # of its configuration file
+        raise UsageError(f"{opts['config']}: train_file is {opts['train_file']!r:.80}, expected a text")
     if opts["train_file"] and not opts["generated_data"]:
         return {"train_data": "+".join(name for name in opts["train_file"].split(",") if name)}
     if not opts["generated_data"]:
