@@ -11,7 +11,7 @@ from typing import Any
 
 from bertdata.cli.common.door_words import PRINT_CONFIG, take_print_config
 from bertdata.cli.common.parser import Parser, add_engine, add_overwrite
-from bertdata.cli.common.programs.choice import Line, programs, read_line
+from bertdata.cli.common.programs.choice import DoorLine, programs, read_line
 from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.flag import SWITCH, Flag
 from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability, warn
@@ -121,7 +121,7 @@ def described(keys: Mapping[str, Any]) -> dict[str, Any]:
     return found | ({"whole_word_mask": settings.whole_word_mask} if "whole_word_mask" in keys else {})
 
 
-def _our_flags(line: Line) -> argparse.Namespace:
+def _our_flags(line: DoorLine) -> argparse.Namespace:
     """Read the flags of ours."""
     name = line.program.name
     parser = Parser(
@@ -132,7 +132,7 @@ def _our_flags(line: Line) -> argparse.Namespace:
     return parser.parse_args(line.ours)
 
 
-def _names(line: Line, keys: Mapping[str, Any]) -> FileNames:
+def _names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
     """Return the names of the files, and of the program's flags for errors and warnings."""
     flags = {flag.key: flag for flag in line.given.table if flag.key}
     for name in KEYS:

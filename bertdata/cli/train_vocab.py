@@ -27,7 +27,7 @@ from bertdata.steps.record_source import plan_warnings
 from bertdata.steps.source_parts import holds_records, plan_texts
 from bertdata.tokens.training.manifest import VocabularyManifest, manifest_path, text_facts, versions_of
 from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
-from bertdata.tokens.training.texts import RecordFiles, TextFiles, TrainingText
+from bertdata.tokens.training.texts import RecordFiles, TextFiles, VocabularyText
 from bertdata.tokens.training.train import train_tokenizer
 from bertdata.tokens.training.warnings import unused_special_tokens, warnings_of
 from bertdata.tokens.training.word_counts import WordCounts
@@ -122,7 +122,7 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _training_text(args: argparse.Namespace) -> TrainingText:
+def _training_text(args: argparse.Namespace) -> VocabularyText:
     """The text, as records or as parts. Errors as from find_training_text and plan_records."""
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = given_record_settings(args) | own
@@ -137,7 +137,7 @@ def _training_text(args: argparse.Namespace) -> TrainingText:
 
 
 def _lines(
-    text: TrainingText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
+    text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
     """A vocabulary file and the number of its tokens."""
     tokens = train_vocabulary(
@@ -153,7 +153,7 @@ def _lines(
 
 
 def _json(
-    text: TrainingText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
+    text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
     """A tokenizer.json and the number of its tokens."""
     tokenizer = train_tokenizer(
@@ -172,7 +172,7 @@ def _json(
 def _warnings(
     args: argparse.Namespace, special: SpecialTokens, words: WordCounts, as_json: bool
 ) -> list[str]:
-    """What a person has to know of the vocabulary that was made."""
+    """Return the warnings about the vocabulary that was made."""
     found = warnings_of(words, args.kind, args.output)
     return found if as_json else [*found, *unused_special_tokens(special, args.lower_case, args.output)]
 

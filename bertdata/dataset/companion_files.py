@@ -62,7 +62,7 @@ def _mds_files(directory: str, settings: DatasetSettings, shards: Iterable[Shard
 
 
 _FILES = {LDDL: _lddl_files, ARROW: _arrow_files, MDS: _mds_files}
-"""By container. One that is not named has no further files."""
+"""Maker of the further files of a dataset, by container. Other containers have none."""
 
 
 def num_samples(shards: Iterable[ShardEntry]) -> bytes:

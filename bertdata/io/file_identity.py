@@ -16,7 +16,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import file_md5, md5_of
 
 _MARKS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "updated", "modified", "mtime", "created")
-"""What remote file systems say of a file's contents, under the names that they give it."""
+"""Names under which remote file systems give a version, digest or time of a file's contents."""
 
 
 class FileState(NamedTuple):

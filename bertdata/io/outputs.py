@@ -23,7 +23,7 @@ _OVERWRITE = "give another name, or --overwrite to replace it"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutputForm:
-    """What a command writes into a file. begins: whether a file's first bytes may be an older output's."""
+    """Kind of output file. begins: True for first bytes that an older output of this kind may have."""
 
     words: str
     begins: Callable[[bytes], bool]

@@ -1,4 +1,4 @@
-"""Which file a name means: one real path for every spelling and link by which it can be given.
+"""Real paths: the same for every spelling of a file's name and for every symbolic link to it.
 
 ::
 

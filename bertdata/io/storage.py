@@ -279,14 +279,14 @@ def version(path: str) -> tuple[int, ...]:
 
 
 def status(path: str) -> os.stat_result:
-    """What the system says of a local file."""
+    """Return a local file's status (``os.stat``)."""
     with naming(path):
         _refuse_special(path)
         return os.stat(_local(path))
 
 
 def remote_facts(path: str) -> dict[str, Any]:
-    """What the remote file system says of a file, asked anew: its size, and marks of its contents."""
+    """Return the remote file system's facts about a file, not from its cache: size, marks of the contents."""
     with naming(path):
         file_system, inner = open_file_system(path)
         file_system.invalidate_cache(inner)

@@ -1,4 +1,4 @@
-"""What differs between containers of examples: a class for each, a row of CONTAINERS for each class."""
+"""Base class of the containers of examples. Each container is a subclass and a row of CONTAINERS."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadRequest:
-    """What is known of a shard that is to be read, beside its bytes.
+    """Facts for reading a shard that its bytes do not hold.
 
     name: in errors, and the place of the files beside it. padding_id: the id in the empty places of a
     TFRecord, else that of the first record. layout: that of the shard's dataset. vocabulary: path or name of
@@ -37,16 +37,16 @@ class Container:
     """
 
     name: ClassVar[str]
-    """As a manifest and --format have it, and the ending of new files."""
+    """Name in manifests and in --format, and ending of new files."""
 
     form: ClassVar[OutputForm]
-    """A file of it as an output, which may replace its like. Of those that ``create`` makes."""
+    """Output kind of its files, for containers that ``create`` writes."""
 
     ending: ClassVar[str] = ""
     """Regular expression of the endings of file names. Empty: as ``name``."""
 
     first_bytes: ClassVar[tuple[bytes, ...]] = ()
-    """How its files may begin."""
+    """First bytes that mark a file of this container."""
 
     is_told_by_name: ClassVar[bool] = False
     """True where the name of a file decides, before its first bytes."""

@@ -24,7 +24,7 @@ CONTAINERS: dict[str, Container] = {
     one.name: one
     for one in (TFRecord(), Hdf5(), Parquet(), Mds(), Arrow(), Fairseq(), NvidiaMlperf(), Lddl())
 }
-"""By the name in a manifest. Those that ``create`` makes are in FORMATS too.
+"""Containers by their name in a manifest. Those that ``create`` makes are in FORMATS too.
 
 A file is of the first one whose name or first bytes it has, so other programs' layouts of HDF5 and of Parquet
 come behind these.

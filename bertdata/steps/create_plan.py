@@ -18,7 +18,7 @@ from bertdata.tokens.files import TokenizerFile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CreatePlan:
-    """What a request makes of any parts.
+    """Plan of a request, without its parts.
 
     request: with the settings of its file. recipe: None for an objective that has none. settings: of each
     dataset, by its sub-directory of the output.

@@ -1,7 +1,7 @@
-"""What a caller may ask of ``create``: a setting is a field here, and works in flag, file, Python and Beam.
+"""Request of ``create``: each setting is a field, and so a flag, a key of files, a keyword, a Beam option.
 
-Of settings of examples and of records only name and type are repeated here, for editors and type checkers:
-default, help and bounds are declared in the class that uses them.
+Settings of examples and of records repeat only name and type here, for editors and type checkers. Their
+defaults, help and bounds are declared in the class that uses them.
 """
 
 from collections.abc import Mapping, Sequence

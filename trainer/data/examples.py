@@ -19,7 +19,7 @@ from trainer.data.order import Dealer, OwnRows, Position
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 
 
-class DrawnMasks(Protocol):
+class MaskDrawing(Protocol):
     """Masks that are drawn when examples are gathered (``trainer.data.dynamic_masks.UnmaskedData``).
 
     masked: the same examples with as many masks as the largest rate draws. counts_vary: examples of one
@@ -170,7 +170,7 @@ class Rows:
     """
 
     data: OpenedDataset
-    masks: "DrawnMasks | None" = None
+    masks: "MaskDrawing | None" = None
     bins = 1
 
     @property

@@ -25,7 +25,7 @@ Settings = TypeVar("Settings", bound=ExampleSettings)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class MadeExamples:
+class SourceExamples:
     """The examples of a source. documents, sentences: counts for the manifest. warnings: for a person.
 
     values: the same features for audits, each as a dictionary. count: their number in words.
@@ -40,7 +40,7 @@ class MadeExamples:
     count: str
 
 
-MakeExamples = Callable[[DataFile, Tokenizer, Settings], MadeExamples]
+MakeExamples = Callable[[DataFile, Tokenizer, Settings], SourceExamples]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +144,7 @@ def _write(
     dataset: Dataset,
     shard: str,
     source: DataFile,
-    made: MadeExamples,
+    made: SourceExamples,
     settings: ExampleSettings,
     vocabulary: Vocabulary,
 ) -> tuple[InputEntry, ShardEntry]:

@@ -1,4 +1,4 @@
-"""How many positions of an example are masked: the readable twin of the kernels' masks_wanted."""
+"""Number of masked positions of an example: the readable twin of the kernels' masks_wanted."""
 
 from bertdata.examples.masking.settings import MaskingSettings
 

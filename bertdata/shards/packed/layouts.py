@@ -161,7 +161,7 @@ def _tfrecord_reader(
 
 
 _READERS = {"tfrecord": _tfrecord_reader, "hdf5": _hdf5_reader, "parquet": _parquet_reader}
-"""By format, of the containers that a layout of LAYOUTS has rows in."""
+"""Reader of packed rows, by the format of a layout in LAYOUTS."""
 
 
 def _checked(packing: str, objective: Objective | None) -> Objective:

@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.errors import SettingsError
 from bertdata.tokens.training.library import import_tokenizers
 from bertdata.tokens.training.special_tokens import SpecialTokens
-from bertdata.tokens.training.texts import OnRead, TrainingText
+from bertdata.tokens.training.texts import OnRead, VocabularyText
 from bertdata.tokens.training.word_counts import OnCounted, count_words, repeat_words
 
 LONGEST_WORD = 1000
@@ -19,7 +19,7 @@ _BEFORE_BLANK = re.compile(r"(?<=\S)(?= )")
 
 
 def train_bpe(
-    text: TrainingText,
+    text: VocabularyText,
     *,
     size: int,
     lower_case: bool,

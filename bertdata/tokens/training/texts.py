@@ -31,7 +31,7 @@ def ignore_read(read: int) -> None:
     """Tell nobody."""
 
 
-class TrainingText(Protocol):
+class VocabularyText(Protocol):
     """The text of some files."""
 
     @property

@@ -7,14 +7,14 @@ from typing import Any
 from bertdata.tokens.training.bpe import train_bpe
 from bertdata.tokens.training.library import import_tokenizers
 from bertdata.tokens.training.special_tokens import Kind, SpecialTokens, check_size
-from bertdata.tokens.training.texts import OnRead, TrainingText, ignore_read
+from bertdata.tokens.training.texts import OnRead, VocabularyText, ignore_read
 from bertdata.tokens.training.unigram import train_unigram
 from bertdata.tokens.training.word_counts import OnCounted, ignore_counts
 from bertdata.tokens.training.wordpiece import train_wordpiece
 
 
 def train_tokenizer(
-    text: TrainingText,
+    text: VocabularyText,
     *,
     kind: Kind,
     size: int,

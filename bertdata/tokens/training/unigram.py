@@ -11,7 +11,7 @@ from typing import Any
 from bertdata.errors import InputError, SettingsError
 from bertdata.tokens.training.library import import_sentencepiece, import_tokenizers
 from bertdata.tokens.training.special_tokens import SpecialTokens
-from bertdata.tokens.training.texts import OnRead, TrainingText
+from bertdata.tokens.training.texts import OnRead, VocabularyText
 from bertdata.tokens.training.word_counts import OnCounted, count_words, thin
 from bertdata.tokens.training.wordpiece import split_at_blanks
 
@@ -38,7 +38,7 @@ leaves out every word of the text that holds one."""
 
 
 def train_unigram(
-    text: TrainingText,
+    text: VocabularyText,
     *,
     size: int,
     lower_case: bool,

@@ -14,7 +14,7 @@ from bertdata.errors import SettingsError
 from bertdata.tokens.basic import split_words
 from bertdata.tokens.training.library import import_tokenizers
 from bertdata.tokens.training.special_tokens import SpecialTokens, check_size, lay_out
-from bertdata.tokens.training.texts import OnRead, TrainingText, ignore_read
+from bertdata.tokens.training.texts import OnRead, VocabularyText, ignore_read
 from bertdata.tokens.training.word_counts import (
     OnCounted,
     WordCounts,
@@ -28,7 +28,7 @@ LIBRARY_WORD_CHARACTERS = 100
 
 
 def train_vocabulary(
-    text: TrainingText,
+    text: VocabularyText,
     *,
     size: int,
     lower_case: bool,
@@ -58,7 +58,7 @@ def train_vocabulary(
 
 
 def train_wordpiece(
-    text: TrainingText,
+    text: VocabularyText,
     *,
     size: int,
     lower_case: bool,
@@ -109,7 +109,7 @@ def _check_size(size: int, special: SpecialTokens) -> None:
 
 
 def _learn(
-    text: TrainingText, words: WordCounts, size: int, special: SpecialTokens, on_counted: OnCounted
+    text: VocabularyText, words: WordCounts, size: int, special: SpecialTokens, on_counted: OnCounted
 ) -> list[str]:
     """Return the tokens by id. One thread, for the same result every time."""
     if not words.counts:

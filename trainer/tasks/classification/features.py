@@ -20,7 +20,7 @@ from bertdata.tokens.tokenizer import Tokenizer
 from trainer.tasks.classification.presets import ClassificationSettings, ClassificationTask
 from trainer.tasks.classification.reading import TextPair, label_ids, read_pairs
 from trainer.tasks.data_file import DataFile
-from trainer.tasks.feature_set import MadeExamples, padded_columns
+from trainer.tasks.feature_set import SourceExamples, padded_columns
 
 Ids = list[int]
 
@@ -99,12 +99,12 @@ def pair_examples(
     source: DataFile,
     tokenizer: Tokenizer,
     settings: ClassificationSettings,
-) -> MadeExamples:
+) -> SourceExamples:
     """The examples of the table's features, in its order. settings: as settings_of returns them."""
     found = read_pairs(source, task, labelled=bool(settings.label_column))
     features = make_features(found.pairs, label_ids(found.pairs, task), tokenizer, settings.max_seq_length)
     padding_id = tokenizer.vocabulary.padding_id
-    return MadeExamples(
+    return SourceExamples(
         examples=[_example(one, scored=task.regression) for one in features],
         batch_type=ScoredBatch if task.regression else LabelledBatch,
         documents=len(features),

@@ -21,7 +21,7 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.tasks.data_file import DataFile
-from trainer.tasks.feature_set import MadeExamples, padded_columns
+from trainer.tasks.feature_set import SourceExamples, padded_columns
 from trainer.tasks.squad.places import Places, answer_by_places, tokens_by_places
 from trainer.tasks.squad.reading import Answer, Context, Question, read_squad
 
@@ -256,7 +256,7 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
 
 def squad_examples(
     source: DataFile, tokenizer: Tokenizer, settings: SquadSettings, *, shuffle: bool = False
-) -> MadeExamples:
+) -> SourceExamples:
     """The examples of the file's features, in order: example i has the unique id 1000000000 + i.
 
     What predictions need beside (the words of the context, the features' spans) is made again from the file
@@ -276,7 +276,7 @@ def squad_examples(
         )
         for one in features
     ]
-    return MadeExamples(
+    return SourceExamples(
         examples=examples,
         batch_type=SquadBatch,
         documents=found.contexts,

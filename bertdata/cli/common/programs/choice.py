@@ -16,7 +16,7 @@ FILE_ENDING = ".toml"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class DoorLine:
     """A command line behind a door.
 
     typed: the program as the person named it, with its version. given: the program's values. ours: the words
@@ -30,14 +30,14 @@ class Line:
     printing: bool
 
 
-def read_line(door: Door, arguments: Sequence[str]) -> Line:
+def read_line(door: Door, arguments: Sequence[str]) -> DoorLine:
     """Read a command line behind a door: the program, its arguments, and flags of ours behind ``--``."""
     words, printing = take_print_config(arguments)
     name, version = _version_apart(words[0])
     program = find_program(door, name)
     theirs, ours = _split_at_dashes(words[1:])
     given = program.read(theirs, version)
-    return Line(typed=words[0], program=program, given=given, ours=ours, printing=printing)
+    return DoorLine(typed=words[0], program=program, given=given, ours=ours, printing=printing)
 
 
 @cache

@@ -1,7 +1,6 @@
 """A command line of another program, read by the rules of the program's own parser."""
 
 import argparse
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
-from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.parser import Parser, number
 from bertdata.cli.common.programs.flag import SWITCH, Flag
 from bertdata.cli.common.programs.hugging_face import opposed
 from bertdata.errors import UsageError
@@ -220,12 +219,9 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
 def _number(text: str) -> float:
     """Return a float, in argparse's words where it is none. Nothing can be computed with NaN."""
     try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if math.isnan(found):
-        raise argparse.ArgumentTypeError(f"invalid float value: {text!r:.80}")
-    return found
+        return number(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"invalid float value: {text!r:.80}") from None
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
