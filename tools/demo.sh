@@ -42,7 +42,7 @@ echo "In the background: installing PyTorch and building Horovod, for the traini
 echo "PyTorch is a download of 0.2 GB as its CPU build, 3 GB as its CUDA build (docs/running.md)"
 
 title "A Wikipedia dump to text: articles, then sentences, then a vocabulary"
-show "$BIN/bertdata" extract golden/dump/allerwiki-20200101-pages-articles.xml --output $OUT/extracted
+show "$BIN/bertdata" extract golden/dump/allerwiki-20200101-pages-articles.xml --output $OUT/extracted --recipe habana
 show "$BIN/bertdata" segment $OUT/extracted --output $OUT/text --eval-articles 12 --block-size 0.2
 show "$BIN/bertdata" train-vocab "golden/corpus/part-*" "$OUT/text/part-*" --output $OUT/vocab.txt --size 4000
 
