@@ -1,5 +1,6 @@
 """Sections of the learning rate: the schedule, its formula, recipes that count tokens."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,12 @@ class ScheduleSection(Section):
         "passes over the training data; gives the number of updates, unless steps are given (default: steps)",
         above=0,
     )
+    epoch_rounding: str = setting(
+        "up",
+        "updates of num_train_epochs that are no whole number: up; down, as Google's programs; or each_up, "
+        "those of one epoch rounded up, times the epochs, as transformers",
+        ("up", "down", "each_up"),
+    )
     lr_schedule: str | None = named(
         "schedule",
         None,
@@ -38,6 +45,21 @@ class ScheduleSection(Section):
         super().__post_init__()
         wanted = "expected an integer (updates) or a share of steps, 0 <= x < 1"
         check(isinstance(self.warmup, int) or self.warmup < 1, f"warmup is {self.warmup}, {wanted}")
+
+    def updates_of(self, epochs: float, examples: int, update_examples: int) -> int:
+        """The number of updates of so many epochs, each of ``update_examples`` of the examples: at least 1.
+
+        405 examples, 8 an update, 3 epochs: 151.9 updates are 152, down 151, each_up 3 x 51 = 153.
+        """
+        if self.epoch_rounding == "down":
+            return max(1, math.floor(examples * epochs / update_examples))
+        if self.epoch_rounding == "each_up":
+            return max(1, math.ceil(math.ceil(examples / update_examples) * epochs))
+        return max(1, math.ceil(examples * epochs / update_examples))
+
+    def idle(self) -> list[str]:
+        """The keys that have no effect without epochs."""
+        return ["epoch_rounding"] if self.num_train_epochs is None else []
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ _FIXED: dict[str, Any] = COMMON | {
     "clipping": "per_update",
     "lr_schedule": "mlperf",
     "power": 1.0,
+    "epoch_rounding": "down",
     "warmup": 0.1,
     "accumulation": 1,
     "eval_batch_size": 8,
