@@ -28,8 +28,8 @@ def main() -> None:
     if not runs:
         sys.exit(f"{given.runs}: holds no recorded runs")
     root = given.runs.parent
-    print("| run | updates | to update 100 | to the end | bound | known to differ |")
-    print("|---|---|---|---|---|---|", flush=True)
+    print("| run | updates | to update 100 | to the end | bound | late rates | known to differ |")
+    print("|---|---|---|---|---|---|---|", flush=True)
     fell = 0
     for path in runs:
         if given.only and given.only not in path.stem:
@@ -49,7 +49,8 @@ def _tell(run: RecordedRun, losses: Losses) -> bool:
     falls = not early < BOUND  # a loss that is no number falls too
     verdict = f"{BOUND:g}{', fell' if falls else ''}"
     end = losses.largest(run.updates)
-    print(f"| {run.name} | {run.updates} | {early:.1e} | {end:.1e} | {verdict} | {run.known} |", flush=True)
+    cells = (run.name, run.updates, f"{early:.1e}", f"{end:.1e}", verdict, losses.late or "", run.known)
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
     return falls
 
 

@@ -61,6 +61,11 @@ class RecordedRun:
         return "classification" if "label_ids" in self.columns else "pretraining"
 
     @property
+    def is_packed(self) -> bool:
+        """True where a micro-batch is one row of ModernBERT's loader."""
+        return self.kind == "modernbert" and "rows of" in self.settings
+
+    @property
     def kind(self) -> str:
         """The kind of model, by the program's words: its first weights are of that kind."""
         words = f"{self.name} {self.original}".lower()

@@ -38,6 +38,10 @@ def configured(run: RecordedRun, start: Path, place: Path) -> Config:
     keys |= {"start_from_ckpt": str(start), "output_dir": str(place), "accumulation": run.in_update}
     keys |= {"batch_size": max(map(len, run.micro_batches)), "global_batch_size": None}
     keys |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "train_data": None}
+    if "norm of summed rows" in run.original:
+        keys["clipping_norm"] = "whole"
+    if run.is_packed:
+        keys["batch_size"] = 1
     if run.task == "classification":
         keys["labels"] = ["0", "1"]
     counted = re.search(r"(\d+) examples", run.settings)

@@ -1,5 +1,6 @@
 """A recorded training made again by the product, on batches in the recorded order."""
 
+import math
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from trainer.checkpoints.checkpoint import new_state
 from trainer.checkpoints.source import open_checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
+from trainer.config.presets.form import Schedule
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch, flatten
 from trainer.data.budgets import Budgets, ExampleSizes
@@ -43,10 +45,14 @@ _PACKED_ROW = 192
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The mean loss of each update's micro-batches, the product's beside the original's."""
+    """The mean loss of each update's micro-batches, the product's beside the original's.
+
+    late: updates for which the original read its counter of steps after it was raised.
+    """
 
     ours: Sequence[float]
     theirs: Sequence[float]
+    late: int
 
     def largest(self, updates: int) -> float:
         """The largest difference within the first updates."""
@@ -60,7 +66,7 @@ def train_again(run: RecordedRun, root: Path) -> Losses:
         start = write_start(run, root, Path(place, "start"))
         layout = layout_of(run)
         config = configured(run, start, Path(place, "run"))
-        if is_packed(run):  # a ModernBERT has no table of positions
+        if run.is_packed:  # a ModernBERT has no table of positions
             config = config.changed(max_position_embeddings=layout.max_seq_length)
         data = OpenedDataset(name=run.name, layout=layout, shards=(), vocabulary_size=4000)
         runtime = begin(config)
@@ -71,8 +77,30 @@ def train_again(run: RecordedRun, root: Path) -> Losses:
             shape = _tuned_shape(config, start)
         training = Training(runtime, make_model(runtime, shape), new_state(config, shape, "", ""))
         load_from("weights", str(start), training, config.update.examples(1))
+        training.schedule, late = _in_order(training.schedule, run)
         ours = _losses(training, run, layout)
-    return Losses(ours, run.update_losses)
+    return Losses(ours, run.update_losses, late)
+
+
+def _in_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
+    """Return the schedule in the order in which the original read its counter, and the number of late reads.
+
+    Some programs in TensorFlow give no order to reading the counter and raising it. Their recorded rates are
+    those of the update or of the next one, and this is told from them.
+    """
+    if run.rates is None:
+        return schedule, 0
+    rates = run.rates[run.in_update - 1 :: run.in_update]
+    late = {
+        number
+        for number, rate in enumerate(rates[: run.updates])
+        if _same(rate, schedule(number + 1)) and not _same(rate, schedule(number))
+    }
+    return lambda step: schedule(step + 1 if step in late else step), len(late)
+
+
+def _same(rate: float, other: float) -> bool:
+    return math.isclose(rate, other, rel_tol=1e-5, abs_tol=1e-12)
 
 
 def _tuned_shape(config: Config, start: Path) -> ModelConfig:
@@ -94,7 +122,7 @@ def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:
 
 def layout_of(run: RecordedRun) -> ShardLayout:
     """The layout of the run's rows: an example each, or ModernBERT's packed ones."""
-    if is_packed(run):
+    if run.is_packed:
         most = max(map(len, run.micro_batches))
         sizes: dict[str, Any] = {"max_seq_length": _PACKED_ROW, "max_predictions_per_seq": _PACKED_ROW}
         return ShardLayout(objective="mlm", packing="modernbert", sequences_per_row=most, **sizes)
@@ -105,16 +133,11 @@ def layout_of(run: RecordedRun) -> ShardLayout:
     )
 
 
-def is_packed(run: RecordedRun) -> bool:
-    """True where a micro-batch is one row of ModernBERT's loader."""
-    return run.kind == "modernbert" and "rows of" in run.settings
-
-
 class Feeder:
     """Micro-batches of a run's examples, by their numbers."""
 
     def __init__(self, run: RecordedRun, layout: ShardLayout) -> None:
-        self._layout, self._is_packed = layout, is_packed(run)
+        self._layout, self._is_packed = layout, run.is_packed
         self._examples = CompactExamples([_held(run, layout.objective)], layout)
         rows = 1 if self._is_packed else max(map(len, run.micro_batches))
         sizes = ExampleSizes.of(np.full(8, layout.max_seq_length), np.zeros(8))

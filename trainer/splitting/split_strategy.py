@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from bertdata.config.settings import check
 from trainer.data.batches import Batch
 from trainer.splitting.held import Held, WeightPart
 from trainer.splitting.pieces import build_piece
@@ -53,6 +54,9 @@ class SplitStrategy(Strategy):
     exchanges_each = True
 
     def __init__(self, worker: Worker) -> None:
+        norm = worker.config.update.clipping_norm
+        remedy = "give --clipping-norm whole, or --strategy replicated"
+        check(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
         self.worker = worker
         self.held = Held(worker.model, worker.division)
         self.step = make_step(worker.config, worker.device, self.held.parameters.items())

@@ -23,7 +23,7 @@ class Lamb(Optimiser):
         u = m / (sqrt(v) + eps) + weight_decay * w
         w = w - lr * trust * u,  trust = |w| / |u|, 1 if either norm is 0 or the group has none
 
-    Parameter groups may set weight_decay and trust. Separate query, key and value parameters have a
+    A preset may add eps elsewhere (``Preset.epsilon_in``). Parameter groups may set weight_decay and trust. Separate query, key and value parameters have a
     ratio each, as Graphcore gives one to each part of a fused parameter. The state is fp32.
     """
 
@@ -37,8 +37,7 @@ class Lamb(Optimiser):
         g = divided(tensors.gradients, numbers.divisor)
         m = torch._foreach_lerp(means, g, 1 - beta1)
         v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
-        u = torch._foreach_mul(torch._foreach_sqrt(v), 1 / root)
-        u = torch._foreach_div(m, torch._foreach_add(u, settings.eps))
+        u = torch._foreach_div(m, denominators(v, root, settings))
         u = torch._foreach_mul(u, 1 / correction1)
         if settings.weight_decay:
             u = torch._foreach_add(u, tensors.weights, alpha=settings.weight_decay)
@@ -57,6 +56,9 @@ class Lamb(Optimiser):
         """
         rate = numbers.rate
         assert isinstance(rate, Tensor)
+        if settings.epsilon_in != "corrected":  # PyTorch's kernel adds it there alone
+            Lamb.rule(tensors, numbers, settings)
+            return
         if not settings.trust:
             fused_adamw(tensors.weights, tensors, numbers, settings, rate, settings.weight_decay)
             return
@@ -74,6 +76,19 @@ class Lamb(Optimiser):
         )
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
             weight.addcmul_(change, factor)  # lists with 0-dim tensors would run tensor by tensor too
+
+
+def denominators(
+    squares: Sequence[Tensor], root: Tensor | float, settings: GroupSettings
+) -> Sequence[Tensor]:
+    """The denominators of Adam's changes, by the averages of squares. root: of their bias correction."""
+    if settings.epsilon_in == "square":
+        squares = torch._foreach_add(squares, settings.eps**2)
+        return torch._foreach_mul(torch._foreach_sqrt(squares), 1 / root)
+    roots = torch._foreach_sqrt(squares)
+    if settings.epsilon_in == "uncorrected":
+        return torch._foreach_mul(torch._foreach_add(roots, settings.eps), 1 / root)
+    return torch._foreach_add(torch._foreach_mul(roots, 1 / root), settings.eps)
 
 
 def trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:

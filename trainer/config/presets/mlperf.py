@@ -7,10 +7,22 @@ OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
 
 
 def mlperf(
-    rate: float, steps: int, warmup: Warmup, *, start_warmup_step: int = 0, power: float = 1.0
+    rate: float,
+    steps: int,
+    warmup: Warmup,
+    *,
+    start_warmup_step: int = 0,
+    power: float = 1.0,
+    steps_per_update: int = 1,
 ) -> Schedule:
-    """Warm-up counted from start_warmup_step, which may be negative. The decay ignores the warm-up."""
-    return warmed_up(rate, warmup.updates, decay(rate, steps, power), start_warmup_step)
+    """Warm-up counted from start_warmup_step, which may be negative. The decay ignores the warm-up.
+
+    steps_per_update: N steps of the program in an update. It counts these, and update k, from 0, takes the
+    rate of the last: of step Nk + N - 1.
+    """
+    in_updates = warmed_up(rate, warmup.updates, decay(rate, steps, power), start_warmup_step)
+    last = (steps_per_update - 1) / steps_per_update
+    return lambda step: in_updates(step + last)
 
 
 MLPERF = ScheduleKind(formula=mlperf)

@@ -57,10 +57,6 @@ class ScheduleSection(Section):
             return max(1, math.ceil(math.ceil(examples / update_examples) * epochs))
         return max(1, math.ceil(examples * epochs / update_examples))
 
-    def idle(self) -> list[str]:
-        """The keys that have no effect without epochs."""
-        return ["epoch_rounding"] if self.num_train_epochs is None else []
-
 
 @dataclass(frozen=True, kw_only=True)
 class FormulaSection(Section):
@@ -68,6 +64,11 @@ class FormulaSection(Section):
 
     start_warmup_step: int = setting(
         0, "update at which warm-up starts, for mlperf; may be negative", by_phase=True
+    )
+    steps_per_update: int = setting(
+        1,
+        "for mlperf: steps that its program counts in an update, whose rate is that of the last of them",
+        least=1,
     )
     power: float | None = setting(None, "exponent of a polynomial decay (default: the schedule's)", above=0)
     decay_steps: int | None = setting(None, "updates between two decays, for natural_exponential", least=1)

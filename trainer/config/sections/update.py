@@ -49,6 +49,20 @@ class UpdateSection(Section):
     )
     max_grad_norm: float = setting(1.0, "global norm that gradients are clipped to", above=0)
 
+    loss_over: str = setting(
+        "micro_batch",
+        "loss of an update: mean of its micro-batches' means (micro_batch); mean over all masked words of the "
+        "update, or examples in fine-tuning (update); micro-batches weighed by their sequences, as in "
+        "ModernBERT's program, where padding of a packed row counts as one (sequences)",
+        ("micro_batch", "update", "sequences"),
+    )
+    clipping_norm: str = setting(
+        "whole",
+        "norm that clipping looks at: whole, of the gradients; or rows, as in TensorFlow: each word that a "
+        "micro-batch looks up counts for itself, before the gradients of equal words are added",
+        ("whole", "rows"),
+    )
+
     @property
     def clipping_point(self) -> str:
         """The point at which gradients are clipped, by default the optimiser's usual one."""

@@ -10,7 +10,7 @@ from trainer.programs.habana_tf.pretraining import COMMON, SIZES, find_workers, 
 from trainer.programs.meaning import Meaning
 
 _FIXED: dict[str, Any] = COMMON | {
-    "optimiser": "adamw-bert",
+    "optimiser": "adamw-habana-tf",
     "clipping": "per_update",
     "lr_schedule": "mlperf",
     "power": 1.0,

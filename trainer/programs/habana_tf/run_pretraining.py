@@ -40,7 +40,7 @@ def _optimiser(given: Given, workers: int) -> dict[str, Any]:
     if name == "lamb":
         return {}
     if name == "adam":
-        return {"optimiser": "adamw-bert"}
+        return {"optimiser": "adamw-habana-tf"}
     given.warn(f"optimizer_type {name}: the program takes lamb for LAMB and any other word for Adam")
     rate = given["learning_rate"] * workers
-    return {"optimiser": "adamw-bert", "lr_schedule": "mlperf", "power": 0.5, "base_learning_rate": rate}
+    return {"optimiser": "adamw-habana-tf", "lr_schedule": "mlperf", "power": 0.5, "base_learning_rate": rate}
