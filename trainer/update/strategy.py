@@ -23,7 +23,7 @@ from trainer.update.half_weights import HalfWeights
 from trainer.update.loss_shares import loss_divisors
 from trainer.update.make_step import make_step
 from trainer.update.micro_batch_sums import MicroBatchSums
-from trainer.update.row_norms import RowNorms, has_row_norms
+from trainer.update.row_norms import RowNorms, has_row_norms, tables_of
 from trainer.update.step import WeightStep
 from trainer.update.worker import Division, Worker
 from trainer.workers.collective import Collective
@@ -107,7 +107,7 @@ class Strategy:
             self._averages = WorkerAverages(worker, self._weights, leaves)
         self.exchanges_each = not worker.config.workers.allreduce_post_accumulation
         if has_row_norms(worker.config, device, worker.workers.size):
-            self._row_norms = RowNorms(model.bert.embeddings.word_embeddings)
+            self._row_norms = RowNorms(tables_of(model, worker.config))
             self.step.optimiser.norms = self._row_norms
         # Where each micro-batch is clipped or averaged by itself, its gradients are added up elsewhere.
         self._sums_apart = self.exchanges_each or keys.clips_micro_batches

@@ -58,9 +58,10 @@ class UpdateSection(Section):
     )
     clipping_norm: str = setting(
         "whole",
-        "norm that clipping looks at: whole, of the gradients; or rows, as in TensorFlow: each word that a "
-        "micro-batch looks up counts for itself, before the gradients of equal words are added",
-        ("whole", "rows"),
+        "norm that clipping looks at: whole, of the gradients; word_rows, as in TensorFlow, where the gradient "
+        "of each word that is looked up counts before those of equal words are added, unless the table is the "
+        "output layer too; word_and_type_rows, where segment types are looked up as well",
+        ("whole", "word_rows", "word_and_type_rows"),
     )
 
     @property

@@ -31,7 +31,7 @@ COMMON: dict[str, Any] = {
     "weight_decay": 0.01,
     "decay_skips": ["LayerNorm", "layer_norm", "bias"],
     "max_grad_norm": 1.0,
-    "clipping_norm": "rows",  # as TensorFlow has it for a lookup
+    "clipping_norm": "word_and_type_rows",  # as TensorFlow has it for a lookup
     "eval_every": 0,
 }
 """Keys that no flag changes, of pre-training and fine-tuning."""
