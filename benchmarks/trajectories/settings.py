@@ -17,6 +17,7 @@ from trainer.programs.choice import DOOR, meaning_of
 from trainer.run.finetune import schedule_of_epochs
 
 _LENGTH, _MASKS = "64", "10"
+_WARMUP = "warm-?up(?:_steps|_proportion)?"
 _OF_PLACE = {
     **{"device": "cpu", "device_options": {}, "world_size": None, "dist": False, "replicas": None},
     **{"compile": False, "resume": False, "resume_step": None, "phase2": False, "start_moments": False},
@@ -107,18 +108,26 @@ def _of_tensorflow(program: str) -> Callable[[RecordedRun], list[str]]:
 
 def _of_pytorch(program: str) -> Callable[[RecordedRun], list[str]]:
     def words(run: RecordedRun) -> list[str]:
-        usual: dict[str, str | None] = {"max_seq_length": _LENGTH, "max_predictions_per_seq": _MASKS}
-        files = {"config_file": "bert.json", "input_dir": "data", "output_dir": "out", "do_train": None}
-        return _words(program, {**usual, **_flags(run), **files})
+        if program.startswith("nvidia/") and "a9e2c1d5" in run.original:
+            files = {"vocab_file": "vocab.txt"}
+            return [f"{program}@a9e2c1d5", *_phase_words(run, files)]
+        return [program, *_phase_words(run, {})]
 
     return words
+
+
+def _phase_words(run: RecordedRun, more: Mapping[str, str | None]) -> list[str]:
+    """Return the flags of a phase of NVIDIA's or Habana's pre-training. more: those of a version."""
+    usual: dict[str, str | None] = {"max_seq_length": _LENGTH, "max_predictions_per_seq": _MASKS}
+    files = {"config_file": "bert.json", "input_dir": "data", "output_dir": "out", "do_train": None}
+    return _words("", {**usual, **_flags(run), **files, **more})[1:]
 
 
 def _nvidia_tuning(run: RecordedRun) -> list[str]:
     """Of its rates, the schedule's length is that of the run, whatever the epochs."""
     files = {"config_file": "bert.json", "init_checkpoint": "start", "output_dir": "out"}
     files |= {"bert_model": "bert", "vocab_file": "vocab.txt"}
-    flags = {"learning_rate": str(run.number("lr")), "warmup_proportion": str(run.number("warmup", 0.1))}
+    flags = {"learning_rate": str(run.number("lr")), "warmup_proportion": str(run.number(_WARMUP, 0.1))}
     flags |= {"train_batch_size": f"{run.number('batch', 8):.0f}", "do_train": None, **_flags(run)}
     if run.task == "squad":
         return _words("nvidia/run_squad.py", {**flags, **files, "train_file": "train.json"})
@@ -137,7 +146,9 @@ def _transformers(run: RecordedRun) -> list[str]:
     flags = {"model_name_or_path": "bert", "output_dir": "out", "do_train": "true"}
     flags |= {"learning_rate": str(run.number("lr")), "max_steps": str(run.updates)}
     flags |= {"weight_decay": str(run.number("weight.decay", 0.0))}
-    flags |= {"warmup_steps": f"{run.number('warmup_steps', 0):.0f}"}
+    flags |= {"adam_epsilon": str(run.number("eps", 1e-8))}
+    flags |= {"max_grad_norm": str(run.number("max_grad_norm", 1.0))}
+    flags |= {"warmup_steps": f"{run.number(_WARMUP, 0):.0f}"}
     flags |= {"gradient_accumulation_steps": str(run.in_update)}
     if (named := re.search(r"adamw_\w+|sgd", run.settings)) is not None:
         flags["optim"] = named[0]
@@ -152,7 +163,7 @@ _DOORS: Mapping[str, Callable[[RecordedRun], list[str]]] = {
     r"transformers [0-3]\.": _habana_tuning,
     r"HabanaAI.*TensorFlow": _of_tensorflow("habana-tf/run_pretraining.py"),
     r"HabanaAI.*pretraining": _of_pytorch("habana/run_pretraining.py"),
-    r"DeepLearningExamples.*(BertAdam|run_glue|run_squad|FusedAdam)": _nvidia_tuning,
+    r"DeepLearningExamples.*(BertAdam|run_glue|run_squad)": _nvidia_tuning,
     r"DeepLearningExamples.*TensorFlow": _of_tensorflow("nvidia-tf/run_pretraining.py"),
     r"DeepLearningExamples": _of_pytorch("nvidia/run_pretraining.py"),
     r"transformers .*Trainer": _transformers,
@@ -173,10 +184,13 @@ def _shipped_keys(run: RecordedRun) -> dict[str, Any]:
     dropped = {*shape, "precision", "masking", "train_tokens", "warmup_tokens", "batch_warmup_from"}
     dropped |= {"batch_warmup_tokens", "max_seq_length", DEVICE_OPTIONS}
     keys = {name: _of_first_phase(value) for name, value in keys.items() if name not in dropped}
-    keys |= {"steps": run.updates, "base_learning_rate": run.number("lr"), "warmup": int(run.number("warm-up"))}
-    keys |= {"weight_decay": run.number("weight decay", keys["weight_decay"])}
+    keys |= {"steps": run.updates, "base_learning_rate": run.number("lr"), "warmup": int(run.number(_WARMUP, 0))}
+    keys |= {"weight_decay": run.number("weight.decay", keys["weight_decay"])}
+    keys |= {"optimiser_epsilon": run.number("eps", keys["optimiser_epsilon"])}
+    if (betas := re.search(r"betas ([\d.]+) ([\d.]+)", run.settings)) is not None:
+        keys |= {"beta1": float(betas[1]), "beta2": float(betas[2])}
     if run.kind == "modernbert":
-        keys |= {"lr_decay": int(run.number(r"(?<!weight )decay")), "lr_end_share": 0.0, "lr_decay_shape": "1-sqrt"}
+        keys |= {"lr_decay": int(run.number(r"(?<!weight )decay", 0)), "lr_end_share": 0.0}
         keys["lr_decay_shape"] = "linear" if "linear" in run.settings else "1-sqrt"
     return keys
 

@@ -60,8 +60,12 @@ class Losses:
         return max(abs(ours - theirs) for ours, theirs in pairs)
 
 
-def train_again(run: RecordedRun, root: Path) -> Losses:
-    """Train the run by the product. root: the directory with the first weights."""
+def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Losses:
+    """Train the run by the product. root: the directory with the first weights.
+
+    updates: the first ones that are made; None: all.
+    """
+    made = run.updates if updates is None else min(updates, run.updates)
     with tempfile.TemporaryDirectory() as place:
         start = write_start(run, root, Path(place, "start"))
         layout = layout_of(run)
@@ -78,8 +82,8 @@ def train_again(run: RecordedRun, root: Path) -> Losses:
         training = Training(runtime, make_model(runtime, shape), new_state(config, shape, "", ""))
         load_from("weights", str(start), training, config.update.examples(1))
         training.schedule, late = _in_order(training.schedule, run)
-        ours = _losses(training, run, layout)
-    return Losses(ours, run.update_losses, late)
+        ours = _losses(training, run, layout, made)
+    return Losses(ours, run.update_losses[:made], late)
 
 
 def _in_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
@@ -171,10 +175,10 @@ def _held(run: RecordedRun, objective: str) -> Any:
     return SquadBatch(**found, **answers, impossible=np.zeros(len(given["ends"]), np.uint8))
 
 
-def _losses(training: Training, run: RecordedRun, layout: ShardLayout) -> list[float]:
-    """Make the run's updates. Returns the mean loss of each one's micro-batches."""
+def _losses(training: Training, run: RecordedRun, layout: ShardLayout, updates: int) -> list[float]:
+    """Make the run's first updates. Returns the mean loss of each one's micro-batches."""
     feeder, position, found = Feeder(run, layout), Position(0, 0), []
-    for number in range(run.updates):
+    for number in range(updates):
         first = number * run.in_update
         batches = [feeder.batch(one) for one in run.micro_batches[first : first + run.in_update]]
         (sums,) = training.update([Update(batches, position)])

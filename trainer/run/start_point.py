@@ -139,7 +139,8 @@ class WholeModelReader:
                     raise CheckpointError(
                         f"{path}: holds no moments of an optimiser; leave out start_moments"
                     )
-            return list(moments), checkpoint.updates or 0
+            start = self._runtime.config.start
+            return list(moments), start.updates_of_moments(checkpoint.updates)
 
         names, updates = self._runtime.on_rank_0(read)
         if with_moments:

@@ -65,6 +65,7 @@ def tables_of(model: HeadedBert, config: Config) -> list[nn.Embedding]:
     """
     embeddings = model.bert.embeddings
     found = [] if model.ties_words else [embeddings.word_embeddings]
-    if config.update.clipping_norm == "word_and_type_rows":
-        found.append(embeddings.token_type_embeddings)
+    types = getattr(embeddings, "token_type_embeddings", None)
+    if types is not None and config.update.clipping_norm == "word_and_type_rows":
+        found.append(types)
     return found

@@ -1,9 +1,7 @@
 """Updates of Habana's TensorFlow program."""
 
-from dataclasses import replace
-
 from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, decay, warmed_up
-from trainer.config.presets.mlperf import ADAMW_BERT, OF_TENSORFLOW
+from trainer.config.presets.mlperf import OF_TENSORFLOW
 
 
 def habana_tf(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:
@@ -16,8 +14,5 @@ def habana_tf(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) ->
 
 
 HABANA_TF = ScheduleKind(formula=habana_tf, may_end_in_warmup=True, rate_of_one_worker=True)
-
-ADAMW = replace(ADAMW_BERT, epsilon_in="square", schedule="habana-tf")
-"""Google's AdamWeightDecay, which divides by the root of v + eps^2 in Habana's program."""
 
 LAMB = Preset(decay_skips=OF_TENSORFLOW, schedule="habana-tf", clipping="per_micro_batch_divided")

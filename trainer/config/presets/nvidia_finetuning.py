@@ -20,9 +20,9 @@ def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
 
 
 def nvidia_bertadam(rate: float, steps: int, warmup: Warmup) -> Schedule:
-    """NVIDIA's fine-tuning in fp32: BertAdam takes the rate of the update before, at first 0."""
+    """NVIDIA's fine-tuning in fp32: BertAdam takes the rate of the update before."""
     after = nvidia_linear(rate, steps, warmup)
-    return lambda step: after(step - 1) if step or not warmup.fraction else 0.0
+    return lambda step: after(step - 1)
 
 
 NVIDIA_LINEAR = ScheduleKind(formula=nvidia_linear)

@@ -111,6 +111,19 @@ class OptimiserSection(Section):
     optimiser_epsilon: float | None = setting(
         None, "small number that is added to denominators (default: the optimiser's)", above=0
     )
+    epsilon_in: str | None = setting(
+        None,
+        "place of that number: added to the root of the bias-corrected average of squares (corrected, as in "
+        "PyTorch); to the root before its correction (uncorrected, as in transformers' adamw_hf and fairseq); "
+        "or its square to the average (square) (default: the optimiser's)",
+        ("corrected", "uncorrected", "square"),
+    )
+    summed_replicas: int = setting(
+        1,
+        "workers whose gradients the original adds up, where this trainer takes their mean: that number is "
+        "divided by them, which makes the same updates",
+        least=1,
+    )
     weight_decay: float | None = shown(None, "weight decay (default: the optimiser's)", least=0)
     decay_skips: Sequence[str] | None = setting(
         None, "parts of the names of weights that do not decay: A,B or a JSON list (default: the optimiser's)"
@@ -130,7 +143,9 @@ class OptimiserSection(Section):
                 beta1 if self.beta1 is None else self.beta1,
                 beta2 if self.beta2 is None else self.beta2,
             ),
-            "eps": self.optimiser_epsilon,
+            "eps": (preset.eps if self.optimiser_epsilon is None else self.optimiser_epsilon)
+            / self.summed_replicas,
+            "epsilon_in": self.epsilon_in,
             "weight_decay": self.weight_decay,
             "decay_skips": None if self.decay_skips is None else tuple(self.decay_skips),
             "debias": self.use_debiasing,

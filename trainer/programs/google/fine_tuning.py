@@ -27,7 +27,7 @@ def fine_tuning(given: Given, eval_size: str) -> dict[str, Any]:
         "resume": there and given["do_train"],
         # The program adds the cores' gradients up, this trainer takes their mean: the update is the same
         # with the n-th part of epsilon.
-        "optimiser_epsilon": 1e-6 / count,
+        "summed_replicas": count,
         # Each core clips its own gradient before the sum over the cores.
         "clipping": "per_micro_batch" if count > 1 else "per_update",
     }

@@ -10,7 +10,8 @@ from trainer.programs.habana_tf.pretraining import COMMON, SIZES, find_workers, 
 from trainer.programs.meaning import Meaning
 
 _FIXED: dict[str, Any] = COMMON | {
-    "optimiser": "adamw-habana-tf",
+    "optimiser": "adamw-bert",
+    "epsilon_in": "square",
     "clipping": "per_update",
     "lr_schedule": "mlperf",
     "power": 1.0,

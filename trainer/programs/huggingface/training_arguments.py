@@ -9,10 +9,9 @@ from trainer.programs.meaning import phase_keys
 from trainer.workers.launchers import find_launcher
 
 _ADAMW = (
-    *("adamw_torch", "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused"),
+    *("adamw_hf", "adamw_torch", "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused"),
     "adamw_apex_fused",
 )
-_OPTIMISERS = {"adamw_hf": "adamw-transformers", "sgd": "sgd"}
 _REFUSED = (
     *("max_train_samples", "max_predict_samples", "adafactor", "label_smoothing_factor"),
     "neftune_noise_alpha",
@@ -47,11 +46,11 @@ def training_keys(given: Given) -> dict[str, Any]:
         "wandb": "wandb" in reports or "all" in reports,
         "log_every": max(1, _count(given, "logging_steps")),
     }
-    name = "adamw" if given["optim"] in _ADAMW else _OPTIMISERS.get(given["optim"])
-    if name is None:
-        raise UsageError(
-            f"optim {given['optim']}: this trainer has {', '.join([*_ADAMW, *_OPTIMISERS])}"
-        )
+    name = "adamw" if given["optim"] in _ADAMW else given["optim"]
+    if name not in ("adamw", "sgd"):
+        raise UsageError(f"optim {name}: this trainer has {', '.join(_ADAMW)} and sgd")
+    if given["optim"] == "adamw_hf":
+        keys["epsilon_in"] = "uncorrected"
     keys["optimiser"] = name
     if given["config_name"] and is_here(given["config_name"]):
         keys["model_config"] = given["config_name"]

@@ -72,12 +72,13 @@ def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
             given.warn("adamw with clip_by_global_norm_after_gradient_allreduce: nothing is clipped")
         return _ADAMW | {
             "optimiser": "adamw-bert",
-            "optimiser_epsilon": _ADAMW["optimiser_epsilon"] / replicas,
+            "summed_replicas": replicas,
             "clipping": "none" if clips_once else "per_micro_batch",
         }
     return {
         "optimiser": "lamb-mlperf",
-        "optimiser_epsilon": 10.0 ** given["log_epsilon"] / replicas,
+        "optimiser_epsilon": 10.0 ** given["log_epsilon"],
+        "summed_replicas": replicas,
         "max_grad_norm": 1.0 / replicas if clips_once else 1.0,
         "clipping": "per_update" if clips_once else "per_micro_batch",
     }

@@ -119,5 +119,6 @@ def started(*, start: str | None = None, phase2: bool = False, until: int = -1) 
         "resume": False,
         "start_from_ckpt": start,
         "start_moments": start is not None,
+        "moments_updates": None if start is None else 0,  # the program counts from 0 again
         "steps_this_run": max(1, until) if until >= 0 else None,
     }
