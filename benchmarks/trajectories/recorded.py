@@ -22,7 +22,7 @@ class RecordedRun:
 
     original: the program in words. settings: its flags, or words such as ``lr 5e-4``. examples: the file of
     its examples. micro_batches: numbers of examples, in the order of training, ``in_update`` of them an
-    update. losses: that of each micro-batch before its update. known: what is known to differ.
+    update. losses: that of each micro-batch before its update. rates: one for each micro-batch.
     """
 
     name: str
@@ -32,9 +32,7 @@ class RecordedRun:
     micro_batches: Sequence[Sequence[int]]
     in_update: int
     losses: Sequence[float]
-    shares: Sequence[float] | None
     rates: Sequence[float] | None
-    known: str
 
     @property
     def updates(self) -> int:
@@ -61,6 +59,11 @@ class RecordedRun:
         return "classification" if "label_ids" in self.columns else "pretraining"
 
     @property
+    def clips_whole(self) -> bool:
+        """True where the original was changed, to clip by the norm of whole gradients."""
+        return "norm of summed rows" in self.original
+
+    @property
     def is_packed(self) -> bool:
         """True where a micro-batch is one row of ModernBERT's loader."""
         return self.kind == "modernbert" and "rows of" in self.settings
@@ -73,7 +76,7 @@ class RecordedRun:
 
     def number(self, pattern: str, default: float | None = None) -> float:
         """The number behind a pattern in the settings. InputError where there is none and no default."""
-        found = re.search(rf"{pattern}[ =]*([-+.\de]*\d)", self.settings)
+        found = re.search(rf"\b{pattern}[ =]*([-+.\de]*\d)", self.settings)
         if found:
             return float(found[1])
         if default is None:
@@ -92,9 +95,7 @@ def read_run(path: Path, root: Path) -> RecordedRun:
         micro_batches=values["micro_batches"],
         in_update=values["micro_batches_an_update"],
         losses=values["losses"],
-        shares=values.get("shares_of_the_loss"),
         rates=values.get("rates"),
-        known=values.get("product", ""),
     )
 
 

@@ -39,7 +39,7 @@ def configured(run: RecordedRun, start: Path, place: Path) -> Config:
     keys |= {"start_from_ckpt": str(start), "output_dir": str(place), "accumulation": run.in_update}
     keys |= {"batch_size": max(map(len, run.micro_batches)), "global_batch_size": None}
     keys |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "train_data": None}
-    if "norm of summed rows" in run.original:
+    if run.clips_whole:
         keys["clipping_norm"] = "whole"
     if run.is_packed:
         keys["batch_size"] = 1
@@ -123,6 +123,17 @@ def _phase_words(run: RecordedRun, more: Mapping[str, str | None]) -> list[str]:
     return _words("", {**usual, **_flags(run), **files, **more})[1:]
 
 
+def _habana_tf(run: RecordedRun) -> list[str]:
+    """Of fine-tuning the program is started by demo_bert.py, whose flags have other names."""
+    if run.task == "pretraining":
+        return _of_tensorflow("habana-tf/run_pretraining.py")(run)
+    given, task = _flags(run), "squad" if run.task == "squad" else "mrpc"
+    flags = {"command": "finetuning", "data_type": "fp32", "model_variant": "base", "test_set": task}
+    names = {"train_batch_size": "batch_size", "num_train_epochs": "epochs", "learning_rate": "learning_rate"}
+    flags |= {ours: str(given[theirs]) for theirs, ours in names.items() if theirs in given}
+    return _words("habana-tf/demo_bert.py", flags)
+
+
 def _nvidia_tuning(run: RecordedRun) -> list[str]:
     """Of its rates, the schedule's length is that of the run, whatever the epochs."""
     files = {"config_file": "bert.json", "init_checkpoint": "start", "output_dir": "out"}
@@ -161,7 +172,7 @@ _DOORS: Mapping[str, Callable[[RecordedRun], list[str]]] = {
     r"mlcommons": _mlperf,
     r"google-research/bert": _google,
     r"transformers [0-3]\.": _habana_tuning,
-    r"HabanaAI.*TensorFlow": _of_tensorflow("habana-tf/run_pretraining.py"),
+    r"HabanaAI.*TensorFlow": _habana_tf,
     r"HabanaAI.*pretraining": _of_pytorch("habana/run_pretraining.py"),
     r"DeepLearningExamples.*(BertAdam|run_glue|run_squad)": _nvidia_tuning,
     r"DeepLearningExamples.*TensorFlow": _of_tensorflow("nvidia-tf/run_pretraining.py"),
@@ -177,14 +188,20 @@ def _shipped_keys(run: RecordedRun) -> dict[str, Any]:
     InputError for a program without any.
     """
     if run.kind == "bert":
-        raise InputError(f"{run.name}: no door and no configuration of the product is known for {run.original}")
+        raise InputError(
+            f"{run.name}: no door and no configuration of the product is known for {run.original}"
+        )
     keys = read_config("roberta_base" if run.kind == "roberta" else "modernbert_base")
     others: list[type[Section]] = [MODEL_SECTION, MODERNBERT_SECTION]
     shape = {name for kind in others for name in schema_of(kind)}
     dropped = {*shape, "precision", "masking", "train_tokens", "warmup_tokens", "batch_warmup_from"}
     dropped |= {"batch_warmup_tokens", "max_seq_length", DEVICE_OPTIONS}
     keys = {name: _of_first_phase(value) for name, value in keys.items() if name not in dropped}
-    keys |= {"steps": run.updates, "base_learning_rate": run.number("lr"), "warmup": int(run.number(_WARMUP, 0))}
+    keys |= {
+        "steps": run.updates,
+        "base_learning_rate": run.number("lr"),
+        "warmup": int(run.number(_WARMUP, 0)),
+    }
     keys |= {"weight_decay": run.number("weight.decay", keys["weight_decay"])}
     keys |= {"optimiser_epsilon": run.number("eps", keys["optimiser_epsilon"])}
     if (betas := re.search(r"betas ([\d.]+) ([\d.]+)", run.settings)) is not None:

@@ -132,9 +132,7 @@ def layout_of(run: RecordedRun) -> ShardLayout:
         return ShardLayout(objective="mlm", packing="modernbert", sequences_per_row=most, **sizes)
     slots = _SLOTS if run.task == "pretraining" else 0
     objective = run.task if run.task != "pretraining" else "bert" if run.kind == "bert" else "mlm"
-    return ShardLayout(
-        max_seq_length=_LENGTHS[run.task], max_predictions_per_seq=slots, objective=objective
-    )
+    return ShardLayout(max_seq_length=_LENGTHS[run.task], max_predictions_per_seq=slots, objective=objective)
 
 
 class Feeder:

@@ -22,6 +22,7 @@ PARTED = {
     "nvidia-run_glue-bertadam": 4,
     "roberta-fairseq": 12,
     "transformers-3.0.2-run_glue": 75,
+    "transformers-5.23-trainer": 4,
 }
 """Updates by which the losses parted, where the door did not give the program's settings."""
 

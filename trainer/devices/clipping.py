@@ -38,9 +38,7 @@ def _host_norm(tensor: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def clip_(
-    tensors: Sequence[Tensor], max_norm: float | Tensor, norm: Tensor | None = None
-) -> Tensor:
+def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor, norm: Tensor | None = None) -> Tensor:
     """Divide the tensors in place by max(1, norm / max_norm). Returns the norm of all of them together.
 
     norm: the one to clip by, where it is another than theirs.

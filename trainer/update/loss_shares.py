@@ -15,9 +15,7 @@ _LEAST = 1e-6
 """The weight of a micro-batch without any words, whose loss is 0."""
 
 
-def loss_divisors(
-    worker: Worker, batches: Sequence[Batch], copies: int
-) -> Sequence[float | Tensor]:
+def loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequence[float | Tensor]:
     """Return the divisor of the loss of each micro-batch of this worker's update.
 
     The gradients of the divided losses are added up, then averaged over the workers. batches: in host memory.
