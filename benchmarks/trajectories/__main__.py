@@ -3,7 +3,8 @@
     python -m benchmarks.trajectories [--runs DIR] [--only NAME]
 
 DIR holds the runs' JSON files, beside ``examples/`` and ``init/`` of its parent directory; by default it is
-that of the reference kit. The exit status is 1 where a loss of the first updates differs by the bound or more.
+that of the reference kit. The exit status is 1 where a loss of the first updates differs by the bound or
+more.
 """
 
 import argparse

@@ -8,11 +8,12 @@ from typing import Any
 
 from benchmarks.trajectories.recorded import RecordedRun
 from bertdata.cli.common.programs.choice import read_line
+from bertdata.config.declared import schema_of
 from bertdata.errors import InputError
 from trainer.config.files import read_config
 from trainer.config.sections.model import MODEL_SECTION, MODERNBERT_SECTION
 from trainer.config.sections.section import Section
-from trainer.config.settings import DEVICE_OPTIONS, Config, schema_of
+from trainer.config.settings import DEVICE_OPTIONS, Config
 from trainer.programs.choice import DOOR, meaning_of
 from trainer.run.finetune import schedule_of_epochs
 
@@ -135,11 +136,19 @@ def _habana_tf(run: RecordedRun) -> list[str]:
 
 
 def _nvidia_tuning(run: RecordedRun) -> list[str]:
-    """Of its rates, the schedule's length is that of the run, whatever the epochs."""
-    files = {"config_file": "bert.json", "init_checkpoint": "start", "output_dir": "out"}
+    files: dict[str, str | None] = {
+        "config_file": "bert.json",
+        "init_checkpoint": "start",
+        "output_dir": "out",
+    }
     files |= {"bert_model": "bert", "vocab_file": "vocab.txt"}
-    flags = {"learning_rate": str(run.number("lr")), "warmup_proportion": str(run.number(_WARMUP, 0.1))}
-    flags |= {"train_batch_size": f"{run.number('batch', 8):.0f}", "do_train": None, **_flags(run)}
+    flags: dict[str, str | None] = {
+        "learning_rate": str(run.number("lr")),
+        "warmup_proportion": str(run.number(_WARMUP, 0.1)),
+        "train_batch_size": f"{run.number('batch', 8):.0f}",
+        "do_train": None,
+    }
+    flags |= _flags(run)
     if run.task == "squad":
         return _words("nvidia/run_squad.py", {**flags, **files, "train_file": "train.json"})
     others = {"task_name": "mrpc", "data_dir": "mrpc"}

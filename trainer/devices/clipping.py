@@ -7,7 +7,6 @@ from torch import Tensor
 
 from bertdata.errors import SettingsError
 
-
 _BLOCK = 1024
 _LARGE = 4 * _BLOCK
 """Elements of the largest tensor that PyTorch's fp32 sum of squares is exact enough for on a processor."""

@@ -16,8 +16,8 @@ from trainer.splitting.stage import WorkerStage, make_schedule, token_rows, with
 from trainer.splitting.subgroups import StageGroups, Subgroup
 from trainer.tasks.task import Outcome
 from trainer.update.averaging import sum_type, sync_weights
-from trainer.update.optimiser import Norms, configured_preset, group_parameters
 from trainer.update.loss_shares import loss_divisors
+from trainer.update.optimiser import Norms, configured_preset, group_parameters
 from trainer.update.strategy import UpdateNumber
 from trainer.update.worker import Worker
 

@@ -19,7 +19,8 @@ def loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequ
     """Return the divisor of the loss of each micro-batch of this worker's update.
 
     The gradients of the divided losses are added up, then averaged over the workers. batches: in host memory.
-    copies: of the model, over which gradients are averaged. Every worker must call this, as it exchanges the number of words.
+    copies: of the model, over which gradients are averaged. Every worker must call this, as it exchanges the
+    number of words.
     """
     config, workers = worker.config, worker.workers
     over = config.update.loss_over

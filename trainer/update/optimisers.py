@@ -23,8 +23,9 @@ class Lamb(Optimiser):
         u = m / (sqrt(v) + eps) + weight_decay * w
         w = w - lr * trust * u,  trust = |w| / |u|, 1 if either norm is 0 or the group has none
 
-    A preset may add eps elsewhere (``Preset.epsilon_in``). Parameter groups may set weight_decay and trust. Separate query, key and value parameters have a
-    ratio each, as Graphcore gives one to each part of a fused parameter. The state is fp32.
+    A preset may add eps elsewhere (``Preset.epsilon_in``). Parameter groups may set weight_decay and trust.
+    Separate query, key and value parameters have a ratio each, as Graphcore gives one to each part of a fused
+    parameter. The state is fp32.
     """
 
     moments = "exp_avg", "exp_avg_sq"
@@ -78,17 +79,16 @@ class Lamb(Optimiser):
             weight.addcmul_(change, factor)  # lists with 0-dim tensors would run tensor by tensor too
 
 
-def denominators(
-    squares: Sequence[Tensor], root: Tensor | float, settings: GroupSettings
-) -> Sequence[Tensor]:
+def denominators(squares: Iterable[Tensor], root: Tensor | float, settings: GroupSettings) -> list[Tensor]:
     """The denominators of Adam's changes, by the averages of squares. root: of their bias correction."""
+    found = list(squares)
     if settings.epsilon_in == "square":
-        squares = torch._foreach_add(squares, settings.eps**2)
-        return torch._foreach_mul(torch._foreach_sqrt(squares), 1 / root)
-    roots = torch._foreach_sqrt(squares)
+        found = list(torch._foreach_add(found, settings.eps**2))
+    roots = list(torch._foreach_sqrt(found))
     if settings.epsilon_in == "uncorrected":
-        return torch._foreach_mul(torch._foreach_add(roots, settings.eps), 1 / root)
-    return torch._foreach_add(torch._foreach_mul(roots, 1 / root), settings.eps)
+        roots = list(torch._foreach_add(roots, settings.eps))
+    roots = list(torch._foreach_mul(roots, 1 / root))
+    return list(torch._foreach_add(roots, settings.eps)) if settings.epsilon_in == "corrected" else roots
 
 
 def trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:

@@ -45,7 +45,8 @@ class RowNorms(Norms):
         if output.requires_grad:
             weight = table.weight
             assert isinstance(weight, Tensor)
-            output.register_hook(partial(self._rows.__setitem__, weight))
+            keep = partial(self._rows.__setitem__, weight)
+            output.register_hook(keep)  # type: ignore[no-untyped-call]
 
     def all(self, tensors: Sequence[Tensor]) -> Tensor:
         """0-dim: the norm of the gradients of the micro-batch that was last computed backwards."""

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.order import numbers
 from trainer.devices.device import HALVES, HOST, Device

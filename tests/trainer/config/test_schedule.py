@@ -294,7 +294,7 @@ def test_wrong_names_and_settings_are_refused(settings, message):
 
 @pytest.mark.parametrize(
     ("rounding", "wanted"),
-    # 405 pairs, 8 an update, 3 epochs: int(405 / 8 * 3) in Google's programs, 3 * ceil(405 / 8) in transformers
+    # 405 pairs, 8 an update, 3 epochs: int(405 / 8 * 3) in Google's programs, 3 * ceil(405 / 8) in others
     [("up", 152), ("down", 151), ("each_up", 153)],
 )
 def test_updates_of_epochs_are_rounded_as_by_each_program(rounding, wanted):

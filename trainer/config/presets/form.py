@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
 
-Schedule = Callable[[float], float]
+Schedule = Callable[[int], float]
 """The learning rate as a function of the update, counted from 0."""
 
 
@@ -97,6 +97,6 @@ def warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Sche
     return lambda step: rate * (step - start) / rising if step - start < rising else after(step)
 
 
-def decay(rate: float, steps: int, power: float) -> Schedule:
+def decay(rate: float, steps: int, power: float) -> Callable[[float], float]:
     """Polynomial decay from the rate at step 0 to 0 at the last step."""
     return lambda step: rate * math.pow(max(0.0, 1 - step / steps), power)

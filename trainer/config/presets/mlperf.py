@@ -1,6 +1,6 @@
 """Updates of MLPerf's reference, and of the original BERT."""
 
-from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, decay, warmed_up
+from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, decay
 
 OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
 """Parts of the names of weights that do not decay in programs after Google's."""
@@ -20,9 +20,14 @@ def mlperf(
     steps_per_update: N steps of the program in an update. It counts these, and update k, from 0, takes the
     rate of the last: of step Nk + N - 1.
     """
-    in_updates = warmed_up(rate, warmup.updates, decay(rate, steps, power), start_warmup_step)
-    last = (steps_per_update - 1) / steps_per_update
-    return lambda step: in_updates(step + last)
+    falling, rising = decay(rate, steps, power), warmup.updates
+    last = (steps_per_update - 1) / steps_per_update  # of an update's steps, in updates
+
+    def rate_at(step: int) -> float:
+        risen = step + last - start_warmup_step
+        return rate * risen / rising if rising and risen < rising else falling(step + last)
+
+    return rate_at
 
 
 MLPERF = ScheduleKind(formula=mlperf)

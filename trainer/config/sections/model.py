@@ -11,7 +11,6 @@ from trainer.config.model_kinds import model_kind
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.sections.section import Section
 
-
 _FORMS = {"exact": "gelu", "tanh": "gelu_new"}
 _GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
 

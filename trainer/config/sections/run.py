@@ -78,7 +78,8 @@ class StartSection(Section):
     )
     moments_updates: int | None = setting(
         None,
-        "updates that start_moments counts as made, for the bias correction (default: the checkpoint's number)",
+        "updates that start_moments counts as made, for the bias correction (default: the checkpoint's "
+        "number)",
         least=0,
     )
     resume_from: str | None = shown(

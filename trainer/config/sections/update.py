@@ -51,16 +51,16 @@ class UpdateSection(Section):
 
     loss_over: str = setting(
         "micro_batch",
-        "loss of an update: mean of its micro-batches' means (micro_batch); mean over all masked words of the "
-        "update, or examples in fine-tuning (update); micro-batches weighed by their sequences, as in "
+        "loss of an update: the mean of its micro-batches' means (micro_batch); the mean over all masked "
+        "words of the update, or examples in fine-tuning (update); micro-batches weighed by sequences, as in "
         "ModernBERT's program, where padding of a packed row counts as one (sequences)",
         ("micro_batch", "update", "sequences"),
     )
     clipping_norm: str = setting(
         "whole",
-        "norm that clipping looks at: whole, of the gradients; word_rows, as in TensorFlow, where the gradient "
-        "of each word that is looked up counts before those of equal words are added, unless the table is the "
-        "output layer too; word_and_type_rows, where segment types are looked up as well",
+        "norm that clipping looks at: whole, of the gradients; word_rows, as in TensorFlow, where the "
+        "gradient of each word that is looked up counts before those of equal words are added, unless the "
+        "table is the output layer too; word_and_type_rows, where segment types are looked up as well",
         ("whole", "word_rows", "word_and_type_rows"),
     )
 
@@ -114,8 +114,8 @@ class OptimiserSection(Section):
     epsilon_in: str | None = setting(
         None,
         "place of that number: added to the root of the bias-corrected average of squares (corrected, as in "
-        "PyTorch); to the root before its correction (uncorrected, as in transformers' adamw_hf and fairseq); "
-        "or its square to the average (square) (default: the optimiser's)",
+        "PyTorch); to the root before its correction (uncorrected, as in transformers' adamw_hf and "
+        "fairseq); or its square to the average (square) (default: the optimiser's)",
         ("corrected", "uncorrected", "square"),
     )
     summed_replicas: int = setting(

@@ -11,7 +11,6 @@ from trainer.programs.nvidia_tf.run_pretraining import phase_of
 from trainer.programs.requirements import work_of
 from trainer.workers.launchers import find_rank
 
-
 _ADAM = {"optimiser": "adamw-bert", "epsilon_in": "square"}
 """AdamWeightDecay, which divides by the root of v + epsilon^2 in Habana's program."""
 
