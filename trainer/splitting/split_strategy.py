@@ -15,7 +15,7 @@ from trainer.tasks.task import Outcome
 from trainer.update.inference import Inference
 from trainer.update.make_step import make_step
 from trainer.update.optimiser import Optimiser
-from trainer.update.strategy import Learner, Strategy, UpdateNumber
+from trainer.update.strategy import Learner, Strategy, UpdateNumber, set_softmax
 from trainer.update.worker import Worker
 
 
@@ -58,6 +58,7 @@ class SplitStrategy(Strategy):
         remedy = "give --clipping-norm whole, or --strategy replicated"
         check(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
         self.worker = worker
+        set_softmax(worker)
         self.held = Held(worker.model, worker.division)
         self.step = make_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes

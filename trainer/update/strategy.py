@@ -15,7 +15,7 @@ from trainer.data.order import numbers
 from trainer.devices.device import HALVES, HOST, Device
 from trainer.errors import StopRequested
 from trainer.model.bert import check_memory
-from trainer.model.headed import HeadedBert
+from trainer.model.headed import HeadedBert, Predictions
 from trainer.tasks.task import Outcome, Task
 from trainer.update.averaging import WorkerAverages
 from trainer.update.half_weights import HalfWeights
@@ -71,6 +71,14 @@ class Learner(nn.Module):
         return self._task.outcome(self.model, batch)
 
 
+def set_softmax(worker: Worker) -> None:
+    """Let padding of the vocabulary take part in the softmax of masked words, where it is configured."""
+    heads = getattr(worker.model, "cls", {})  # a stage of a divided model may have none
+    words = heads["predictions"] if "predictions" in heads else None
+    if worker.config.update.softmax_over_padding and isinstance(words, Predictions):
+        words.take_padding()
+
+
 class Strategy:
     """Updates of a model that each worker holds as a whole: one worker or several, in any precision.
 
@@ -91,6 +99,7 @@ class Strategy:
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
+        set_softmax(worker)
         self.learner = Learner(worker)
         worker.device.compile(self.learner)
         self.step: WeightStep = make_step(worker.config, worker.device, worker.model.named_parameters())

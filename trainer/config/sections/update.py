@@ -56,6 +56,11 @@ class UpdateSection(Section):
         "ModernBERT's program, where padding of a packed row counts as one (sequences)",
         ("micro_batch", "update", "sequences"),
     )
+    softmax_over_padding: bool = setting(
+        False,
+        "the softmax of masked words runs over the rows that pad the vocabulary to a multiple of 8 as well, "
+        "as in NVIDIA's and Habana's programs",
+    )
     clipping_norm: str = setting(
         "whole",
         "norm that clipping looks at: whole, of the gradients; word_rows, as in TensorFlow, where the "
