@@ -73,8 +73,8 @@ class Learner(nn.Module):
 
 def set_softmax(worker: Worker) -> None:
     """Let padding of the vocabulary take part in the softmax of masked words, where it is configured."""
-    heads = getattr(worker.model, "cls", {})  # a stage of a divided model may have none
-    words = heads["predictions"] if "predictions" in heads else None
+    heads = getattr(worker.model, "cls", None)  # a stage of a divided model may have none
+    words = getattr(heads, "predictions", None)
     if worker.config.update.softmax_over_padding and isinstance(words, Predictions):
         words.take_padding()
 
