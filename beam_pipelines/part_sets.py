@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertdata.build.task import Target
-from bertdata.config.text_files import held_out
+from bertdata.build.shard_task import Target
+from bertdata.config.text_file_names import held_out
 from bertdata.errors import SettingsError
 from bertdata.steps.create_plan import CreatePlan
 from bertdata.steps.values import path_of

@@ -31,7 +31,7 @@ from bertdata.build.dry_run import Preview, preview, settings_line, show_preview
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.given_parts import find_parts
 from bertdata.build.plan import plan_warnings
-from bertdata.build.task import Target
+from bertdata.build.shard_task import Target
 from bertdata.cli.common.dispatch import end
 from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import summary

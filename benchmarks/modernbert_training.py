@@ -85,7 +85,7 @@ def theirs(loss_of: Loss, sparse: bool) -> Callable[[RowBatch], object]:
     """A step of transformers' model with our optimiser. sparse: logits of masked positions only."""
     config = transformers.ModernBertConfig(**SHAPE.for_transformers(), sparse_prediction=sparse)
     model = transformers.ModernBertForMaskedLM(config).train()
-    preset = find("preset", OPTIMISER)
+    preset = find("optimiser", OPTIMISER)
     optimiser = build_optimiser(preset, group_parameters(preset, model.named_parameters()))
 
     def step(batch: RowBatch) -> None:

@@ -54,7 +54,7 @@ def ours(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[],
 
 def before(shape: dict[str, int]) -> Callable[[], None]:
     """LAMB in operations on lists of about four million elements."""
-    model, preset = model_with_gradients(shape), find("preset", OPTIMISER)
+    model, preset = model_with_gradients(shape), find("optimiser", OPTIMISER)
     groups = group_parameters(preset, model.named_parameters())
     moments = {weight: (torch.zeros_like(weight), torch.zeros_like(weight)) for weight in model.parameters()}
     number = 0

@@ -64,7 +64,7 @@ def ours(batch_size: int = BATCH, compiled: bool = False) -> Callable[[Batch], o
 def theirs(masked_only: bool = False) -> Step:
     """A step of transformers' model with our optimiser."""
     model = transformers.BertForPreTraining(transformers.BertConfig(**SHAPE)).train()
-    preset = find("preset", OPTIMISER)
+    preset = find("optimiser", OPTIMISER)
     optimiser = build_optimiser(preset, group_parameters(preset, model.named_parameters()))
     loss_of = _loss_at_masked_positions if masked_only else _loss
 

@@ -11,7 +11,7 @@ from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.files import shipped_configs
 from trainer.config.flags import make_configs
 from trainer.config.help import TITLES
-from trainer.config.presets.form import Schedule, Warmup
+from trainer.config.schedules.form import Schedule, Warmup
 from trainer.config.settings import SECTIONS, Config, device_properties, older_names, properties
 from trainer.plugins import find, names
 from trainer.run.course import UpdateCourse, grow

@@ -20,7 +20,7 @@ FINE_TUNED = {
 """The tasks that start from a pre-trained model: for each the part of it that needs no torch."""
 
 _DRAWN = "trainer.data.dynamic_masks:DRAWN_BY_RATE"
-_PRESETS = "trainer.config.presets"
+_SCHEDULES = "trainer.config.schedules"
 
 TABLE: Mapping[str, Mapping[str, str]] = {
     "command": {
@@ -65,30 +65,30 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "pipelined": "trainer.splitting.pipelined:Pipelined",
         "whole_updates": "trainer.update.ipu_programs:IpuTraining",
     },
-    "preset": {  # --optimiser
-        "lamb-mlperf": f"{_PRESETS}.mlperf:LAMB",
-        "lamb-nvidia": f"{_PRESETS}.nvidia:LAMB",
-        "lamb-nvlamb": f"{_PRESETS}.nvidia:NVLAMB",
-        "lamb-habana-tf": f"{_PRESETS}.habana:LAMB",
-        "lamb-graphcore": f"{_PRESETS}.graphcore:LAMB",
-        "lamb-graphcore-pytorch": f"{_PRESETS}.graphcore:LAMB_PYTORCH",
-        "adamw-bert": f"{_PRESETS}.mlperf:ADAMW_BERT",
-        "adamw": f"{_PRESETS}.pytorch:ADAMW",
-        "stableadamw": f"{_PRESETS}.modernbert:STABLE_ADAMW",
-        "stableadamw-modernbert": f"{_PRESETS}.modernbert:STABLE_ADAMW_MODERNBERT",
-        "momentum": f"{_PRESETS}.pytorch:MOMENTUM",
-        "sgd": f"{_PRESETS}.pytorch:SGD",
+    "optimiser": {
+        "lamb-mlperf": f"{_SCHEDULES}.mlperf:LAMB",
+        "lamb-nvidia": f"{_SCHEDULES}.nvidia:LAMB",
+        "lamb-nvlamb": f"{_SCHEDULES}.nvidia:NVLAMB",
+        "lamb-habana-tf": f"{_SCHEDULES}.habana:LAMB",
+        "lamb-graphcore": f"{_SCHEDULES}.graphcore:LAMB",
+        "lamb-graphcore-pytorch": f"{_SCHEDULES}.graphcore:LAMB_PYTORCH",
+        "adamw-bert": f"{_SCHEDULES}.mlperf:ADAMW_BERT",
+        "adamw": f"{_SCHEDULES}.pytorch:ADAMW",
+        "stableadamw": f"{_SCHEDULES}.modernbert:STABLE_ADAMW",
+        "stableadamw-modernbert": f"{_SCHEDULES}.modernbert:STABLE_ADAMW_MODERNBERT",
+        "momentum": f"{_SCHEDULES}.pytorch:MOMENTUM",
+        "sgd": f"{_SCHEDULES}.pytorch:SGD",
     },
-    "schedule": {  # --lr-schedule
-        "mlperf": f"{_PRESETS}.mlperf:MLPERF",
-        "nvidia-poly": f"{_PRESETS}.nvidia:NVIDIA_POLY",
-        "nvidia-linear": f"{_PRESETS}.nvidia_finetuning:NVIDIA_LINEAR",
-        "nvidia-bertadam": f"{_PRESETS}.nvidia_finetuning:NVIDIA_BERTADAM",
-        "habana-tf": f"{_PRESETS}.habana:HABANA_TF",
-        "polynomial_decay": f"{_PRESETS}.graphcore:POLYNOMIAL_DECAY",
-        "natural_exponential": f"{_PRESETS}.graphcore:NATURAL_EXPONENTIAL",
-        "trapezoidal": f"{_PRESETS}.modernbert:TRAPEZOIDAL",
-        "custom": f"{_PRESETS}.graphcore:CUSTOM",
+    "schedule": {  # of the learning rate
+        "mlperf": f"{_SCHEDULES}.mlperf:MLPERF",
+        "nvidia-poly": f"{_SCHEDULES}.nvidia:NVIDIA_POLY",
+        "nvidia-linear": f"{_SCHEDULES}.nvidia_finetuning:NVIDIA_LINEAR",
+        "nvidia-bertadam": f"{_SCHEDULES}.nvidia_finetuning:NVIDIA_BERTADAM",
+        "habana-tf": f"{_SCHEDULES}.habana:HABANA_TF",
+        "polynomial_decay": f"{_SCHEDULES}.graphcore:POLYNOMIAL_DECAY",
+        "natural_exponential": f"{_SCHEDULES}.graphcore:NATURAL_EXPONENTIAL",
+        "trapezoidal": f"{_SCHEDULES}.modernbert:TRAPEZOIDAL",
+        "custom": f"{_SCHEDULES}.graphcore:CUSTOM",
     },
     "masking": {
         "dynamic": _DRAWN,

@@ -16,7 +16,7 @@ from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.text_manifest import WriteTextManifest, input_entry
 from beam_pipelines.stages.text_stage import TextStage
 from beam_pipelines.transport.spill_files import StageBytes, read
-from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT
+from bertdata.config.text_file_names import EVAL_MD5, EVAL_TEXT
 from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
 from bertdata.text.mlperf_evaluation import eval_md5, eval_text

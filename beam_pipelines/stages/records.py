@@ -20,7 +20,7 @@ from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
 from beam_pipelines.stages.text_manifest import tell_counts
 from beam_pipelines.transport.spill_files import StageBytes, cut, read
-from bertdata.config.text_files import REMOVED, record_eval_name, record_part_name
+from bertdata.config.text_file_names import REMOVED, record_eval_name, record_part_name
 from bertdata.io.file_check import FileEntry
 from bertdata.io.file_identity import check_all
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS

@@ -9,7 +9,7 @@ import apache_beam as beam
 
 from beam_pipelines.report.counters import add_values, count
 from beam_pipelines.report.errors import naming
-from bertdata.build.task import Target, TaskPlan, run_task
+from bertdata.build.shard_task import Target, TaskPlan, run_task
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
 

@@ -24,9 +24,9 @@ from beam_pipelines.stages.shards import (
     shard_values,
 )
 from beam_pipelines.transport.spill_files import SpillFiles, StageBytes, cut, length, read
+from bertdata.build.shard_task import TaskPlan, run_task
 from bertdata.build.shuffle.document_cuts import count_tokens, deal_out, find_cuts
 from bertdata.build.shuffle.sorted_files import sort_part
-from bertdata.build.task import TaskPlan, run_task
 from bertdata.dataset.manifest import InputEntry, SkippedEntry, corpus_entry
 from bertdata.dataset.writer import refuse_nothing
 from bertdata.records import Buffer

@@ -24,7 +24,7 @@ from trainer.checkpoints.checkpoint import new_state
 from trainer.checkpoints.source import open_checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
-from trainer.config.presets.form import Schedule
+from trainer.config.schedules.form import Schedule
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch, flatten
 from trainer.data.budgets import Budgets, ExampleSizes

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bertdata.build.documents import LoadedDocuments
+from bertdata.build.shard_task import Target, TaskPlan, left_out
 from bertdata.build.shuffle.corpus import Corpus
-from bertdata.build.task import Target, TaskPlan, left_out
 from bertdata.dataset.lost_text import count_lost, with_lost
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.shard_group import write_shard_group

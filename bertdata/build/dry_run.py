@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from bertdata.build.task import ShardTask, Target, TaskPlan
+from bertdata.build.shard_task import ShardTask, Target, TaskPlan
 from bertdata.config.dialects import find_dialect
 from bertdata.dataset.manifest import InputEntry, corpus_md5
 from bertdata.errors import InputError

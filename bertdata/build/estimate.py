@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from bertdata.build.dry_run import Preview
-from bertdata.build.task import Target, TaskPlan
+from bertdata.build.shard_task import Target, TaskPlan
 from bertdata.build.warnings import check_documents
 from bertdata.errors import DataError
 from bertdata.examples.objectives import find_objective

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertdata.build.part_names import name_parts
-from bertdata.build.task import Target
+from bertdata.build.shard_task import Target
 from bertdata.config.dataset_settings import records_of
 from bertdata.config.recipes import Recipe, Settings, find_recipe
 from bertdata.config.settings import LONGEST_SEQUENCE, ExampleSettings, check, check_known, typed_values

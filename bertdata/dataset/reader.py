@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
-from bertdata.config.text_files import held_out
+from bertdata.config.text_file_names import held_out
 from bertdata.dataset.check import refuse_changed, unwritten
 from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths

@@ -15,7 +15,7 @@ from bertdata.examples.objectives import objective_of_file
 from bertdata.io import storage
 from bertdata.records import ShardLayout
 from bertdata.shards.container import Container, ReadRequest
-from bertdata.shards.formats import Arrow, Fairseq, Hdf5, Lddl, Mds, NvidiaMlperf, Parquet, TFRecord
+from bertdata.shards.container_classes import Arrow, Fairseq, Hdf5, Lddl, Mds, NvidiaMlperf, Parquet, TFRecord
 from bertdata.shards.mds.names import INDEX_NAME, MDS
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink

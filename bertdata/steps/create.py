@@ -12,7 +12,7 @@ from bertdata.build.estimate import estimate_lines
 from bertdata.build.given_parts import find_parts
 from bertdata.build.given_tokenizer import check_tokenizer
 from bertdata.build.plan import plan_warnings
-from bertdata.build.task import ShardTask, Target, TaskPlan, TaskResult, keep_task, run_task
+from bertdata.build.shard_task import ShardTask, Target, TaskPlan, TaskResult, keep_task, run_task
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import Manifest

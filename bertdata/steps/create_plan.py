@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
 from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import check_shuffle, chosen_settings, plan_targets
-from bertdata.build.task import Target, TaskPlan
+from bertdata.build.shard_task import Target, TaskPlan
 from bertdata.config.recipes import Recipe
 from bertdata.config.settings import ExampleSettings
 from bertdata.steps.create_request import CreateRequest

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from bertdata._native import Engine
-from bertdata.config.text_files import mlperf_part_name
+from bertdata.config.text_file_names import mlperf_part_name
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage

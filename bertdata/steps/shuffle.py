@@ -5,9 +5,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 
+from bertdata.build.shard_task import TaskPlan, TaskResult, keep_task, run_task
 from bertdata.build.shuffle.corpus import Corpus, corpus_of, deal_pieces
 from bertdata.build.shuffle.sorted_files import PartSortTask, SortResult, scratch_commit, sort_to_file
-from bertdata.build.task import TaskPlan, TaskResult, keep_task, run_task
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5

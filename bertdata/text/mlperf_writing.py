@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 
-from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT
+from bertdata.config.text_file_names import EVAL_MD5, EVAL_TEXT
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
 from bertdata.text.grouped_run import Group, GroupedRun, Note

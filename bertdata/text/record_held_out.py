@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from bertdata.config.text_files import record_eval_name
+from bertdata.config.text_file_names import record_eval_name
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.text.directory import PlanKind, TextDirectory

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from shutil import copyfileobj
 from typing import Any, NamedTuple
 
-from bertdata.config.text_files import REMOVED, record_part_name
+from bertdata.config.text_file_names import REMOVED, record_part_name
 from bertdata.errors import InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.entry_json import parse_entry_list

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT, mlperf_part_name
+from bertdata.config.text_file_names import EVAL_MD5, EVAL_TEXT, mlperf_part_name
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_identity import FileIdentity, identify

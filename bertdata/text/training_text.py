@@ -6,7 +6,7 @@ One rule for all commands that read text: ``segment``, ``create``, ``train-vocab
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bertdata.config.text_files import held_out, is_list, pattern_of_test_shards
+from bertdata.config.text_file_names import held_out, is_list, pattern_of_test_shards
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, parse_json

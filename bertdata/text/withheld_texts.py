@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bertdata.config.text_files import held_out, is_list
+from bertdata.config.text_file_names import held_out, is_list
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
 

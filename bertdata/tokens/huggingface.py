@@ -136,10 +136,11 @@ class LibraryTokenizer:
                 )
 
     def _check_added_texts(self) -> None:
-        """Raise VocabularyError where two added tokens are one text once they are normalised.
+        """Raise VocabularyError where added tokens are one text once they are normalised, or an empty one.
 
         The library looks for a token with ``normalized`` in the normalised text, by its own normalised text.
-        Of two with the same one, it takes now the one and now the other, from load to load.
+        Of two with the same one, it takes now the one and now the other, from load to load. An empty one
+        it finds everywhere: on some texts it fails, on others it takes memory until there is none.
         """
         normalizer = self._library.normalizer
         known: dict[str, str] = {}
@@ -147,6 +148,12 @@ class LibraryTokenizer:
             if not token.normalized:
                 continue
             text = token.content if normalizer is None else normalizer.normalize_str(token.content)
+            if not text:
+                raise VocabularyError(
+                    f"{self.vocabulary.name}: the added token {token.content!r} (id {number}) is empty once "
+                    "normalised, which the tokenizers library cannot look for; take it out, or give it "
+                    '"normalized": false'
+                )
             other = known.setdefault(text, token.content)
             if other != token.content:
                 raise VocabularyError(

@@ -16,7 +16,7 @@ from beam_pipelines.report.errors import clear_error
 from beam_pipelines.report.progress import FinishedShards, shown_progress
 from beam_pipelines.stages.shards import MakeShard, WriteManifest
 from bertdata.build.plan import chosen_settings, plan_targets
-from bertdata.build.task import TaskPlan
+from bertdata.build.shard_task import TaskPlan
 from bertdata.cli.main import main as command_line
 from bertdata.dataset.manifest import ShardEntry
 from bertdata.errors import InputError

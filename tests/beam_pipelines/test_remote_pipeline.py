@@ -12,7 +12,7 @@ from beam_pipelines.prepare import main
 from beam_pipelines.stages.shards import MakeShard, WriteManifest
 from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.build.plan import chosen_settings, plan_targets
-from bertdata.build.task import TaskPlan
+from bertdata.build.shard_task import TaskPlan
 from bertdata.cli.main import main as command_line
 from tests.support.commands import contents
 from tests.support.dumps import multistream

@@ -33,7 +33,7 @@ PLACES = {
     "bertdata/tokens/json_document.py": {"json.loads"},  # tokenizer.json, as its library reads it
     "bertdata/config/dataset_settings.py": {"json.loads"},  # of what it has dumped itself
     "bertdata/unicode/tables.py": {"json.loads"},  # of the package's own data
-    "trainer/workers/workers.py": {"json.loads"},  # of what the other workers have dumped
+    "trainer/workers/worker_group.py": {"json.loads"},  # of what the other workers have dumped
 }
 """Each module that parses, with its parsers."""
 

@@ -66,14 +66,14 @@ def test_every_name_can_be_found():
 def test_an_object_of_ones_own_is_found_by_its_module_and_name(tmp_path, monkeypatch):
     (tmp_path / "own_presets.py").write_text("FAST = 7\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert find("preset", "own_presets:FAST") == 7
-    with pytest.raises(SettingsError, match="preset 'own_presets:SLOW': .*has no attribute 'SLOW'"):
-        find("preset", "own_presets:SLOW")
+    assert find("optimiser", "own_presets:FAST") == 7
+    with pytest.raises(SettingsError, match="optimiser 'own_presets:SLOW': .*has no attribute 'SLOW'"):
+        find("optimiser", "own_presets:SLOW")
 
 
 def test_a_wrong_name_is_told_the_nearest():
-    with pytest.raises(SettingsError, match="no such preset; .*; the nearest known is lamb-nvidia$"):
-        find("preset", "lamb-nvida")
+    with pytest.raises(SettingsError, match="no such optimiser; .*; the nearest known is lamb-nvidia$"):
+        find("optimiser", "lamb-nvida")
 
 
 def test_every_command_has_its_purpose():

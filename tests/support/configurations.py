@@ -11,7 +11,7 @@ from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
-from trainer.config.presets.form import Warmup
+from trainer.config.schedules.form import Warmup
 from trainer.config.sections.section import Section
 from trainer.config.settings import Config, properties
 

@@ -17,5 +17,5 @@ def make_optimiser(
     name: str, named_parameters: Iterable[tuple[str, nn.Parameter]], **settings: Any
 ) -> Optimiser:
     """The optimiser of that name with the given settings changed; the caller sets lr and clips."""
-    preset = replace(find("preset", name), **settings)
+    preset = replace(find("optimiser", name), **settings)
     return build_optimiser(preset, group_parameters(preset, named_parameters))

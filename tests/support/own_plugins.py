@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 from bertdata.config.declared import setting_of
 from trainer.config.model import ModelConfig
-from trainer.config.presets.form import Schedule, ScheduleKind, Warmup
-from trainer.config.presets.pytorch import ADAMW
+from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
+from trainer.config.schedules.pytorch import ADAMW
 from trainer.data.dynamic_masks import DRAWN_BY_RATE
 from trainer.devices.cpu import Cpu
 from trainer.model.bert import Bert

@@ -1,15 +1,10 @@
 """The command ``python -m trainer finetune``, its configuration, and the evaluation of its runs."""
 
-from typing import TYPE_CHECKING
-
 from bertdata.cli.common.door_words import take_print_config
 from trainer.commands.pretrain import announce_torch, print_phases
 from trainer.config.task_config import make_task_config
 from trainer.run.path_check import check_paths
 from trainer.workers.launch import launch_workers
-
-if TYPE_CHECKING:
-    pass
 
 
 def run(arguments: list[str]) -> None:

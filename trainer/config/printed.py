@@ -22,7 +22,7 @@ def resolved(config: Config) -> dict[str, Any]:
     update_examples: examples of an update over all workers, as far as the data do not decide it.
     """
     keys = config.as_json()
-    preset = find("preset", config.update.optimiser)
+    preset = find("optimiser", config.update.optimiser)
     beta1, beta2 = preset.betas
     usual = {
         "beta1": beta1,

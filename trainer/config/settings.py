@@ -15,7 +15,7 @@ from typing import Any
 from bertdata.config.declared import schema_of
 from bertdata.config.settings import check
 from bertdata.config.value_check import check_names, read_value, types_of
-from trainer.config.presets.form import Schedule, ScheduleKind, Warmup
+from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
 from trainer.config.sections.data import DataSection, LoadingSection
 from trainer.config.sections.devices import CudaSection, HpuSection, IpuSection, XlaSection
 from trainer.config.sections.evaluation import EvaluationSection
@@ -147,7 +147,7 @@ class Config:
     @property
     def schedule_name(self) -> str:
         """The name of the learning-rate schedule, by default the optimiser's usual one."""
-        return self.schedule.lr_schedule or str(find("preset", self.update.optimiser).schedule)
+        return self.schedule.lr_schedule or str(find("optimiser", self.update.optimiser).schedule)
 
     @property
     def schedule_kind(self) -> ScheduleKind:

@@ -1,7 +1,7 @@
 """The configuration of a command that fine-tunes or evaluates a task."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bertdata.io import storage
 from bertdata.io.assets import VOCABULARIES
@@ -9,10 +9,6 @@ from trainer.config.flags import make_configs
 from trainer.config.settings import Config, section_keys
 from trainer.config.task_names import task_flags
 from trainer.plugins import FINE_TUNED
-
-if TYPE_CHECKING:
-    pass
-
 
 FINETUNE = "python -m trainer finetune"
 

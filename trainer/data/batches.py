@@ -175,7 +175,7 @@ class Form:
     def __init__(self, budgets: Budgets) -> None:
         self.budgets = budgets
 
-    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Any]:
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Batch]:
         """The gathered examples, ``size`` rows to a batch, of which the last is filled with missing ones.
 
         None at all make one batch. prepare: called with each, or with many at once.
@@ -184,7 +184,7 @@ class Form:
         for start in range(0, max(gathered.rows, 1), size):
             yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
 
-    def blanks(self) -> Iterator[Any]:
+    def blanks(self) -> Iterator[Batch]:
         """A batch of missing examples of each usual shape. None where all batches have the same shape."""
         for budget in reversed(self.budgets.usual):  # the largest first: its memory serves the others
             yield flatten(gather([], self.budgets.layout, np.arange(0)), self.budgets, budget)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -17,6 +17,26 @@ from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.order import Dealer, OwnRows, Position
 
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
+
+
+class DrawnMasks(Protocol):
+    """Masks that are drawn when examples are gathered (``trainer.data.dynamic_masks.UnmaskedData``).
+
+    masked: the same examples with as many masks as the largest rate draws. counts_vary: examples of one
+    length may have different numbers of masks.
+    """
+
+    @property
+    def masked(self) -> OpenedDataset: ...
+
+    @property
+    def counts_vary(self) -> bool: ...
+
+    def draw(
+        self, gathered: "GatheredExamples", own: OwnRows, pieces: "list[Piece]", update: int
+    ) -> "GatheredExamples":
+        """Return the gathered examples with masks. update: the number of the first update."""
+        ...
 
 
 class CompactExamples:
@@ -150,7 +170,7 @@ class Rows:
     """
 
     data: OpenedDataset
-    masks: Any = None
+    masks: "DrawnMasks | None" = None
     bins = 1
 
     @property

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.columns import Array
-from trainer.data.batches import Form, Prepare
+from trainer.data.batches import Batch, Form, Prepare
 from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
 from trainer.data.mixture import order_of
 from trainer.data.order import Dealer, Order, OwnRows, Position
@@ -27,7 +27,7 @@ Item = TypeVar("Item")
 class Update(NamedTuple):
     """One worker's micro-batches for one update, and the position in the order after it."""
 
-    batches: Sequence[Any]
+    batches: Sequence[Batch]
     position: Position
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
-from trainer.devices import fused_attention  # noqa: F401 - its operations are counted
+from trainer.devices import cpu_fused_attention  # noqa: F401 - its operations are counted
 from trainer.devices.cpu import cpu_attention
 from trainer.devices.window_blocks import scored_pairs
 from trainer.model.layers import EVERY

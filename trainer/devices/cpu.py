@@ -46,7 +46,7 @@ def cpu_attention(
         seed = torch.randint(1 << 62, (1,))
         dropped: Tensor = attend(query, key, value, ends, seed, dropout, scale, reach)
         return dropped
-    from trainer.devices.fused_attention import attend_fused
+    from trainer.devices.cpu_fused_attention import attend_fused
 
     attended: Tensor = attend_fused(query, key, value, ends, scale, reach)[0]
     return attended

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 from trainer.config.sections.devices import HpuSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch

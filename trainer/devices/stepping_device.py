@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 from trainer.devices.clipping import clip_
 from trainer.devices.device import Device
 

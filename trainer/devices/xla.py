@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.availability import Availability

@@ -41,10 +41,10 @@ class Bert(nn.Module):
 
     It may hold some of the layers only, next to one another (``trainer.splitting.pieces``).
     attention: the device's, of flat batches (``Device.attention_for``). pooler: None for a model whose heads
-    need no vector of a sequence.
-    seeds: called with the number of each part before it draws its dropout: 0 the embeddings, 1 the first
-    layer, and after the last one the heads; None: nothing is seeded. recomputes: layers keep their input
-    alone for the backward pass, which computes the rest again.
+    need no vector of a sequence. seeds: set for each micro-batch (``trainer.update.strategy``), called with
+    the number of each part before it draws its dropout: 0 the embeddings, 1 the first layer, and after the
+    last one the heads. None: nothing is seeded. recomputes: layers keep their input alone for the backward
+    pass, which computes the rest again.
     """
 
     embeddings_class: type[nn.Module] = Embeddings

@@ -10,7 +10,7 @@ from bertdata.config.settings import check
 from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
-from trainer.config.presets.form import Schedule
+from trainer.config.schedules.form import Schedule
 from trainer.config.settings import Config
 from trainer.data.examples import Rows
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from trainer.config.presets.form import Schedule
+from trainer.config.schedules.form import Schedule
 from trainer.data.batches import Form
 from trainer.data.examples import Rows
 from trainer.data.loader import Loader
@@ -21,7 +20,6 @@ class GrowingUpdates(PlannedUpdates):
     def __init__(self, runtime: Runtime, rows: Rows) -> None:
         super().__init__(runtime, rows)
         self.course = plan_course(runtime.config, rows, runtime.copies, self.batch_size, self.accumulation)
-        self.loader_kind = partial(GrowingLoader, self.course)
 
     def form(self, accumulation: int | None = None) -> Form:
         return super().form(accumulation or self.course.micro_batches(0))
@@ -31,6 +29,9 @@ class GrowingUpdates(PlannedUpdates):
 
     def warmed_up(self, schedule: Schedule) -> Schedule:
         return self.course.warmed_up(schedule)
+
+    def new_loader(self, **settings: Any) -> Loader:
+        return GrowingLoader(self.course, self.rows, **settings)
 
     def describe(self) -> str:
         grown = self.course.describe()

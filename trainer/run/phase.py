@@ -43,13 +43,13 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     runtime.log("building the model")
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     fresh = new_state(config, shape, data.digest, order, runtime.task.name)
-    training = Training(runtime, make_model(runtime, shape), fresh)
+    schedule = planned.warmed_up(config.make_schedule(runtime.copies))
+    training = Training(runtime, make_model(runtime, shape), fresh, schedule)
     if config.run.compile_only:
         from trainer.run.compiling import compile_shapes
 
         return compile_shapes(training, planned)
     start_training(training, planned.examples)
-    training.schedule = planned.warmed_up(training.schedule)
     planned.start = training.state.step
     training.strategy.check_accumulation(planned.accumulation)
     device.check_updates(planned.last - planned.start)

@@ -1,9 +1,9 @@
 """The updates that a run makes: their number, their size, the rows of their micro-batches."""
 
-from collections.abc import Callable
+from typing import Any
 
 from trainer.checkpoints.checkpoint import State
-from trainer.config.presets.form import Schedule
+from trainer.config.schedules.form import Schedule
 from trainer.config.settings import Config
 from trainer.data.batches import Form
 from trainer.data.examples import Rows
@@ -20,8 +20,6 @@ class PlannedUpdates:
     the model. examples_per_row: on average. examples: those of an update over all workers. interval:
     examples trained between two evaluations, 0 without any but the last.
     """
-
-    loader_kind: Callable[..., Loader] = Loader
 
     def __init__(self, runtime: Runtime, rows: Rows) -> None:
         config, copies = runtime.config, runtime.copies
@@ -65,8 +63,7 @@ class PlannedUpdates:
             if not config.is_finetuning:  # features are one file for any number of workers
                 self.runtime.log(f"warning: {message}")
 
-        return self.loader_kind(
-            self.rows,
+        return self.new_loader(
             form=form,
             batch_size=self.batch_size,
             accumulation=self.accumulation * device.replicas,
@@ -79,6 +76,10 @@ class PlannedUpdates:
             prepare=device.prepare,
             warn=warn,
         )
+
+    def new_loader(self, **settings: Any) -> Loader:
+        """Return a loader of the planned rows, with these arguments of ``Loader``."""
+        return Loader(self.rows, **settings)
 
     def tell_epochs(self, state: State) -> None:
         """Log the epochs of a mixture's sources."""

@@ -24,6 +24,7 @@ from trainer.errors import CheckpointError
 from trainer.run.path_check import check_free, find_used
 from trainer.run.runtime import find_model_config
 from trainer.run.training import Training
+from trainer.splitting.split_tensors import SplitTensors
 from trainer.update.worker import Runtime
 
 
@@ -96,7 +97,8 @@ def load_from(kind: str, path: str, training: Training, update_examples: int) ->
     kind and path: as of ``find_start_point``, another than "new".
     """
     runtime, fresh, config = training.runtime, training.state, training.runtime.config
-    reader = training.tensors if runtime.division.is_split else WholeModelReader(training)
+    tensors = training.tensors
+    reader = tensors if isinstance(tensors, SplitTensors) else WholeModelReader(training)
     runtime.log(f"reading {path}")
     if kind == "weights":
         reader.read_weights(path)

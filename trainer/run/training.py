@@ -1,15 +1,15 @@
-"""One worker's training in a phase: the planned updates, then its model, its state and its checkpoints."""
+"""One worker's training in a phase: its model, its strategy, its state and its checkpoints."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
 
 from torch import Tensor
 
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
 from trainer.checkpoints.checkpoint import CheckpointWriter, State, WholeTensors
+from trainer.config.schedules.form import Schedule
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
@@ -31,17 +31,20 @@ class Training(AbstractContextManager["Training"]):
     As a context it waits for the last save.
     """
 
-    def __init__(self, runtime: Runtime, model: HeadedBert, fresh: State) -> None:
+    def __init__(
+        self, runtime: Runtime, model: HeadedBert, fresh: State, schedule: Schedule | None = None
+    ) -> None:
+        """schedule: of the learning rate; None: the configured one."""
         self.state = fresh
         self.is_over = False
         self.start_point = "new"
         self.saved_step = 0
         self.learning_rate = 0.0
         self.runtime, self.model = runtime, model
-        self.schedule = runtime.config.make_schedule(runtime.copies)
+        self.schedule = schedule or runtime.config.make_schedule(runtime.copies)
         worker = runtime.worker(model)
         self.strategy = find_strategy(worker)
-        self.tensors: Any
+        self.tensors: SplitTensors | WholeTensors
         if isinstance(self.strategy, SplitStrategy):
             self.tensors = SplitTensors(runtime, model.config, self.strategy)
         else:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import BertDataError
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 from trainer.data.batches import Batch
 from trainer.model.headed import HeadedBert
 from trainer.splitting.held import TIED, is_second
@@ -109,7 +109,7 @@ class Pipelined(SplitStrategy):
         gradients = self.held.take_gradients()
         if not self.held.is_sharded:  # else each micro-batch's were averaged in its backward pass
             self.groups.copies.average(gradients, sum_type(config))
-            sync_weights(self.groups.copies, own.values(), config.workers.force_weight_sync)
+            sync_weights(self.groups.copies.average, own.values(), config.workers.force_weight_sync)
         if self.groups.tied.size:
             tied = own[TIED].grad
             assert tied is not None

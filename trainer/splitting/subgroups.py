@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 from trainer.update.worker import Worker
 from trainer.workers.collective import Collective
-from trainer.workers.workers import split_into_buckets
+from trainer.workers.worker_group import split_into_buckets
 
 
 class Subgroup:

@@ -1,7 +1,6 @@
 """The choice of the task by its name."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from bertdata.config.settings import check
 from bertdata.dataset.reader import OpenedDataset
@@ -9,14 +8,6 @@ from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective, load_own
 from trainer.config.settings import Config
 from trainer.plugins import find
-
-if TYPE_CHECKING:
-    pass
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 from trainer.tasks.task import RowLosses, Task
 
 

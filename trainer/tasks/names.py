@@ -1,12 +1,7 @@
 """Names of tasks."""
 
-from typing import TYPE_CHECKING
-
 from bertdata.errors import SettingsError
 from trainer.plugins import FINE_TUNED
-
-if TYPE_CHECKING:
-    pass
 
 
 def find_name(name: str) -> str:

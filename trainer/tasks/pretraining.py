@@ -12,7 +12,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD
 from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert, Logits
-from trainer.tasks.task import Columns, Outcome, RowLosses, Task
+from trainer.tasks.task import Columns, Outcome, RowLosses, Task, TaskModel
 
 if TYPE_CHECKING:
     from trainer.tasks.evaluation import PretrainingEvaluation
@@ -53,7 +53,7 @@ class MaskedWords(Task):
     def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
         return cls(row_losses)
 
-    def outcome(self, model: Any, batch: Batch) -> Outcome:
+    def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
         return pretraining_loss(model(batch), batch, self._row_losses)
 
     def survey(self, data: OpenedDataset) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from trainer.model.headed import BertForMaskedLM, Logits
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
 from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sums_of_guess
 from trainer.tasks.pretraining import MaskedWords, columns_of, mean_and_sums, words_loss
-from trainer.tasks.task import Outcome
+from trainer.tasks.task import Outcome, TaskModel
 
 PLACES = 15
 """Ids of a span that are predicted from its boundaries: the first ones, as in SpanBERT's program."""
@@ -134,7 +134,7 @@ class SpanBoundaries(MaskedWords):
     metrics = ("mlm_loss", "mlm_accuracy", "boundary_loss", "boundary_accuracy")
     columns = columns_of(metrics, "boundary")
 
-    def outcome(self, model: Any, batch: Batch) -> Outcome:
+    def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
         logits = model(batch)
         of_words, sums = words_loss(logits, batch, self._row_losses)
         losses = self._row_losses(logits.boundary, batch.masked_lm_ids.reshape(-1).long())

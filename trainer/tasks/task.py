@@ -1,9 +1,9 @@
-"""The seam between the training loop and what is learned, and the known tasks by name."""
+"""The seam between the training loop and what is learned: a task's model, loss, metrics and evaluation."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from torch import Tensor
 
@@ -52,6 +52,19 @@ class Outcome(NamedTuple):
     loss: Tensor
     sums: Tensor
     outputs: Tensor | None = None
+
+
+class TaskModel(Protocol):
+    """What computes a task's output: a ``HeadedBert`` of the task, or the last stage of one that is split.
+
+    training: dropout is drawn.
+    """
+
+    training: bool
+
+    def __call__(self, batch: Batch, /) -> Any:
+        """Return the output of the model's heads on a batch on its device."""
+        ...
 
 
 class Task(ABC):
@@ -109,7 +122,7 @@ class Task(ABC):
             raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
 
     @abstractmethod
-    def outcome(self, model: Any, batch: Batch) -> Outcome:
+    def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
         """The loss and the metrics' sums of the model on a batch on its device.
 
         model: gives its output on a batch, in training with dropout.

@@ -2,16 +2,13 @@
 
 from abc import ABC, abstractmethod
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from bertdata.config.settings import ExampleSettings
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.tasks.data_file import DataFile
 from trainer.tasks.feature_set import MakeExamples
-
-if TYPE_CHECKING:
-    pass
 
 FileNames = tuple[str, str, str]
 """Names of the files to train, to evaluate and to predict."""

@@ -3,14 +3,14 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from trainer.config.settings import Config
 from trainer.update.worker import Worker
-from trainer.workers.workers import split_into_buckets
+from trainer.workers.collective import Collective
+from trainer.workers.worker_group import split_into_buckets
 
 
 class WorkerAverages:
@@ -43,16 +43,18 @@ class WorkerAverages:
         """Average the gradients where no backward pass has done it, and the weights if it is configured."""
         if self._averages_sums:
             self._workers.average(gradients, self._type)
-        sync_weights(self._workers, self._weights, self._syncs)
+        sync_weights(self._workers.average, self._weights, self._syncs)
 
 
-def sync_weights(workers: Any, weights: Iterable[Tensor], always: bool = False) -> None:
+def sync_weights(
+    average: Callable[[Iterable[Tensor]], None], weights: Iterable[Tensor], always: bool = False
+) -> None:
     """Average the trainable weights over the workers, always or if FORCE_WEIGHT_SYNC is 1 or true.
 
-    workers: all of them, or some, that have ``Collective.average``.
+    average: ``Collective.average`` of all workers, or ``Subgroup.average`` of some.
     """
     if always or os.environ.get("FORCE_WEIGHT_SYNC", "").lower() in ("1", "true"):
-        workers.average(weight for weight in weights if weight.requires_grad)
+        average(weight for weight in weights if weight.requires_grad)
 
 
 def sum_type(config: Config) -> torch.dtype | None:
@@ -73,7 +75,7 @@ class GradientBuckets:
     def __init__(
         self,
         weights: Sequence[Tensor],
-        workers: Any,  # a WorkerGroup, which alone starts averages
+        workers: Collective,
         megabytes: int,
         dtype: torch.dtype | None,
         leaves: Sequence[Tensor] | None = None,

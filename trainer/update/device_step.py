@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 from trainer.config.settings import Config
 from trainer.devices.stepping_device import SteppingDevice
 from trainer.update.optimisers import build_optimiser

@@ -1,4 +1,4 @@
-"""Optimisers, and the end of an update: one function over tensors, which the host never waits for."""
+"""The base of every optimiser: its parameter groups, its tensors, and the norms of gradients."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 from trainer.config.settings import Config
 from trainer.devices.clipping import norms_of
 from trainer.devices.device import Device
@@ -167,7 +167,7 @@ class Optimiser(torch.optim.Optimizer):
 
 def configured_preset(config: Config) -> Preset:
     """The configured optimiser's preset, with the settings that the configuration gives."""
-    preset: Preset = find("preset", config.update.optimiser)
+    preset: Preset = find("optimiser", config.update.optimiser)
     if preset.decays_by_share:
         preset = replace(preset, lr=config.schedule.base_learning_rate)
     return config.optimiser.changed(preset)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 from trainer.update.optimiser import GroupSettings, Norms, Numbers, Optimiser, Tensors
 
 _NO_CORRECTION = 1e30

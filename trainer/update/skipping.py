@@ -41,7 +41,7 @@ class SkipCounts(NamedTuple):
     scale: Tensor
     last_norm: Tensor
 
-    def add(self, overflow: Tensor, norm: Tensor, scale: AdaptiveScale) -> None:
+    def count_and_rescale(self, overflow: Tensor, norm: Tensor, scale: AdaptiveScale) -> None:
         """Count one update and adjust the loss scale."""
         before = scale.value.clone()
         self.made.add_(1)
@@ -75,7 +75,7 @@ def clip_and_step(
         divisor = scale.value.clone() if divisor is None else divisor * scale.value
     overflow = ~norm.isfinite()
     skip = overflow.to(rate.dtype)
-    counts.add(overflow, norm, scale)
+    counts.count_and_rescale(overflow, norm, scale)
     # A skipped first update must not divide by a bias correction of 0.
     numbers = Numbers(rate, counts.applied.clamp(min=1.0), divisor, skip)
     for tensors, settings in groups:
@@ -85,8 +85,10 @@ def clip_and_step(
 class SkippingStep(WeightStep):
     """Clipping and the optimiser as one function over tensors, which counts the updates that it skips.
 
-    function: ``clip_and_step``, or a compiled form of it.
+    function: ``clip_and_step``; benchmarks put a compiled form of it in its place.
     """
+
+    function: Callable[..., None] = staticmethod(clip_and_step)
 
     scale: AdaptiveScale
 
@@ -95,7 +97,6 @@ class SkippingStep(WeightStep):
         self.scale = make_scale(config, device.torch_device)
         self._first: int | None = None
         self._told = 0
-        self.function: Callable[..., None] = clip_and_step
         self._counts = SkipCounts(*(torch.zeros((), device=device.torch_device) for _ in SkipCounts._fields))
         self._counts = self._counts._replace(applied=self._applied, last_norm=self._norm)
 
@@ -104,9 +105,15 @@ class SkippingStep(WeightStep):
         super().take(gradients, rate, number)
 
     def _change(self, groups: Groups) -> None:
-        norms, counts = self.optimiser.norms, self._counts
-        clipping = {"max_norm": self._max_norm, "rule": self._rule, "norms": norms}
-        self.function(groups, self._rate, counts, self.scale, **clipping)
+        self.function(
+            groups,
+            self._rate,
+            self._counts,
+            self.scale,
+            max_norm=self._max_norm,
+            rule=self._rule,
+            norms=self.optimiser.norms,
+        )
         self.gradient_norm = self._norm
 
     def tell_skipped(self, updates: int) -> str:

@@ -5,7 +5,7 @@ it) and Horovod (horovodrun); they are imported where they are asked for.
 """
 
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -64,6 +64,15 @@ class Collective:
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
         """Overwrite the tensors with their means over the workers. dtype: the type to add up in."""
+
+    def start_average(
+        self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
+    ) -> Callable[[], None]:
+        """Start to overwrite the tensor with its mean over the workers. Returns a function that waits for it.
+
+        Until then the tensor must not be used. name: unique among the averages under way.
+        """
+        return lambda: None
 
     def gather(self, value: Any) -> list[Any]:
         """Every worker's value, by rank. Each must be valid JSON."""

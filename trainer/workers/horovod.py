@@ -8,7 +8,7 @@ import torch
 
 from bertdata.errors import MissingExtraError
 from trainer.devices.device import Device
-from trainer.workers.workers import WorkerGroup
+from trainer.workers.worker_group import WorkerGroup
 
 
 class Horovod(WorkerGroup):

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from bertdata.errors import SettingsError
 from trainer.devices.device import Device
 from trainer.errors import WorkerLost
-from trainer.workers.workers import WorkerGroup
+from trainer.workers.worker_group import WorkerGroup
 
 
 class TorchDistributed(WorkerGroup):

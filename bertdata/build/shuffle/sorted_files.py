@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from bertdata.build.documents import DocumentReader
+from bertdata.build.shard_task import TaskPlan, left_out
 from bertdata.build.shuffle.keys import SortedDocuments, from_little_endian, little_endian, sort_documents
-from bertdata.build.task import TaskPlan, left_out
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError, ManifestError
 from bertdata.io import storage

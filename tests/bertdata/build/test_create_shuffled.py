@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import bertdata.steps.shuffle as shuffling
+from bertdata.build.shard_task import ShardTask, TaskResult, run_task
 from bertdata.build.shuffle.sorted_files import PartSortTask, sort_to_file
-from bertdata.build.task import ShardTask, TaskResult, run_task
 from bertdata.errors import SettingsError, StorageError
 from golden.cases import GOLDEN, VOCABULARY
 from golden.shuffled import SETTINGS, SHARDS

@@ -12,7 +12,7 @@ import pytest
 
 from beam_pipelines.prepare import main as prepare
 from beam_pipelines.runners.worker import LAUNCHER
-from benchmarks import kills
+from tests.soak import kills
 from tests.support.commands import SMALL, Outcome, Program, contents, finish, start
 from tests.support.lock_holder import holder
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bertdata.build.plan import chosen_settings, plan_targets
-from bertdata.build.task import TaskPlan, run_task
+from bertdata.build.shard_task import TaskPlan, run_task
 from bertdata.dataset.manifest import summary
 from bertdata.errors import AssetError, MissingExtraError, MissingInputError, StorageError
 from bertdata.io import storage

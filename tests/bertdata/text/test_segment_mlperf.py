@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.config.text_files import mlperf_part_name
+from bertdata.config.text_file_names import mlperf_part_name
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
 from bertdata.text.mlperf_evaluation import eval_md5, eval_text, most_eval_articles, quota, withhold
 from bertdata.text.mlperf_parts import part_text, plan_parts

@@ -46,6 +46,14 @@ def test_two_added_tokens_that_are_one_text_once_normalised_are_refused(tmp_path
     assert "changes from load to load" in message
 
 
+def test_an_added_token_that_is_empty_once_normalised_is_refused(tmp_path: Path) -> None:
+    """The library fails on a text of it, or takes memory until there is none."""
+    value = bert_json(IDS, {})
+    value["added_tokens"] = [added(len(IDS), "\u0301", normalized=True)]
+    message = refusal(written(tmp_path, value))
+    assert f"(id {len(IDS)}) is empty once normalised" in message
+
+
 def gapped() -> dict[str, Any]:
     """A byte-level BPE of 257 tokens, of which <s> has the id 300."""
     value = byte_bpe()

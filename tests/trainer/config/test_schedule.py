@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bertdata.errors import SettingsError
-from trainer.config.presets.form import Schedule, Warmup
+from trainer.config.schedules.form import Schedule, Warmup
 from trainer.config.settings import Config, properties
 from trainer.plugins import find, names
 

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu import attend, cpu_attention
-from trainer.devices.fused_attention import attend_fused
+from trainer.devices.cpu_fused_attention import attend_fused
 from trainer.model.layers import EVERY
 from trainer.model.padded_attention import padded_attention
 

@@ -36,7 +36,7 @@ def test_the_help_says_the_defaults_of_fine_tuning(capsys):
         make_task_config(["--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "name of the optimiser: lamb-mlperf, lamb-nvidia" in shown
-    assert "sgd (default: adamw-bert)" in shown
+    assert "sgd, or your own package.module:NAME (default: adamw-bert)" in shown
     assert "learning rate after warm-up (default: 5e-05)" in shown
     assert "weight decay (default: 0.01)" in shown
     assert "lamb-nvidia)" not in shown

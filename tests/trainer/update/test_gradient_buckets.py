@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.update.averaging import GradientBuckets
-from trainer.workers.workers import split_into_buckets
+from trainer.workers.worker_group import split_into_buckets
 
 SIZE = 512  # a layer's weight is one MiB
 

@@ -9,7 +9,7 @@ import torch
 
 from tests.support.optimisers import make_optimiser
 from trainer.config.model import ModelConfig
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.model.headed import BertForPreTraining
@@ -111,14 +111,14 @@ def test_five_steps_end_where_modernberts_program_ends(kit: Path, case, fuses):
 
 
 def test_the_published_settings_are_the_presets():
-    preset = find("preset", "stableadamw-modernbert")
+    preset = find("optimiser", "stableadamw-modernbert")
     assert (preset.betas, preset.eps, preset.weight_decay) == ((0.9, 0.98), 1e-6, 1e-5)
     assert (preset.decays_by_share, preset.schedule, preset.clipping) == (True, "trapezoidal", "none")
 
 
 def test_weights_of_one_dimension_alone_do_not_decay():
     model = BertForPreTraining(ModelConfig(vocab_size=40, hidden_size=8, num_attention_heads=2))
-    preset = find("preset", "stableadamw-modernbert")
+    preset = find("optimiser", "stableadamw-modernbert")
     for name, weight in model.named_parameters():
         assert preset.decays(name) == (weight.ndim > 1), name
 

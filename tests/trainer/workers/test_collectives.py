@@ -21,7 +21,7 @@ from trainer.workers import heartbeat
 from trainer.workers.choice import find_collective
 from trainer.workers.heartbeat import Heartbeat
 from trainer.workers.launchers import find_local_rank
-from trainer.workers.workers import split_into_buckets
+from trainer.workers.worker_group import split_into_buckets
 
 WORKER = ROOT / "tests" / "support" / "collective_worker.py"
 LAUNCHERS = ("torchrun", HOROVODRUN)

@@ -6,7 +6,7 @@ from typing import Any
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import check
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 from trainer.config.sections.section import Section, named, shown
 from trainer.plugins import find
 
@@ -39,7 +39,7 @@ class UpdateSection(Section):
         "precision of matrix products: fp32, bf16 or fp16; weights stay in fp32",
         ("fp32", "bf16", "fp16"),
     )
-    optimiser: str = named("preset", "lamb-nvidia", "name of the optimiser", common=True)
+    optimiser: str = named("optimiser", "lamb-nvidia", "name of the optimiser", common=True)
     clipping: str = setting(
         "usual",
         "clipping of gradients: none, per_micro_batch (of the micro-batch's own loss), "
@@ -72,7 +72,7 @@ class UpdateSection(Section):
     @property
     def clipping_point(self) -> str:
         """The point at which gradients are clipped, by default the optimiser's usual one."""
-        return str(find("preset", self.optimiser).clipping) if self.clipping == "usual" else self.clipping
+        return str(find("optimiser", self.optimiser).clipping) if self.clipping == "usual" else self.clipping
 
     @property
     def clips_micro_batches(self) -> bool:

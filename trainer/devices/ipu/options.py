@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from bertdata.errors import SettingsError
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 from trainer.config.sections.devices import IpuSection
 from trainer.config.settings import Config
 from trainer.devices.ipu.device import Ipu

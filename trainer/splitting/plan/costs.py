@@ -132,7 +132,7 @@ def optimiser_costs(name: str) -> OptimiserCosts:
     A step reads gradients for their norm (4 bytes a value), then reads and writes weight and moments; LAMB
     makes its change u apart, adds the weight decay, takes two norms and adds u to the weights.
     """
-    preset = find("preset", name)
+    preset = find("optimiser", name)
     if preset.kind == "sgd":
         return OptimiserCosts(4, 24) if preset.momentum else OptimiserCosts(0, 16)
     return OptimiserCosts(8, 32) if preset.trust == "none" else OptimiserCosts(8, 68, has_change=True)

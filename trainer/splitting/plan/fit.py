@@ -14,7 +14,7 @@ from trainer.devices.device import Device
 from trainer.splitting.plan.costs import optimiser_costs
 from trainer.splitting.plan.plan import Plan
 from trainer.workers.collective import Collective
-from trainer.workers.workers import LAUNCHERS
+from trainer.workers.worker_group import LAUNCHERS
 
 FREE = (
     "hidden_dropout_prob",

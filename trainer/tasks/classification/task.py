@@ -35,7 +35,7 @@ from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
 from trainer.tasks.fine_tuning import FineTuning, is_there, outcome_of, target_of
 from trainer.tasks.heads import classifier_of
 from trainer.tasks.prediction import Trained, refuse
-from trainer.tasks.task import Columns, Outcome
+from trainer.tasks.task import Columns, Outcome, TaskModel
 
 PREDICTIONS = "predictions.tsv"
 
@@ -70,7 +70,7 @@ class Classification(FineTuning):
             raise SettingsError(f"task {self.name}: its labels are not known; give --labels")
         return classifier_of(shape, len(self.task.labels), attention)
 
-    def outcome(self, model: Any, batch: Batch) -> Outcome:
+    def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
         logits, weights = model(batch).float(), is_there(batch)
         outputs = None if model.training else logits
         if self.task.regression:

@@ -45,7 +45,7 @@ from trainer.tasks.squad.metrics import (
     score_no_answers,
 )
 from trainer.tasks.squad.reading import Question, read_squad, split_context
-from trainer.tasks.task import Columns, Outcome
+from trainer.tasks.task import Columns, Outcome, TaskModel
 
 _THE_TEXT = "the text"
 
@@ -78,7 +78,7 @@ class Squad(FineTuning):
     def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
         return answerer_of(shape, attention)
 
-    def outcome(self, model: Any, batch: Batch) -> Outcome:
+    def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
         logits = sequence_logits(model(batch).float(), batch)
         logs = logits.log_softmax(1)
         places = torch.stack([target_of(batch, "answer_starts"), target_of(batch, "answer_ends")], 1).long()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, warmed_up
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, warmed_up
 
 _FALLS: dict[str, Callable[[float], float]] = {
     "1-sqrt": lambda part: 1 - math.sqrt(part),

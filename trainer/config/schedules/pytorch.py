@@ -1,6 +1,6 @@
 """Updates by PyTorch's optimisers, with its defaults."""
 
-from trainer.config.presets.form import Preset
+from trainer.config.schedules.form import Preset
 
 ADAMW = Preset(kind="adamw", eps=1e-8, trust="none")
 

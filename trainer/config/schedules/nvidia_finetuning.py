@@ -1,6 +1,6 @@
 """Updates of NVIDIA's fine-tuning, run_squad.py and run_glue.py."""
 
-from trainer.config.presets.form import Schedule, ScheduleKind, Warmup
+from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
 
 
 def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:

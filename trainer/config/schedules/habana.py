@@ -1,7 +1,7 @@
 """Updates of Habana's TensorFlow program."""
 
-from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, decay, warmed_up
-from trainer.config.presets.mlperf import OF_TENSORFLOW
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay, warmed_up
+from trainer.config.schedules.mlperf import OF_TENSORFLOW
 
 
 def habana_tf(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:

@@ -1,6 +1,6 @@
 """Updates of NVIDIA's pre-training."""
 
-from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, decay
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay
 
 _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 

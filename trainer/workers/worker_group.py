@@ -56,10 +56,6 @@ class WorkerGroup(Collective, ABC):
     def start_average(
         self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
     ) -> Callable[[], None]:
-        """Start to overwrite the tensor with its mean over the workers. Returns a function that waits for it.
-
-        Until then the tensor must not be used. name: unique among the averages under way.
-        """
         with torch.no_grad(), self.naming_lost_workers():
             wait = self._start_sum(flat.div_(self.size).to(dtype or flat.dtype), name)
 

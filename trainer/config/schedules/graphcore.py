@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, warmed_up
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, warmed_up
 
 _LEAST_RATE = 1e-7
 

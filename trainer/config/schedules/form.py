@@ -1,6 +1,6 @@
-"""Optimisers' settings and learning-rate schedules: their forms, and a module for each program they are from.
+"""The forms of optimiser presets and learning-rate schedules.
 
-A new schedule is a formula in one of the modules and a line of the registry.
+A new one is declared in the module of its program, with a line in ``trainer.plugins.TABLE``.
 """
 
 import math

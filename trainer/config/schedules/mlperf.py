@@ -1,6 +1,6 @@
 """Updates of MLPerf's reference, and of the original BERT."""
 
-from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, decay
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay
 
 OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
 """Parts of the names of weights that do not decay in programs after Google's."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertdata.config.text_files import (
+from bertdata.config.text_file_names import (
     held_out,
     is_list,
     mlperf_part_name,
