@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from shlex import split
 from typing import Any
@@ -105,6 +106,7 @@ def page(program: Program) -> str:
     if program.other_versions:
         versions = ", ".join(f"`{program.name}@{version}`" for version in program.other_versions)
         parts.append(f"Other versions: {versions}.\n")
+    parts.append(_notes(program))
     parts.append("## Published commands\n")
     for line in program.published:
         environment, words = _divided(line)
@@ -120,6 +122,15 @@ def page(program: Program) -> str:
         if table.flags:
             parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table.flags)}")
     return "\n".join(parts)
+
+
+def _notes(program: Program) -> str:
+    """Return the comment at the head of the program's file, a paragraph a line."""
+    vendor, _, file = program.name.partition("/")
+    path = program.door.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}.toml"
+    head = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+    paragraphs = "\n".join(line.removeprefix("#").strip() for line in head).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs) + "\n"
 
 
 def _others(program: Program) -> str:

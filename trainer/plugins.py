@@ -83,6 +83,7 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "mlperf": f"{_SCHEDULES}.mlperf:MLPERF",
         "nvidia-poly": f"{_SCHEDULES}.nvidia:NVIDIA_POLY",
         "nvidia-linear": f"{_SCHEDULES}.nvidia_finetuning:NVIDIA_LINEAR",
+        "nvidia-bertadam": f"{_SCHEDULES}.nvidia_finetuning:NVIDIA_BERTADAM",
         "habana-tf": f"{_SCHEDULES}.habana:HABANA_TF",
         "polynomial_decay": f"{_SCHEDULES}.graphcore:POLYNOMIAL_DECAY",
         "natural_exponential": f"{_SCHEDULES}.graphcore:NATURAL_EXPONENTIAL",

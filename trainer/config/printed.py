@@ -28,6 +28,7 @@ def resolved(config: Config) -> dict[str, Any]:
         "beta1": beta1,
         "beta2": beta2,
         "optimiser_epsilon": preset.eps,
+        "epsilon_in": preset.epsilon_in,
         "weight_decay": preset.weight_decay,
         "use_debiasing": preset.debias,
         "momentum": preset.momentum or None,

@@ -7,15 +7,40 @@ from torch import Tensor
 
 from bertdata.errors import SettingsError
 
+_BLOCK = 1024
+_LARGE = 4 * _BLOCK
+"""Elements of the largest tensor that PyTorch's fp32 sum of squares is exact enough for on a processor."""
+
 
 def norms_of(tensors: Sequence[Tensor]) -> Tensor:
-    """Return (n,): the Euclidean norm of each tensor."""
-    return torch.stack(list(torch._foreach_norm(list(tensors))))
+    """Return (n,): the Euclidean norm of each tensor, right to 1e-6.
+
+    On a processor PyTorch adds squares up in few fp32 sums: it finds the norm of 30,522 x 768 numbers 0.13 %
+    too small. There large tensors are summed in blocks, and the blocks in float64.
+    """
+    if tensors[0].device.type != "cpu" or all(tensor.numel() <= _LARGE for tensor in tensors):
+        return torch.stack(list(torch._foreach_norm(list(tensors))))
+    return torch.stack([_host_norm(tensor) for tensor in tensors])
+
+
+def _host_norm(tensor: Tensor) -> Tensor:
+    """Return the norm of a tensor in host memory."""
+    if tensor.numel() <= _LARGE:
+        found: Tensor = torch.linalg.vector_norm(tensor)
+        return found
+    flat = tensor.reshape(-1)
+    whole = flat.numel() // _BLOCK * _BLOCK
+    blocks = torch.linalg.vector_norm(flat[:whole].view(-1, _BLOCK), dim=1)
+    rest = torch.linalg.vector_norm(flat[whole:]).reshape(1)
+    norm: Tensor = torch.linalg.vector_norm(torch.cat([blocks, rest]).double())
+    return norm.to(tensor.dtype)
 
 
 @torch.no_grad()
-def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
+def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor, norm: Tensor | None = None) -> Tensor:
     """Divide the tensors in place by max(1, norm / max_norm). Returns the norm of all of them together.
+
+    norm: the one to clip by, where it is another than theirs.
 
     The result equals TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's
     max(norm, 1). max_norm may be a 0-dim tensor on the device, for which nothing waits. If the norm is not
@@ -25,6 +50,7 @@ def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
         raise SettingsError(f"max_norm is {max_norm}, expected more than 0")
     if not tensors:
         return torch.zeros(())
-    norm: Tensor = torch.linalg.vector_norm(norms_of(tensors))
+    if norm is None:
+        norm = torch.linalg.vector_norm(norms_of(tensors))
     torch._foreach_mul_(list(tensors), (max_norm / norm).clamp(max=1.0))
     return norm

@@ -179,6 +179,8 @@ def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = Tr
     then never changes: it fits where biases, zero at the start, have no ratio. FusedAdamW adds epsilon
     before the bias correction, PyTorch's AdamW after it; with epsilon 1e-8 the losses are equal.
     """
+    if preset.epsilon_in == "square":
+        return None
     if preset.kind == "lamb" and preset.trust in ("decayed", "named") and use_lamb:
         follows = all(group["trust"] == (group["weight_decay"] != 0) for group in groups)
         return "FusedLamb" if follows else None

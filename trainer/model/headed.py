@@ -66,7 +66,7 @@ class HeadedBert(nn.Module):
 class Logits:
     """The output of the heads. M: masked slots. V: the padded vocabulary."""
 
-    masked_lm: Tensor  # (M, V); minus infinity for padding of the vocabulary
+    masked_lm: Tensor  # (M, V); minus infinity for padding of the vocabulary, unless it takes part
     next_sentence: Tensor | None  # (B, 2); None: the model has no such head
 
 
@@ -86,6 +86,10 @@ class Predictions(nn.Module):
         self.activation = ACTIVATIONS[config.hidden_act]
         # Devices may replace this large product by their own.
         self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
+
+    def take_padding(self) -> None:
+        """Let the rows that pad the vocabulary to a multiple of 8 take part in the softmax from now on."""
+        self.vocab_size = -(-self.vocab_size // 8) * 8
 
     def forward(self, rows: Tensor, words: Tensor) -> Tensor:
         if self.transform is not None:

@@ -46,7 +46,9 @@ def _asked(config: Config, planned: PlannedUpdates) -> tuple[str, float]:
         return f"{tokens:,} tokens", course.first_update_after(tokens / course.tokens)
     assert epochs is not None
     passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
-    updates = data.examples * epochs / planned.examples
     if course:
+        updates = data.examples * epochs / planned.examples
         updates = course.first_update_after(updates * planned.accumulation)
+    else:
+        updates = config.schedule.updates_of(epochs, data.examples, planned.examples)
     return f"{passes} of {data.examples} examples", updates

@@ -14,6 +14,7 @@ from trainer.checkpoints.source import is_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig, check_length
 from trainer.config.model_kinds import read_model_config
+from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
 from trainer.data.rows import find_rows
 from trainer.run.evaluate import evaluate_checkpoints
@@ -106,7 +107,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
         keys["train_data"] = made.directory
         planned = plan_updates(runtime, runtime.task.open(config, made.directory))
-        keys |= _schedule(config, made.examples, planned.examples)
+        keys |= schedule_of_epochs(config, made.examples, planned.examples)
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
@@ -115,10 +116,16 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
         predicted = made.directory
         keys["task_predict_file"] = files.prediction
-    model_keys = config.model_settings
-    if config.model.values()["hidden_act"] is None and config.model.gelu is None:
-        model_keys.pop("hidden_act", None)  # a file's gives GELU's form, else the checkpoint does
-    return {**shape.as_json(), **model_keys}, keys, predicted
+    return shape_of_task(config, shape), keys, predicted
+
+
+def shape_of_task(config: Config, stored: ModelConfig) -> dict[str, Any]:
+    """The model's keys: those of the checkpoint, overridden by configured ones."""
+    given = config.model_settings
+    if config.model.values()["hidden_act"] is None:
+        given.pop("hidden_act", None)  # a file's gives GELU's form, else the checkpoint does
+    found = {**stored.as_json(), **given}
+    return found | {"hidden_act": with_form(found["hidden_act"], config.model.gelu)}
 
 
 def _source(config: Config) -> str:
@@ -135,7 +142,7 @@ def _source(config: Config) -> str:
     raise SettingsError("start_from_ckpt is missing: fine-tuning starts from a pre-trained model")
 
 
-def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
+def schedule_of_epochs(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
     """The number of updates of the epochs asked for. Sets eval_every to an epoch where it is not given.
 
     SettingsError where the warm-up is longer.
@@ -143,7 +150,7 @@ def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, 
     epochs = config.schedule.num_train_epochs
     if epochs is None:
         return {}
-    steps = max(1, math.ceil(examples * epochs / update_examples))
+    steps = config.schedule.updates_of(epochs, examples, update_examples)
     config.find_warmup(steps)
     keys: dict[str, Any] = {"steps": steps}
     if config.evaluation.eval_every is None:

@@ -17,6 +17,7 @@ from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tens
 from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position
 from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.config.model import ModelConfig
+from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
 from trainer.data.order import Position
 from trainer.errors import CheckpointError
@@ -140,7 +141,8 @@ class WholeModelReader:
                     raise CheckpointError(
                         f"{path}: holds no moments of an optimiser; leave out start_moments"
                     )
-            return list(moments), checkpoint.updates or 0
+            start = self._runtime.config.start
+            return list(moments), start.updates_of_moments(checkpoint.updates)
 
         names, updates = self._runtime.on_rank_0(read)
         if with_moments:
@@ -181,7 +183,10 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
         given.pop("hidden_act", None)
     if data.vocabulary_size is not None and "vocab_size" in known:
         known["vocab_size"] = max(known["vocab_size"], data.vocabulary_size)
-    shape = find_model_config(config, data, known | given)
+    merged = known | given
+    if "hidden_act" in merged:
+        merged["hidden_act"] = with_form(merged["hidden_act"], config.model.gelu)
+    shape = find_model_config(config, data, merged)
     if start and start["hidden_act"] != shape.hidden_act:
         found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
         runtime.log(f"warning: {found}; its weights know the latter")

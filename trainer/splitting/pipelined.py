@@ -16,6 +16,7 @@ from trainer.splitting.stage import WorkerStage, make_schedule, token_rows, with
 from trainer.splitting.subgroups import StageGroups, Subgroup
 from trainer.tasks.task import Outcome
 from trainer.update.averaging import sum_type, sync_weights
+from trainer.update.loss_shares import loss_divisors
 from trainer.update.optimiser import Norms, configured_preset, group_parameters
 from trainer.update.strategy import UpdateNumber
 from trainer.update.worker import Worker
@@ -72,6 +73,7 @@ class Pipelined(SplitStrategy):
         (batches,) = updates
         worker = self.worker
         with worker.workers.naming_lost_workers():
+            self._stage.divisors = loss_divisors(worker, batches, worker.division.copies)
             values = self._run_stages(with_same_length(batches, worker.device.prepare), first)
             worker.device.after_backward()
             self.step.take(self._average(), learning_rate, first.step + 1)

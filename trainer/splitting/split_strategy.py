@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from bertdata.config.settings import check
 from trainer.data.batches import Batch
 from trainer.splitting.held import Held, WeightPart
 from trainer.splitting.pieces import build_piece
@@ -14,7 +15,7 @@ from trainer.tasks.task import Outcome
 from trainer.update.inference import Inference
 from trainer.update.make_step import make_step
 from trainer.update.optimiser import Optimiser
-from trainer.update.strategy import Learner, Strategy, UpdateNumber
+from trainer.update.strategy import Learner, Strategy, UpdateNumber, set_softmax
 from trainer.update.worker import Worker
 
 
@@ -53,7 +54,11 @@ class SplitStrategy(Strategy):
     exchanges_each = True
 
     def __init__(self, worker: Worker) -> None:
+        norm = worker.config.update.clipping_norm
+        remedy = "give --clipping-norm whole, or --strategy replicated"
+        check(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
         self.worker = worker
+        set_softmax(worker)
         self.held = Held(worker.model, worker.division)
         self.step = make_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes

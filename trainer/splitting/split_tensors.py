@@ -68,7 +68,7 @@ class SplitTensors:
             if not moments:
                 raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
             _fill(self._strategy.moment_parts(), moments)
-            self._strategy.set_applied(checkpoint.updates or 0)
+            self._strategy.set_applied(self._runtime.config.start.updates_of_moments(checkpoint.updates))
 
     def read(self, path: Path, saved: State, applied: int) -> None:
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}

@@ -15,7 +15,7 @@ from trainer.model.layers import Carried
 from trainer.splitting.subgroups import Subgroup
 from trainer.tasks.task import Outcome
 from trainer.update.step import LossScale
-from trainer.update.strategy import UpdateNumber, loss_and_sums, loss_divisor, seed_micro_batch
+from trainer.update.strategy import UpdateNumber, loss_and_sums, seed_micro_batch
 from trainer.update.worker import Worker
 
 _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
@@ -36,9 +36,9 @@ class Resumed:
 class WorkerStage(nn.Module):
     """The layers of this worker, from the tensors that it receives to those that it hands on.
 
-    Its forward pass is that over a micro-batch of an update, with the loss on the last stage. batches, at,
-    values: the update's micro-batches, its number and, on the last stage, what ``loss_and_sums`` gives of
-    each micro-batch.
+    Its forward pass is that over a micro-batch of an update, with the loss on the last stage. batches,
+    divisors, at, values: the update's micro-batches, the divisors of their losses, its number and, on the
+    last stage, what ``loss_and_sums`` gives of each micro-batch.
     """
 
     def __init__(self, worker: Worker, scale: LossScale | None = None) -> None:
@@ -49,6 +49,7 @@ class WorkerStage(nn.Module):
         self.is_first = worker.division.stage == 0
         self.is_last = worker.division.is_last_stage
         self.batches: Sequence[Batch] = ()
+        self.divisors: Sequence[float | Tensor] = ()
         self.at = UpdateNumber(0, 0, 0)
         self.values: list[Tensor] = []
 
@@ -72,14 +73,15 @@ class WorkerStage(nn.Module):
         """The tensors for the next stage, or the scaled loss, (1,). number: (1,)."""
         place = int(number)
         seed_micro_batch(self._worker, self.at, place)
-        compute = partial(self._loss if self.is_last else self.encode, received)
+        compute = partial(self.encode, received)
+        if self.is_last:
+            compute = partial(self._loss, received, self.divisors[place])
         return self._worker.device.forward(compute, self.batches[place])
 
-    def _loss(self, received: Sequence[Tensor], batch: Batch) -> tuple[Tensor, ...]:
+    def _loss(self, received: Sequence[Tensor], divisor: float | Tensor, batch: Batch) -> tuple[Tensor, ...]:
         assert self._scale is not None
         outcome = self.outcome(received, batch)
         self.values.append(loss_and_sums(outcome))
-        divisor = loss_divisor(self._worker.config, len(self.batches), self._worker.division.copies)
         return (torch.stack([self._scale.scale(outcome.loss / divisor)]),)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from bertdata.config.settings import check
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.ipu.device import Ipu
@@ -47,6 +48,10 @@ class ModelWithLoss(nn.Module):
         update = worker.config.update
         is_sum = worker.config.ipu.reduction_type == "sum"
         self._divisor = (update.replicas or there) if is_sum else 1
+        over = update.loss_over
+        check(
+            over == "micro_batch", f"device 'ipu': loss_over is {over}, its programs have micro_batch alone"
+        )
         self._identity_loss = poptorch.identity_loss
 
     def forward(self, *tensors: Tensor) -> Any:

@@ -70,7 +70,7 @@ LOCAL_NORMS = Norms()
 class GroupSettings(NamedTuple):
     """Settings of a parameter group, of which each optimiser reads those that it has. Its rate is apart.
 
-    trust: its weights have trust ratios. norms: of weights and changes.
+    trust: its weights have trust ratios. norms: of weights and changes. epsilon_in: as of ``Preset``.
     """
 
     betas: tuple[float, float]
@@ -80,6 +80,7 @@ class GroupSettings(NamedTuple):
     trust: bool
     momentum: float
     norms: Norms = LOCAL_NORMS
+    epsilon_in: str = "corrected"
 
 
 Rule = Callable[[Tensors, Numbers, GroupSettings], None]
@@ -123,7 +124,16 @@ class Optimiser(torch.optim.Optimizer):
         """The group's settings."""
         preset, own = self.preset, (group["weight_decay"], group["trust"])
         debias = preset.debias or preset.kind == "adamw"
-        return GroupSettings(preset.betas, preset.eps, own[0], debias, own[1], preset.momentum, self.norms)
+        return GroupSettings(
+            betas=preset.betas,
+            eps=preset.eps,
+            weight_decay=own[0],
+            debias=debias,
+            trust=own[1],
+            momentum=preset.momentum,
+            norms=self.norms,
+            epsilon_in=preset.epsilon_in,
+        )
 
     @property
     @abstractmethod

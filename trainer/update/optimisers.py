@@ -23,8 +23,9 @@ class Lamb(Optimiser):
         u = m / (sqrt(v) + eps) + weight_decay * w
         w = w - lr * trust * u,  trust = |w| / |u|, 1 if either norm is 0 or the group has none
 
-    Parameter groups may set weight_decay and trust. Separate query, key and value parameters have a
-    ratio each, as Graphcore gives one to each part of a fused parameter. The state is fp32.
+    A preset may add eps elsewhere (``Preset.epsilon_in``). Parameter groups may set weight_decay and trust.
+    Separate query, key and value parameters have a ratio each, as Graphcore gives one to each part of a fused
+    parameter. The state is fp32.
     """
 
     moments = "exp_avg", "exp_avg_sq"
@@ -37,8 +38,7 @@ class Lamb(Optimiser):
         g = divided(tensors.gradients, numbers.divisor)
         m = torch._foreach_lerp(means, g, 1 - beta1)
         v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
-        u = torch._foreach_mul(torch._foreach_sqrt(v), 1 / root)
-        u = torch._foreach_div(m, torch._foreach_add(u, settings.eps))
+        u = torch._foreach_div(m, denominators(v, root, settings))
         u = torch._foreach_mul(u, 1 / correction1)
         if settings.weight_decay:
             u = torch._foreach_add(u, tensors.weights, alpha=settings.weight_decay)
@@ -57,6 +57,9 @@ class Lamb(Optimiser):
         """
         rate = numbers.rate
         assert isinstance(rate, Tensor)
+        if settings.epsilon_in != "corrected":  # PyTorch's kernel adds it there alone
+            Lamb.rule(tensors, numbers, settings)
+            return
         if not settings.trust:
             fused_adamw(tensors.weights, tensors, numbers, settings, rate, settings.weight_decay)
             return
@@ -74,6 +77,18 @@ class Lamb(Optimiser):
         )
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
             weight.addcmul_(change, factor)  # lists with 0-dim tensors would run tensor by tensor too
+
+
+def denominators(squares: Iterable[Tensor], root: Tensor | float, settings: GroupSettings) -> list[Tensor]:
+    """The denominators of Adam's changes, by the averages of squares. root: of their bias correction."""
+    found = list(squares)
+    if settings.epsilon_in == "square":
+        found = list(torch._foreach_add(found, settings.eps**2))
+    roots = list(torch._foreach_sqrt(found))
+    if settings.epsilon_in == "uncorrected":
+        roots = list(torch._foreach_add(roots, settings.eps))
+    roots = list(torch._foreach_mul(roots, 1 / root))
+    return list(torch._foreach_add(roots, settings.eps)) if settings.epsilon_in == "corrected" else roots
 
 
 def trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:

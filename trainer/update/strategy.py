@@ -10,18 +10,19 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.order import numbers
 from trainer.devices.device import HALVES, HOST, Device
 from trainer.errors import StopRequested
 from trainer.model.bert import check_memory
-from trainer.model.headed import HeadedBert
+from trainer.model.headed import HeadedBert, Predictions
 from trainer.tasks.task import Outcome, Task
 from trainer.update.averaging import WorkerAverages
 from trainer.update.half_weights import HalfWeights
+from trainer.update.loss_shares import loss_divisors
 from trainer.update.make_step import make_step
 from trainer.update.micro_batch_sums import MicroBatchSums
+from trainer.update.row_norms import RowNorms, has_row_norms, tables_of
 from trainer.update.step import WeightStep
 from trainer.update.worker import Division, Worker
 from trainer.workers.collective import Collective
@@ -58,16 +59,6 @@ def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> lis
     return [int(number) >> 1 for number in found]
 
 
-def loss_divisor(config: Config, count: int, workers: int) -> float:
-    """The divisor of the loss of each of a worker's ``count`` micro-batches in an update.
-
-    The workers' sums of gradients are averaged afterwards. Where micro-batches are added up, replicas says
-    over how many workers; there may be another number, as one may do the work of several.
-    """
-    is_sum = config.ipu.reduction_type == "sum"
-    return (config.update.replicas or workers) / workers if is_sum else count
-
-
 class Learner(nn.Module):
     """The model with its loss, so that forward pass and loss are compiled as one."""
 
@@ -78,6 +69,14 @@ class Learner(nn.Module):
 
     def forward(self, batch: Batch) -> Outcome:
         return self._task.outcome(self.model, batch)
+
+
+def set_softmax(worker: Worker) -> None:
+    """Let padding of the vocabulary take part in the softmax of masked words, where it is configured."""
+    heads = getattr(worker.model, "cls", None)  # a stage of a divided model may have none
+    words = getattr(heads, "predictions", None)
+    if worker.config.update.softmax_over_padding and isinstance(words, Predictions):
+        words.take_padding()
 
 
 class Strategy:
@@ -95,10 +94,12 @@ class Strategy:
     exchanges_each = False
     _half_weights: HalfWeights | None = None
     _averages: WorkerAverages | None = None
+    _row_norms: RowNorms | None = None
     _sums_apart = False
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
+        set_softmax(worker)
         self.learner = Learner(worker)
         worker.device.compile(self.learner)
         self.step: WeightStep = make_step(worker.config, worker.device, worker.model.named_parameters())
@@ -113,6 +114,9 @@ class Strategy:
         if worker.workers.size > 1:
             self._averages = WorkerAverages(worker, self._weights, leaves)
         self.exchanges_each = not worker.config.workers.allreduce_post_accumulation
+        if has_row_norms(worker.config, device, worker.workers.size):
+            self._row_norms = RowNorms(tables_of(model, worker.config))
+            self.step.optimiser.norms = self._row_norms
         # Where each micro-batch is clipped or averaged by itself, its gradients are added up elsewhere.
         self._sums_apart = self.exchanges_each or keys.clips_micro_batches
 
@@ -162,13 +166,16 @@ class Strategy:
         worker = self.worker
         if self._half_weights:
             self._half_weights.refresh()
-        sums = MicroBatchSums(worker, self._weights, self.step) if self._sums_apart else None
+        sums = None
+        if self._sums_apart:
+            sums = MicroBatchSums(worker, self._weights, self.step, self._row_norms)
         if self._averages:
             self._averages.begin()
         values = list[Tensor]()
-        # The loss of each of 4 micro-batches is divided by 4, so that the gradients' sum is their mean.
-        divisor = loss_divisor(worker.config, len(batches), worker.workers.size)
-        for number, batch in enumerate(batches):
+        # The loss of each of 4 micro-batches is divided by 4, so that the gradients' sum is their mean. Over
+        # the words of 4 micro-batches with 6, 2, 4 and 4 masked ones it is divided by 16/6, 8, 4 and 4.
+        divisors = loss_divisors(worker, batches, worker.workers.size)
+        for number, (batch, divisor) in enumerate(zip(batches, divisors, strict=True)):
             is_last = number == len(batches) - 1
             worker.workers.stopping.check(exchanges=is_last or self.exchanges_each)
             seed_micro_batch(worker, at, number)
@@ -189,7 +196,7 @@ class Strategy:
         outcome: Outcome = self.worker.device.forward(self._half_weights or self.learner, batch)
         return outcome
 
-    def _backward(self, loss: Tensor, divisor: float) -> None:
+    def _backward(self, loss: Tensor, divisor: float | Tensor) -> None:
         """Add the gradients of a micro-batch's loss, over the divisor, to those of the weights."""
         self.step.scale.scale(loss / divisor).backward()  # type: ignore[no-untyped-call]
         self.worker.device.after_backward()

@@ -18,6 +18,7 @@ from trainer.errors import ReportedError
 from trainer.model.headed import HeadedBert
 from trainer.tasks.choice import find_task, task_of
 from trainer.tasks.task import Task
+from trainer.update.row_norms import has_row_norms
 from trainer.workers.collective import Collective
 
 
@@ -98,6 +99,10 @@ class Runtime:
     def name_idle_keys(self) -> None:
         """Log the given keys that have no effect here, if there are any."""
         config, idle_here = self.config, [*self.device.idle]
+        if config.update.clipping_norm != "whole" and not has_row_norms(
+            config, self.device, self.workers.size
+        ):
+            idle_here.append("clipping_norm")
         if self.has_rows:
             idle_here.append("token_budget")
         if idle := idle_keys(config, config.run.device, idle_here):

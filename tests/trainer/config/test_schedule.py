@@ -38,6 +38,15 @@ TABLES = [
         start_warmup_step=-76,
     ),
     table("mlperf", {10: 0, 60: L / 2, 110: L * F(89, 100)}, start_warmup_step=10),
+    table(
+        "mlperf",
+        # update k is step 4k + 3 of 4,000, with a warm-up of 400 steps
+        {0: L * F(3, 400), 99: L * F(399, 400), 100: L * F(3597, 4000), 999: L / 4000},
+        steps_per_update=4,
+    ),
+    # BertAdam: x = s / N, not (s + 1) / N; x / w, then (1 - x) / (1 - w)
+    table("nvidia-bertadam", {0: 0, 1: L / 100, 100: L, 550: L / 2, 999: L / 900}, warmup=0.1),
+    table("nvidia-bertadam", {0: L, 500: L / 2, 999: L / 1000}, warmup=0),
     table("mlperf", {0: L, 500: L / 4, 1000: 0, 2000: 0}, warmup=0, power=2.0),
     table("mlperf", {0: L, 4: L * F(996, 1000)}, warmup=0, start_warmup_step=10),
     table(
@@ -281,3 +290,13 @@ def test_wrong_names_and_settings_are_refused(settings, message):
     with pytest.raises(SettingsError) as caught:
         Config.of(**settings)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("rounding", "wanted"),
+    # 405 pairs, 8 an update, 3 epochs: int(405 / 8 * 3) in Google's programs, 3 * ceil(405 / 8) in others
+    [("up", 152), ("down", 151), ("each_up", 153)],
+)
+def test_updates_of_epochs_are_rounded_as_by_each_program(rounding, wanted):
+    config = Config.of(num_train_epochs=3.0, epoch_rounding=rounding)
+    assert config.schedule.updates_of(3.0, 405, 8) == wanted

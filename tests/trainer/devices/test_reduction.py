@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 
 from tests.support.training_runs import MODEL
 from trainer.config.settings import Config
-from trainer.update.strategy import loss_divisor
+from trainer.update.loss_shares import loss_divisor
 
 DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 

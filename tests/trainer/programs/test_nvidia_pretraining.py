@@ -54,7 +54,7 @@ def refusal(*words: str) -> str:
 
 def test_the_published_phases_train_on_65536_and_32768_examples_an_update(eight_workers):
     one, two = (understood(NAME, line.split())["phases"][0] for line in PROGRAM.published)
-    common = LARGE | {"device": "cuda", "precision": "fp16", "gelu": "tanh", "world_size": 8}
+    common = LARGE | {"device": "cuda", "precision": "fp16", "gelu": "exact", "world_size": 8}
     common |= {"optimiser": "lamb-nvidia", "beta1": 0.9, "beta2": 0.999, "optimiser_epsilon": 1e-6}
     common |= {"weight_decay": 0.01, "decay_skips": ["bias", "gamma", "beta", "LayerNorm"]}
     common |= {"clipping": "per_update", "max_grad_norm": 1.0, "lr_schedule": "nvidia-poly", "power": 0.5}
@@ -68,6 +68,18 @@ def test_the_published_phases_train_on_65536_and_32768_examples_an_update(eight_
     assert_equal(two, common | {"batch_size": 8, "accumulation": 512, "update_examples": 32768})
     assert_equal(two, {"steps": 1563, "warmup": 0.128, "base_learning_rate": 4e-3, "phase2": True})
     assert_equal(two, {"train_data": "phase2", "max_predictions_per_seq": 80, "phase1_end_step": 7038})
+
+
+def test_gelu_is_that_of_the_commit():
+    assert phase()["gelu"] == "exact"  # 65211bd9 computes it with the error function
+    words = [*REQUIRED, "--do_train", "--vocab_file=vocab.txt"]
+    (found,) = understood(f"{NAME}@a9e2c1d5", words)["phases"]
+    assert found["gelu"] == "tanh"
+
+
+def test_moments_of_another_checkpoint_count_updates_from_0():
+    found = phase("--resume_from_checkpoint", "--init_checkpoint=other.pt")
+    assert_equal(found, {"start_moments": True, "moments_updates": 0})
 
 
 def test_defaults_are_the_programs():

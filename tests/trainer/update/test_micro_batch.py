@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.config.settings import Config
-from trainer.update.strategy import loss_divisor
+from trainer.update.loss_shares import loss_divisor
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,40 @@ def test_settings_change_a_preset():
     assert_equal(everywhere, lamb_by_hand((), None, True, decay=0.0))
 
 
+def adam_by_hand(epsilon_in, eps=1e-3, decay=0.01):
+    """Adam with decay in fp64. eps is large, so that its place matters."""
+    weights = {name: value.astype(np.float64) for name, value in start().items()}
+    m = {name: np.zeros_like(value) for name, value in weights.items()}
+    v = {name: np.zeros_like(value) for name, value in weights.items()}
+    for t, (rate, step) in enumerate(zip(RATES, gradients(), strict=True), start=1):
+        one, two = 1 - 0.9**t, 1 - 0.999**t
+        for name, w in weights.items():
+            g = step[name].astype(np.float64)
+            m[name], v[name] = 0.9 * m[name] + 0.1 * g, 0.999 * v[name] + 0.001 * g**2
+            if epsilon_in == "uncorrected":  # transformers 3.0.2, fairseq: step_size = rate sqrt(two) / one
+                u = np.sqrt(two) / one * m[name] / (np.sqrt(v[name]) + eps)
+            elif epsilon_in == "square":  # Habana's AdamWeightDecay, without bias correction
+                u = m[name] / np.sqrt(v[name] + eps**2)
+            else:
+                u = m[name] / one / (np.sqrt(v[name] / two) + eps)
+            weights[name] = w - rate * (u + decay * w)
+    return weights
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("epsilon_in", ["corrected", "uncorrected", "square"])
+def test_epsilon_is_added_where_the_program_adds_it(epsilon_in, fused):
+    name = "adamw-bert" if epsilon_in == "square" else "adamw"
+
+    def make(parameters):
+        more = {"eps": 1e-3, "weight_decay": 0.01, "decay_skips": (), "epsilon_in": epsilon_in}
+        made = make_optimiser(name, parameters, **more)
+        made.fuses = fused
+        return made
+
+    assert_equal(run(make), adam_by_hand(epsilon_in))
+
+
 def test_adamw_momentum_and_sgd_are_pytorchs():
     def by_hand(update):
         weights = {name: value.astype(np.float64) for name, value in start().items()}

@@ -21,6 +21,8 @@ class Preset:
     trust: the parameters with a trust ratio: "all", "none", those that decay_skips does not match
     ("named"), those whose decay is not 0 ("decayed"), or all but biases ("weights").
     decays_by_share: weight decay is multiplied by the rate's share of the base rate, not by the rate.
+    epsilon_in: where eps is added, of the average v of the squared gradient: "corrected", to the root of the
+    bias-corrected v; "uncorrected", to the root of v before the correction; "square", its square to v.
 
     schedule, clipping: what the optimiser's authors use with it, where a configuration names none.
     """
@@ -35,6 +37,7 @@ class Preset:
     debias: bool = True
     momentum: float = 0.0
     decays_by_share: bool = False
+    epsilon_in: str = "corrected"
     schedule: str = "polynomial_decay"
     clipping: str = "none"
 
@@ -94,6 +97,6 @@ def warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Sche
     return lambda step: rate * (step - start) / rising if step - start < rising else after(step)
 
 
-def decay(rate: float, steps: int, power: float) -> Schedule:
+def decay(rate: float, steps: int, power: float) -> Callable[[float], float]:
     """Polynomial decay from the rate at step 0 to 0 at the last step."""
     return lambda step: rate * math.pow(max(0.0, 1 - step / steps), power)

@@ -1,16 +1,33 @@
 """Updates of MLPerf's reference, and of the original BERT."""
 
-from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay, warmed_up
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay
 
 OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
 """Parts of the names of weights that do not decay in programs after Google's."""
 
 
 def mlperf(
-    rate: float, steps: int, warmup: Warmup, *, start_warmup_step: int = 0, power: float = 1.0
+    rate: float,
+    steps: int,
+    warmup: Warmup,
+    *,
+    start_warmup_step: int = 0,
+    power: float = 1.0,
+    steps_per_update: int = 1,
 ) -> Schedule:
-    """Warm-up counted from start_warmup_step, which may be negative. The decay ignores the warm-up."""
-    return warmed_up(rate, warmup.updates, decay(rate, steps, power), start_warmup_step)
+    """Warm-up counted from start_warmup_step, which may be negative. The decay ignores the warm-up.
+
+    steps_per_update: N steps of the program in an update. It counts these, and update k, from 0, takes the
+    rate of the last: of step Nk + N - 1.
+    """
+    falling, rising = decay(rate, steps, power), warmup.updates
+    last = (steps_per_update - 1) / steps_per_update  # of an update's steps, in updates
+
+    def rate_at(step: int) -> float:
+        risen = step + last - start_warmup_step
+        return rate * risen / rising if rising and risen < rising else falling(step + last)
+
+    return rate_at
 
 
 MLPERF = ScheduleKind(formula=mlperf)

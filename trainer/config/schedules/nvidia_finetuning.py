@@ -19,4 +19,11 @@ def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
     return rate_at
 
 
+def nvidia_bertadam(rate: float, steps: int, warmup: Warmup) -> Schedule:
+    """NVIDIA's fine-tuning in fp32: BertAdam takes the rate of the update before."""
+    after = nvidia_linear(rate, steps, warmup)
+    return lambda step: after(step - 1)
+
+
 NVIDIA_LINEAR = ScheduleKind(formula=nvidia_linear)
+NVIDIA_BERTADAM = ScheduleKind(formula=nvidia_bertadam)

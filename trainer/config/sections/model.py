@@ -11,6 +11,17 @@ from trainer.config.model_kinds import model_kind
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.sections.section import Section
 
+_FORMS = {"exact": "gelu", "tanh": "gelu_new"}
+_GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
+
+
+def with_form(activation: str, form: str | None) -> str:
+    """Return the activation with gelu in the given form, which None leaves. Others are as they are."""
+    if form is None or activation not in _GELUS:
+        return activation
+    same = form == "tanh" and activation == "gelu_pytorch_tanh"
+    return activation if same else _FORMS[form]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKeys(Section):
@@ -29,8 +40,8 @@ class ModelKeys(Section):
     def settings(self) -> dict[str, Any]:
         """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""
         settings = self.described()
-        if self.gelu == "tanh" and settings.get("hidden_act") == "gelu":
-            settings["hidden_act"] = "gelu_new"
+        if "hidden_act" in settings:
+            settings["hidden_act"] = with_form(settings["hidden_act"], self.gelu)
         return settings
 
     def described(self) -> dict[str, Any]:

@@ -76,12 +76,22 @@ class StartSection(Section):
     start_moments: bool = setting(
         False, "take the moments of start_from_ckpt too; updates and schedule begin at 0"
     )
+    moments_updates: int | None = setting(
+        None,
+        "updates that start_moments counts as made, for the bias correction (default: the checkpoint's "
+        "number)",
+        least=0,
+    )
     resume_from: str | None = shown(
         None,
         "checkpoint to resume from, or run, in an output_dir of one's own: a branch, with other steps say",
     )
     resume: bool = shown(False, "continue from the last checkpoint in output_dir")
     resume_step: int | None = setting(None, "update to resume at (default: the last checkpoint's)", least=0)
+
+    def updates_of_moments(self, stored: int | None) -> int:
+        """The updates that the moments of start_from_ckpt count as. stored: the checkpoint's number."""
+        return self.moments_updates if self.moments_updates is not None else stored or 0
 
     @property
     def continues_here(self) -> bool:

@@ -1,5 +1,6 @@
 """Sections of the learning rate: the schedule, its formula, recipes that count tokens."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,12 @@ class ScheduleSection(Section):
         "passes over the training data; gives the number of updates, unless steps are given (default: steps)",
         above=0,
     )
+    epoch_rounding: str = setting(
+        "up",
+        "updates of num_train_epochs that are no whole number: up; down, as Google's programs; or each_up, "
+        "those of one epoch rounded up, times the epochs, as transformers",
+        ("up", "down", "each_up"),
+    )
     lr_schedule: str | None = named(
         "schedule",
         None,
@@ -39,6 +46,17 @@ class ScheduleSection(Section):
         wanted = "expected an integer (updates) or a share of steps, 0 <= x < 1"
         check(isinstance(self.warmup, int) or self.warmup < 1, f"warmup is {self.warmup}, {wanted}")
 
+    def updates_of(self, epochs: float, examples: int, update_examples: int) -> int:
+        """The number of updates of so many epochs, each of ``update_examples`` of the examples: at least 1.
+
+        405 examples, 8 an update, 3 epochs: 151.9 updates are 152, down 151, each_up 3 x 51 = 153.
+        """
+        if self.epoch_rounding == "down":
+            return max(1, math.floor(examples * epochs / update_examples))
+        if self.epoch_rounding == "each_up":
+            return max(1, math.ceil(math.ceil(examples / update_examples) * epochs))
+        return max(1, math.ceil(examples * epochs / update_examples))
+
 
 @dataclass(frozen=True, kw_only=True)
 class FormulaSection(Section):
@@ -46,6 +64,11 @@ class FormulaSection(Section):
 
     start_warmup_step: int = setting(
         0, "update at which warm-up starts, for mlperf; may be negative", by_phase=True
+    )
+    steps_per_update: int = setting(
+        1,
+        "for mlperf: steps that its program counts in an update, whose rate is that of the last of them",
+        least=1,
     )
     power: float | None = setting(None, "exponent of a polynomial decay (default: the schedule's)", above=0)
     decay_steps: int | None = setting(None, "updates between two decays, for natural_exponential", least=1)

@@ -49,6 +49,26 @@ class UpdateSection(Section):
     )
     max_grad_norm: float = setting(1.0, "global norm that gradients are clipped to", above=0)
 
+    loss_over: str = setting(
+        "micro_batch",
+        "loss of an update: the mean of its micro-batches' means (micro_batch); the mean over all masked "
+        "words of the update, or examples in fine-tuning (update); micro-batches weighed by sequences, as in "
+        "ModernBERT's program, where padding of a packed row counts as one (sequences)",
+        ("micro_batch", "update", "sequences"),
+    )
+    softmax_over_padding: bool = setting(
+        False,
+        "the softmax of masked words runs over the rows that pad the vocabulary to a multiple of 8 as well, "
+        "as in NVIDIA's and Habana's programs",
+    )
+    clipping_norm: str = setting(
+        "whole",
+        "norm that clipping looks at: whole, of the gradients; word_rows, as in TensorFlow, where the "
+        "gradient of each word that is looked up counts before those of equal words are added, unless the "
+        "table is the output layer too; word_and_type_rows, where segment types are looked up as well",
+        ("whole", "word_rows", "word_and_type_rows"),
+    )
+
     @property
     def clipping_point(self) -> str:
         """The point at which gradients are clipped, by default the optimiser's usual one."""
@@ -96,6 +116,19 @@ class OptimiserSection(Section):
     optimiser_epsilon: float | None = setting(
         None, "small number that is added to denominators (default: the optimiser's)", above=0
     )
+    epsilon_in: str | None = setting(
+        None,
+        "place of that number: added to the root of the bias-corrected average of squares (corrected, as in "
+        "PyTorch); to the root before its correction (uncorrected, as in transformers' adamw_hf and "
+        "fairseq); or its square to the average (square) (default: the optimiser's)",
+        ("corrected", "uncorrected", "square"),
+    )
+    summed_replicas: int = setting(
+        1,
+        "workers whose gradients the original adds up, where this trainer takes their mean: that number is "
+        "divided by them, which makes the same updates",
+        least=1,
+    )
     weight_decay: float | None = shown(None, "weight decay (default: the optimiser's)", least=0)
     decay_skips: Sequence[str] | None = setting(
         None, "parts of the names of weights that do not decay: A,B or a JSON list (default: the optimiser's)"
@@ -115,7 +148,9 @@ class OptimiserSection(Section):
                 beta1 if self.beta1 is None else self.beta1,
                 beta2 if self.beta2 is None else self.beta2,
             ),
-            "eps": self.optimiser_epsilon,
+            "eps": (preset.eps if self.optimiser_epsilon is None else self.optimiser_epsilon)
+            / self.summed_replicas,
+            "epsilon_in": self.epsilon_in,
             "weight_decay": self.weight_decay,
             "decay_skips": None if self.decay_skips is None else tuple(self.decay_skips),
             "debias": self.use_debiasing,

@@ -152,6 +152,8 @@ def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups:
     """PopTorch's LAMB, AdamW or SGD with the preset's arithmetic. SettingsError for another optimiser."""
     if preset.kind == "stableadamw":
         raise SettingsError("device 'ipu': PopTorch has no StableAdamW; give another optimiser")
+    if preset.epsilon_in != "corrected":
+        raise SettingsError(f"device 'ipu': epsilon_in is {preset.epsilon_in}, PopTorch's is corrected")
     half = torch.float16 if config.update.precision == "fp16" else torch.float32
     has_trust = any(group["trust"] for group in groups)
     made = [{name: group[name] for name in ("params", "weight_decay")} for group in groups]

@@ -25,6 +25,9 @@ def fine_tuning(given: Given, eval_size: str) -> dict[str, Any]:
         "eval_batch_size": of_core(given, eval_size, count),
         "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,
         "resume": there and given["do_train"],
+        # The program adds the cores' gradients up, this trainer takes their mean: the update is the same
+        # with the n-th part of epsilon.
+        "summed_replicas": count,
         # Each core clips its own gradient before the sum over the cores.
         "clipping": "per_micro_batch" if count > 1 else "per_update",
     }

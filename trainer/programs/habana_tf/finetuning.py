@@ -11,9 +11,11 @@ from trainer.programs.meaning import Meaning
 
 _FIXED: dict[str, Any] = COMMON | {
     "optimiser": "adamw-bert",
+    "epsilon_in": "square",
     "clipping": "per_update",
     "lr_schedule": "mlperf",
     "power": 1.0,
+    "epoch_rounding": "down",
     "warmup": 0.1,
     "accumulation": 1,
     "eval_batch_size": 8,

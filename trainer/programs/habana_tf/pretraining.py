@@ -24,12 +24,14 @@ SIZES = {
 
 COMMON: dict[str, Any] = {
     "gelu": "tanh",
+    "layer_norm_eps": 1e-3,  # that of Keras, which the program leaves
     "beta1": 0.9,
     "beta2": 0.999,
     "optimiser_epsilon": 1e-6,
     "weight_decay": 0.01,
     "decay_skips": ["LayerNorm", "layer_norm", "bias"],
     "max_grad_norm": 1.0,
+    "clipping_norm": "word_and_type_rows",  # as TensorFlow has it for a lookup
     "eval_every": 0,
 }
 """Keys that no flag changes, of pre-training and fine-tuning."""

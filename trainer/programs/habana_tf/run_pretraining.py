@@ -11,6 +11,9 @@ from trainer.programs.nvidia_tf.run_pretraining import phase_of
 from trainer.programs.requirements import work_of
 from trainer.workers.launchers import find_rank
 
+_ADAM = {"optimiser": "adamw-bert", "epsilon_in": "square"}
+"""AdamWeightDecay, which divides by the root of v + epsilon^2 in Habana's program."""
+
 
 def resolve(given: Given) -> Meaning:
     """Return the training, the evaluation, or both."""
@@ -40,7 +43,7 @@ def _optimiser(given: Given, workers: int) -> dict[str, Any]:
     if name == "lamb":
         return {}
     if name == "adam":
-        return {"optimiser": "adamw-bert"}
+        return _ADAM
     given.warn(f"optimizer_type {name}: the program takes lamb for LAMB and any other word for Adam")
     rate = given["learning_rate"] * workers
-    return {"optimiser": "adamw-bert", "lr_schedule": "mlperf", "power": 0.5, "base_learning_rate": rate}
+    return _ADAM | {"lr_schedule": "mlperf", "power": 0.5, "base_learning_rate": rate}

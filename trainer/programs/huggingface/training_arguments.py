@@ -49,6 +49,8 @@ def training_keys(given: Given) -> dict[str, Any]:
     name = "adamw" if given["optim"] in _ADAMW else given["optim"]
     if name not in ("adamw", "sgd"):
         raise UsageError(f"optim {name}: this trainer has {', '.join(_ADAMW)} and sgd")
+    if given["optim"] == "adamw_hf":
+        keys["epsilon_in"] = "uncorrected"
     keys["optimiser"] = name
     if given["config_name"] and is_here(given["config_name"]):
         keys["model_config"] = given["config_name"]

@@ -15,7 +15,13 @@ from trainer.programs.requirements import require_flags, require_work
 _LOGGED_STEPS = 100
 """Micro-steps between two lines of TensorFlow's log."""
 
-_ADAMW = {"beta1": 0.9, "beta2": 0.999, "optimiser_epsilon": 1e-6, "weight_decay": 0.01}
+_ADAMW = {
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "optimiser_epsilon": 1e-6,
+    "weight_decay": 0.01,
+    "max_grad_norm": 1.0,
+}
 _OF_LAMB = ("lamb_weight_decay_rate", "lamb_beta_1", "lamb_beta_2", "log_epsilon")
 
 
@@ -35,10 +41,10 @@ def _training(given: Given) -> Meaning:
         "train_data": given["input_file"],
         "batch_size": size,
         "accumulation": micro_steps,
+        "steps_per_update": micro_steps,
         "start_from_ckpt": given["init_checkpoint"] or None,
         "start_moments": False,
         "resume": has_checkpoints(given["output_dir"]),
-        "max_grad_norm": 1.0,
         "lr_schedule": "mlperf",
         "keep_checkpoints": given["keep_checkpoint_max"] or KEEP_ALL,
         "log_every": max(1, _LOGGED_STEPS // micro_steps),
@@ -53,7 +59,11 @@ def _training(given: Given) -> Meaning:
 
 
 def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
-    """Return the optimiser's keys. AdamW's are fixed, and clipping after the reduction is LAMB's only."""
+    """Return the optimiser's keys. AdamW's are fixed, and clipping after the reduction is LAMB's only.
+
+    The program adds the gradients of its replicas up, this trainer takes their mean. An update by Adam's
+    moments is the same for both, with the n-th part of epsilon, and of the norm that a sum is clipped to.
+    """
     clips_once = given["clip_by_global_norm_after_gradient_allreduce"]
     if given["optimizer"] == "adamw":
         if idle := [name for name in _OF_LAMB if name in given]:
@@ -62,13 +72,14 @@ def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
             given.warn("adamw with clip_by_global_norm_after_gradient_allreduce: nothing is clipped")
         return _ADAMW | {
             "optimiser": "adamw-bert",
+            "summed_replicas": replicas,
             "clipping": "none" if clips_once else "per_micro_batch",
         }
-    if clips_once and replicas > 1:
-        given.warn("the program clips the sum of the replicas' gradients to 1, this trainer their mean")
     return {
         "optimiser": "lamb-mlperf",
         "optimiser_epsilon": 10.0 ** given["log_epsilon"],
+        "summed_replicas": replicas,
+        "max_grad_norm": 1.0 / replicas if clips_once else 1.0,
         "clipping": "per_update" if clips_once else "per_micro_batch",
     }
 

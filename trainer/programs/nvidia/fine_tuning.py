@@ -13,6 +13,8 @@ def tuning_keys(given: Given) -> dict[str, Any]:
     count = given["gradient_accumulation_steps"]
     precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
     keys = phase_keys(given) | {
+        # BertAdam, of fp32, takes the rate before it counts the update; in 16 bits it is taken after.
+        "lr_schedule": "nvidia-linear" if precision == "fp16" else "nvidia-bertadam",
         "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # of FusedAdam, of BertAdam
         "precision": precision,
         "device": "cpu" if given["no_cuda"] else "cuda",

@@ -31,8 +31,10 @@ def resolve(given: Given) -> Meaning:
         "recompute": "always" if given["checkpoint_activations"] else "auto",
         "log_every": max(1, int(given["log_freq"])),
     }
-    if given.version and given["cuda_graphs"]:
-        keys["device_options"] = {"cuda_graphs": True}
+    if given.version:
+        keys["gelu"] = "tanh"  # of a9e2c1d5; 65211bd9 has the error function
+        if given["cuda_graphs"]:
+            keys["device_options"] = {"cuda_graphs": True}
     if keys["world_size"] == 1 and not given.version:
         given.warn(ONE_GPU)
     if given["loss_scale"] and not given.version:
@@ -117,5 +119,6 @@ def started(*, start: str | None = None, phase2: bool = False, until: int = -1) 
         "resume": False,
         "start_from_ckpt": start,
         "start_moments": start is not None,
+        "moments_updates": None if start is None else 0,  # the program counts from 0 again
         "steps_this_run": max(1, until) if until >= 0 else None,
     }

@@ -1,0 +1,85 @@
+"""Train the recorded runs of original programs again and compare the losses: ``docs/reliability.md``.
+
+    python -m benchmarks.trajectories [--runs DIR] [--only NAME]
+
+DIR holds the runs' JSON files, beside ``examples/`` and ``init/`` of its parent directory; by default it is
+that of the reference kit. The exit status is 1 where a loss of the first updates differs by the bound or
+more.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from benchmarks import corpus
+from benchmarks.trajectories.recorded import RecordedRun, read_run
+from benchmarks.trajectories.training import Losses, train_again
+
+BOUND = 1e-4
+BOUND_UPDATES = 100
+"""Small models are chaotic: behind these updates rounding alone may part two runs by more."""
+
+
+def main() -> None:
+    given = _parse()
+    runs = sorted(given.runs.glob("*.json"))
+    if not runs:
+        sys.exit(f"{given.runs}: holds no recorded runs")
+    root = given.runs.parent
+    print("| run | updates | to update 100 | to the end | bound | known to differ |")
+    print("|---|---|---|---|---|---|", flush=True)
+    fell = 0
+    for path in runs:
+        if given.only and given.only not in path.stem:
+            continue
+        run = read_run(path, root)
+        begun = time.monotonic()
+        losses = train_again(run, root)
+        fell += _tell(run, losses)
+        print(f"{run.name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    if fell:
+        sys.exit(f"{fell} of the runs differ by {BOUND:g} or more within {BOUND_UPDATES} updates")
+
+
+def _tell(run: RecordedRun, losses: Losses) -> bool:
+    """Print the run's line of the table. True where its bound fell."""
+    early = losses.largest(min(BOUND_UPDATES, run.updates))
+    falls = not early < BOUND  # a loss that is no number falls too
+    verdict = f"{BOUND:g}{', fell' if falls else ''}"
+    end = losses.largest(run.updates)
+    cells = (run.name, run.updates, f"{early:.1e}", f"{end:.1e}", verdict, _differences(run, losses))
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
+    return falls
+
+
+def _differences(run: RecordedRun, losses: Losses) -> str:
+    """The known differences from the door's settings, which the training here followed."""
+    found = []
+    if losses.late:
+        found.append(f"{losses.late} rates of the update after: the program gives no order for its counter")
+    if run.clips_whole:
+        found.append("the original was changed to clip by whole gradients")
+    return "; ".join(found)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="Compare the losses of recorded trainings with the product's."
+    )
+    kit = corpus.kit()
+    usual = None if kit is None else Path(kit, "trajectories", "runs")
+    parser.add_argument("--runs", type=Path, default=usual, help="directory of runs (default: the kit's)")
+    parser.add_argument("--only", help="runs whose name has this in it")
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    if given.runs is None:
+        parser.error("there is no reference kit (BERTDATA_REFERENCE_KIT); give --runs")
+    torch.set_num_threads(given.threads)
+    return given
+
+
+if __name__ == "__main__":
+    main()

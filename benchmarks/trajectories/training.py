@@ -1,0 +1,185 @@
+"""A recorded training made again by the product, on batches in the recorded order."""
+
+import math
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+import torch
+
+from benchmarks.trajectories.recorded import RecordedRun
+from benchmarks.trajectories.settings import configured
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.classification.batch import LabelledBatch
+from bertdata.examples.mlm.batch import MlmBatch
+from bertdata.examples.squad.batch import SquadBatch
+from bertdata.records import ShardLayout
+from trainer.checkpoints.checkpoint import new_state
+from trainer.checkpoints.source import open_checkpoint
+from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
+from trainer.config.schedules.form import Schedule
+from trainer.config.settings import Config
+from trainer.data.batches import FlatBatch, flatten
+from trainer.data.budgets import Budgets, ExampleSizes
+from trainer.data.examples import CompactExamples, gather
+from trainer.data.loader import Update
+from trainer.data.order import Position
+from trainer.run.finetune import shape_of_task
+from trainer.run.runtime import begin, make_model
+from trainer.run.start_point import find_continued_shape, load_from
+from trainer.run.training import Training
+
+_FIRST_WEIGHTS = {"bert": "bert", "modernbert": "mb32", "roberta": "rob32"}
+_HEADS = {"classification": "head_cls", "squad": "head_qa"}
+_LENGTHS = {"pretraining": 64, "classification": 64, "squad": 96}
+_SLOTS = 10
+_PACKED_ROW = 192
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """The mean loss of each update's micro-batches, the product's beside the original's.
+
+    late: updates for which the original read its counter of steps after it was raised.
+    """
+
+    ours: Sequence[float]
+    theirs: Sequence[float]
+    late: int
+
+    def largest(self, updates: int) -> float:
+        """The largest difference within the first updates."""
+        pairs = zip(self.ours[:updates], self.theirs[:updates], strict=True)
+        return max(abs(ours - theirs) for ours, theirs in pairs)
+
+
+def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Losses:
+    """Train the run by the product. root: the directory with the first weights.
+
+    updates: the first ones that are made; None: all.
+    """
+    made = run.updates if updates is None else min(updates, run.updates)
+    with tempfile.TemporaryDirectory() as place:
+        start = write_start(run, root, Path(place, "start"))
+        layout = layout_of(run)
+        config = configured(run, start, Path(place, "run"))
+        if run.is_packed:  # a ModernBERT has no table of positions
+            config = config.changed(max_position_embeddings=layout.max_seq_length)
+        data = OpenedDataset(name=run.name, layout=layout, shards=(), vocabulary_size=4000)
+        runtime = begin(config)
+        if not config.is_finetuning:
+            runtime = runtime.changed(config, data)
+            shape = find_continued_shape(runtime, data)
+        else:
+            shape = _tuned_shape(config, start)
+        training = Training(runtime, make_model(runtime, shape), new_state(config, shape, "", ""))
+        load_from("weights", str(start), training, config.update.examples(1))
+        training.schedule, late = _in_order(training.schedule, run)
+        ours = _losses(training, run, layout, made)
+    return Losses(ours, run.update_losses[:made], late)
+
+
+def _in_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
+    """Return the schedule in the order in which the original read its counter, and the number of late reads.
+
+    Some programs in TensorFlow give no order to reading the counter and raising it. Their recorded rates are
+    those of the update or of the next one, and this is told from them.
+    """
+    if run.rates is None:
+        return schedule, 0
+    rates = run.rates[run.in_update - 1 :: run.in_update]
+    late = {
+        number
+        for number, rate in enumerate(rates[: run.updates])
+        if _same(rate, schedule(number + 1)) and not _same(rate, schedule(number))
+    }
+    return lambda step: schedule(step + 1 if step in late else step), len(late)
+
+
+def _same(rate: float, other: float) -> bool:
+    return math.isclose(rate, other, rel_tol=1e-5, abs_tol=1e-12)
+
+
+def _tuned_shape(config: Config, start: Path) -> ModelConfig:
+    stored = open_checkpoint(str(start), with_moments=False).expect_config()
+    return read_model_config(shape_of_task(config, stored))
+
+
+def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:
+    """Write the run's first weights, with the head of its task, as a model's directory."""
+    name, head = _FIRST_WEIGHTS[run.kind], _HEADS.get(run.task)
+    weights = safetensors.numpy.load_file(root / "init" / f"{name}.safetensors")
+    if head is not None:
+        weights |= safetensors.numpy.load_file(root / "init" / f"{head}.safetensors")
+    directory.mkdir()
+    safetensors.numpy.save_file(weights, directory / "model.safetensors")
+    shutil.copy(root / "init" / f"{name}.json", directory / "config.json")
+    return directory
+
+
+def layout_of(run: RecordedRun) -> ShardLayout:
+    """The layout of the run's rows: an example each, or ModernBERT's packed ones."""
+    if run.is_packed:
+        most = max(map(len, run.micro_batches))
+        sizes: dict[str, Any] = {"max_seq_length": _PACKED_ROW, "max_predictions_per_seq": _PACKED_ROW}
+        return ShardLayout(objective="mlm", packing="modernbert", sequences_per_row=most, **sizes)
+    slots = _SLOTS if run.task == "pretraining" else 0
+    objective = run.task if run.task != "pretraining" else "bert" if run.kind == "bert" else "mlm"
+    return ShardLayout(max_seq_length=_LENGTHS[run.task], max_predictions_per_seq=slots, objective=objective)
+
+
+class Feeder:
+    """Micro-batches of a run's examples, by their numbers."""
+
+    def __init__(self, run: RecordedRun, layout: ShardLayout) -> None:
+        self._layout, self._is_packed = layout, run.is_packed
+        self._examples = CompactExamples([_held(run, layout.objective)], layout)
+        rows = 1 if self._is_packed else max(map(len, run.micro_batches))
+        sizes = ExampleSizes.of(np.full(8, layout.max_seq_length), np.zeros(8))
+        self._budgets = Budgets([], sizes, layout, rows)
+
+    def batch(self, numbers: Sequence[int]) -> FlatBatch:
+        """The micro-batch of these examples."""
+        count = len(numbers)
+        row_ends = np.array([count]) if self._is_packed else np.arange(count) + 1
+        piece = self._examples, np.array(numbers), np.arange(count)
+        return flatten(gather([piece], self._layout, row_ends), self._budgets)
+
+
+def _held(run: RecordedRun, objective: str) -> Any:
+    """The run's examples as the product's columns."""
+    given = run.columns
+    found = {"ids": given["ids"], "ends": given["ends"].astype(np.uint32)}
+    masks = {
+        "positions": given["mask_positions"].astype(np.uint16),
+        "labels": given["mask_labels"],
+        "mask_ends": given["mask_ends"].astype(np.uint32),
+    }
+    if objective == "mlm":
+        return MlmBatch(**found, **masks)
+    found["first_lengths"] = given["first_segment"].astype(np.uint32)
+    if objective == "bert":
+        return BertBatch(**found, **masks, next_labels=given["next_sentence_labels"])
+    if objective == "classification":
+        return LabelledBatch(**found, label_ids=given["label_ids"].astype(np.uint32))
+    answers = {name: given[name].astype(np.uint32) for name in ("answer_starts", "answer_ends")}
+    return SquadBatch(**found, **answers, impossible=np.zeros(len(given["ends"]), np.uint8))
+
+
+def _losses(training: Training, run: RecordedRun, layout: ShardLayout, updates: int) -> list[float]:
+    """Make the run's first updates. Returns the mean loss of each one's micro-batches."""
+    feeder, position, found = Feeder(run, layout), Position(0, 0), []
+    for number in range(updates):
+        first = number * run.in_update
+        batches = [feeder.batch(one) for one in run.micro_batches[first : first + run.in_update]]
+        (sums,) = training.update([Update(batches, position)])
+        training.advance(position, sum(map(len, batches)))
+        found.append(sums[0] / sums[1])
+    return [float(loss) for loss in torch.stack(found)]
