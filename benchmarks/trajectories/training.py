@@ -34,7 +34,7 @@ from trainer.data.order import Position
 from trainer.run.finetune import shape_of_task
 from trainer.run.runtime import begin, make_model
 from trainer.run.start_point import find_continued_shape, load_from
-from trainer.run.training import Training
+from trainer.run.training_state import Training
 
 _FIRST_WEIGHTS = {"bert": "bert", "modernbert": "mb32", "roberta": "rob32"}
 _HEADS = {"classification": "head_cls", "squad": "head_qa"}
