@@ -6,12 +6,18 @@ from dataclasses import dataclass, field
 from torch import Tensor
 from torch.nn import functional as F
 
+from bertdata.errors import DataError
 from trainer.config.model import ModelConfig
+from trainer.config.model_labels import ModelLabels
 from trainer.errors import CheckpointError
 
 WORDS = "bert.embeddings.word_embeddings.weight"
 WORD_BIAS = "cls.predictions.bias"
-VOCABULARY = (WORDS, WORD_BIAS)
+DECODER = "cls.predictions.decoder.weight"
+"""The weights of the word logits in a model that does not tie them to the word embeddings."""
+DECODER_BIAS = "cls.predictions.decoder.bias"
+"""Another name of WORD_BIAS in other programs."""
+VOCABULARY = (WORDS, WORD_BIAS, DECODER)
 """The tensors with a row for each token of the vocabulary."""
 
 HEADS = ("cls.", "qa_outputs.", "classifier.")
@@ -42,6 +48,26 @@ class StoredTensor:
     def read(self) -> Tensor:
         return self.load().float().contiguous()
 
+    def checked(self, where: str) -> "StoredTensor":
+        """The tensor, for which DataError is raised when it is read unless it holds finite numbers of floats.
+
+        where: file and name of the tensor.
+        """
+
+        def load() -> Tensor:
+            values = self.load()
+            if not values.is_floating_point():
+                kind = str(values.dtype).removeprefix("torch.")
+                raise DataError(
+                    f"{where} is of the type {kind}, expected floating-point numbers: a quantised model is "
+                    "not read"
+                )
+            if not bool(values.isfinite().all() if values.dtype.itemsize > 1 else True):
+                raise DataError(f"{where} holds values that are no finite numbers (NaN or infinity)")
+            return values
+
+        return StoredTensor(self.shape, load)
+
     def changed(self, shape: tuple[int, ...], change: Callable[[Tensor], Tensor]) -> "StoredTensor":
         """The tensor after a change that gives it this shape."""
         return StoredTensor(shape, lambda: change(self.load()))
@@ -61,7 +87,9 @@ class Checkpoint:
     config: None where no file gives it. updates: those that were made; None where it is not said.
     optimiser: the preset whose moments these are; betas: its two. task: the one that the run has learned;
     "": not said. architecture: transformers' class of the model; None: found from its heads. token_ids: the
-    ids of special tokens under the names that transformers' config.json has for this kind of model.
+    ids of special tokens under the names that transformers' config.json has for this kind of model. labels:
+    of a classifier, as config.json tells them. warnings: about what the files hold and is not read, a line
+    each, for whoever opens the checkpoint to show once.
     """
 
     kind: str
@@ -75,6 +103,8 @@ class Checkpoint:
     task: str = ""
     architecture: str | None = None
     token_ids: Mapping[str, int] = field(default_factory=dict)
+    labels: ModelLabels = ModelLabels()
+    warnings: tuple[str, ...] = ()
 
     def expect_config(self) -> ModelConfig:
         """The configuration. CheckpointError with the remedy where no file gives it."""

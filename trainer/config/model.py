@@ -1,4 +1,4 @@
-"""Shape of the model: ModelConfig, and the keys of other programs' files that change nothing in it."""
+"""Shape of the model: ModelConfig."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -7,23 +7,8 @@ from typing import Any, ClassVar
 from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
+from trainer.config.foreign_keys import FOREIGN
 from trainer.config.sections.section import named
-
-_UNREAD = """_name_or_path add_cross_attention architectures bos_token_id classifier_dropout
-    chunk_size_feed_forward output_attentions output_hidden_states problem_type return_dict directionality
-    dtype eos_token_id gradient_checkpointing id2label label2id output_all_encoded_layers pooler_fc_size
-    pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type tie_word_embeddings
-    torch_dtype transformers_version use_cache"""
-"""Keys that other programs write and that change nothing here."""
-
-FOREIGN = {
-    "position_embedding_type": {"const": "absolute"},
-    "is_decoder": {"const": False},
-    "is_encoder_decoder": {"const": False},
-    **dict.fromkeys(_UNREAD.split(), True),
-}
-"""The schema of each key of other programs alone."""
-
 
 def check_length(ids: int, longest: int | None, where: str = "", remedy: str = "") -> None:
     """Raise SettingsError where a sequence has more ids than the model has positions.
@@ -76,6 +61,10 @@ class ModelConfig:
     use_prediction_bias: bool = setting(True, "the word logits have a bias")
     model_type: str = named("model settings", "bert", "kind of model: bert, roberta or modernbert")
     pad_token_id: int = setting(0, "id of padding, behind which roberta's positions begin", least=0)
+    classifier_dropout: float | None = setting(
+        None, "dropout before a classifier; none: hidden_dropout_prob", least=0, below=1
+    )
+    tie_word_embeddings: bool = setting(True, "the word logits use the word embeddings as their weights")
 
     @property
     def encoder_name(self) -> str:

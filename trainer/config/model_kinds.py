@@ -1,11 +1,10 @@
 """The kinds of models by name, and the configuration that a file's keys describe."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from bertdata.config.declared import schema_of
-from bertdata.config.value_check import check_names, check_values
+from bertdata.config.value_check import check_names, check_values, types_of
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.plugins import find, is_name
@@ -28,8 +27,17 @@ def read_model_config(values: Mapping[str, Any], where: str = "model configurati
         known = schema_of(kind) if values.keys() <= schema_of(kind).keys() else kind.file_keys()
         check_names(values, known)
         check_values(values, known)
-        # JSON has one type for whole numbers and others: 0 and 0.0 are the same dropout.
-        types: dict[str, type[Any]] = {item.name: type(item.default) for item in fields(kind)}
-        return kind(**{name: types[name](value) for name, value in values.items() if name in types})
+        own = schema_of(kind)
+        return kind(**{name: _typed(value, own[name]) for name, value in values.items() if name in own})
     except SettingsError as error:
         raise SettingsError(f"{where}: {error}") from None
+
+
+def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
+    """The value in Python's type: JSON has one for whole numbers and others, 0 and 0.0 are the same dropout."""
+    kinds = types_of(schema)
+    if value is None:
+        return None
+    if "number" in kinds:
+        return float(value)
+    return int(value) if "integer" in kinds else value

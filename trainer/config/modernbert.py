@@ -33,10 +33,7 @@ _FIXED = {
 }
 """The values of a BERT's keys that every ModernBERT has."""
 
-_CONSTANT = {
-    **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), False),
-    "tie_word_embeddings": True,
-}
+_CONSTANT = dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), False)
 """The values of transformers' keys that every published ModernBERT has, and no other model here."""
 
 _LAYERS = {
@@ -51,8 +48,14 @@ _LAYERS = {
 }
 """The schema of the keys of layers and rotary positions in config.json's newer form."""
 
-_UNREAD = """cls_token_id sep_token_id deterministic_flash_attn reference_compile repad_logits_with_grad
-    sparse_prediction sparse_pred_ignore_index num_labels"""
+_UNREAD = (
+    "deterministic_flash_attn",
+    "reference_compile",
+    "repad_logits_with_grad",
+    "sparse_prediction",
+    "sparse_pred_ignore_index",
+)
+"""Keys of how transformers runs a ModernBERT, which change none of its numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +101,7 @@ class ModernBertConfig(ModelConfig):
     classifier_pooling: str = setting(
         "mean", "vector that a ModernBERT's classification reads: cls or mean", ("cls", "mean")
     )
-    classifier_dropout: float = setting(0.0, "dropout before a ModernBERT's classifier", least=0, below=1)
+    classifier_dropout: float | None = setting_of(ModelConfig, "classifier_dropout", default=0.0)
 
     def __post_init__(self) -> None:
         ModelConfig.__post_init__(self)  # super() does not work in a class with slots
@@ -120,7 +123,7 @@ class ModernBertConfig(ModelConfig):
     @classmethod
     def file_keys(cls) -> dict[str, Any]:
         fixed = {name: {"const": value} for name, value in _CONSTANT.items()}
-        unread = dict.fromkeys(_UNREAD.split(), True)
+        unread = dict.fromkeys(_UNREAD, True)
         return {**ModelConfig.file_keys(), **schema_of(cls), **fixed, **unread}
 
     @classmethod

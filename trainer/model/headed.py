@@ -22,7 +22,7 @@ class HeadedBert(nn.Module):
     """An encoder, named ``bert``, to which a task adds its heads.
 
     Its forward pass takes a batch, and what the layer before the first one hands on (``Bert.forward``).
-    ties_words: it has the masked-word head, which uses the word embeddings.
+    ties_words: it has the masked-word head, whose weights are the word embeddings.
     """
 
     ties_words = False
@@ -57,7 +57,7 @@ class HeadedBert(nn.Module):
                     values.fill_(1.0)
                 elif name == "weight":
                     self.bert.draw(values, path, self.config)
-                if isinstance(module, nn.Embedding) and path.endswith("word_embeddings"):
+                if name == "weight" and path.endswith(("word_embeddings", "predictions.decoder")):
                     values[self.config.vocab_size :] = 0.0
                 yield f"{path}.{name}", values
 
@@ -71,9 +71,9 @@ class Logits:
 
 
 class Predictions(nn.Module):
-    """The masked-word head. Its weights are the word embeddings, an argument of each call.
+    """The masked-word head. Its weights are the word embeddings, an argument of each call, or its decoder's.
 
-    transform, bias: None for a model without them.
+    transform, bias: None for a model without them. decoder: None where the weights are the embeddings.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -82,6 +82,9 @@ class Predictions(nn.Module):
         self.transform = NormedDense(width, config, config.has_biases) if config.use_cls_layer else None
         has_bias = config.use_prediction_bias
         self.bias = nn.Parameter(torch.zeros(config.padded_vocab_size)) if has_bias else None
+        self.decoder: nn.Linear | None = None
+        if not config.tie_word_embeddings:
+            self.decoder = nn.Linear(width, config.padded_vocab_size, bias=False)
         self.vocab_size = config.vocab_size
         self.activation = ACTIVATIONS[config.hidden_act]
         # Devices may replace this large product by their own.
@@ -91,13 +94,17 @@ class Predictions(nn.Module):
         """Let the rows that pad the vocabulary to a multiple of 8 take part in the softmax from now on."""
         self.vocab_size = -(-self.vocab_size // 8) * 8
 
-    def forward(self, rows: Tensor, words: Tensor) -> Tensor:
+    def forward(self, rows: Tensor, words: Tensor | None) -> Tensor:
+        """The logits of these vectors. words: the word embeddings; None for a model with a decoder."""
         if self.transform is not None:
             rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
         return self.logits(rows, words)
 
-    def logits(self, rows: Tensor, words: Tensor) -> Tensor:
-        """The product with the word embeddings. Minus infinity for padding of the vocabulary."""
+    def logits(self, rows: Tensor, words: Tensor | None) -> Tensor:
+        """The product with the output layer's weights. Minus infinity for padding of the vocabulary."""
+        if self.decoder is not None:
+            words = self.decoder.weight
+        assert words is not None, "the head of a model without a decoder needs the word embeddings"
         bias = words.new_zeros(self.vocab_size) if self.bias is None else self.bias[: self.vocab_size]
         padding = (0, len(words) - self.vocab_size)
         return self.project(rows, words, F.pad(bias, padding, value=-math.inf))
@@ -106,11 +113,11 @@ class Predictions(nn.Module):
 class BertForMaskedLM(HeadedBert):
     """The encoder with the masked-word head, and random weights. Without the other head, it has no pooler."""
 
-    ties_words = True
     pairs = False  # it has the next-sentence head
 
     def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
         super().__init__(config, pools=self.pairs, attention=attention)
+        self.ties_words = config.tie_word_embeddings
         self.cls: Any = nn.ModuleDict({"predictions": Predictions(config)})
         if self.pairs:
             self.cls["seq_relationship"] = nn.Linear(config.hidden_size, 2)
@@ -125,9 +132,13 @@ class BertForMaskedLM(HeadedBert):
 
     def guess_words(self, batch: Batch, rows: Tensor) -> Tensor:
         """The logits of the masked slots, from the vectors of all tokens."""
-        words = self.bert.embeddings.word_embeddings.weight
-        logits: Tensor = self.cls.predictions(rows.index_select(0, batch.masked()), words)
+        logits: Tensor = self.cls.predictions(rows.index_select(0, batch.masked()), self.output_words())
         return logits
+
+    def output_words(self) -> Tensor | None:
+        """The word embeddings, where the output layer uses them."""
+        words: Tensor | None = self.bert.embeddings.word_embeddings.weight if self.ties_words else None
+        return words
 
 
 class BertForPreTraining(BertForMaskedLM):

@@ -26,6 +26,8 @@ def begin(config: Config) -> Runtime:
     """The runtime of this process, connected with the other workers. Names keys without effect."""
     runtime = connect(config)
     runtime.name_idle_keys()
+    for warning in config.model.warnings():
+        runtime.log(f"warning: {warning}")
     return runtime
 
 

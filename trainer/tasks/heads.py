@@ -27,7 +27,8 @@ class BertForSequenceClassification(HeadedBert):
     def __init__(self, config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> None:
         """labels: their number, 1 for a score."""
         super().__init__(config, attention=attention)
-        self.dropout = config.hidden_dropout_prob
+        given = config.classifier_dropout
+        self.dropout = config.hidden_dropout_prob if given is None else given
         self.first_dropout = self.dropout if isinstance(config, RobertaConfig) else 0.0
         self.classifier = nn.Linear(config.hidden_size, labels)
         self.draw_weights()
@@ -67,7 +68,7 @@ class PredictionHead(nn.Module):
         super().__init__()
         self.transform = NormedDense(config.hidden_size, config, bias=False)
         self.activation = ACTIVATIONS[config.hidden_act]
-        self.dropout = config.classifier_dropout
+        self.dropout = config.classifier_dropout or 0.0
 
     def forward(self, rows: Tensor) -> Tensor:
         rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))

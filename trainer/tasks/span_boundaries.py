@@ -117,11 +117,10 @@ class BertForSpanBoundaries(BertForMaskedLM):
         """Logits of all masked slots, used or not, by both heads."""
         rows = self.bert.encode(batch, carried).normed
         slots = span_slots(batch)
-        words = self.bert.embeddings.word_embeddings.weight
         return SpanLogits(
             masked_lm=self.guess_words(batch, rows),
             next_sentence=None,
-            boundary=self.cls.predictions.logits(self.boundary(rows, slots), words),
+            boundary=self.cls.predictions.logits(self.boundary(rows, slots), self.output_words()),
             boundary_weights=slots.weights,
         )
 

@@ -10,7 +10,12 @@ import torch
 
 from bertdata.errors import SettingsError
 from trainer.checkpoints.absent_parts import BIASES, missing_biases
-from trainer.checkpoints.any_checkpoint import Checkpoint, StoredTensor
+from trainer.checkpoints.any_checkpoint import DECODER, Checkpoint, StoredTensor
+from trainer.config.modernbert import ModernBertConfig
+
+
+TRANSFORMERS = "transformers"
+"""The program whose models may have a decoder of their own."""
 
 
 def completed(checkpoint: Checkpoint, program: str) -> Checkpoint:
@@ -19,6 +24,16 @@ def completed(checkpoint: Checkpoint, program: str) -> Checkpoint:
     SettingsError for a model that the program does not have.
     """
     config = checkpoint.expect_config()
+    if isinstance(config, ModernBertConfig):
+        raise SettingsError(
+            f"{checkpoint.path}: is a ModernBERT: {program} has no such model; expected --to huggingface"
+        )
+    if not config.tie_word_embeddings and DECODER in checkpoint.weights and program != TRANSFORMERS:
+        lacks = "none whose word logits have weights of their own"
+        raise SettingsError(
+            f"{checkpoint.path}: tie_word_embeddings is false: {program} has {lacks}; expected "
+            "--to huggingface"
+        )
     if config.megatron_residual_connection:
         found = "megatron_residual_connection is true"
         raise SettingsError(f"{checkpoint.path}: {found}: {program} has no such model")

@@ -1,18 +1,17 @@
 """The file beside a checkpoint that describes its model: bert_config.json or config.json."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
-from bertdata.config.value_check import read_object
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
-from trainer.config.model_file import TRAINED_ACT, of_file
+from trainer.config.model_file import TRAINED_ACT, ModelFile, read_model_file
 from trainer.config.model_kinds import read_model_config
 
 NAMES = ("bert_config.json", "config.json")
 
-_TANH = "gelu_new"
-_TANH_NAMES = (_TANH, "gelu_pytorch_tanh")
+_TANH_NAMES = ("gelu_new", "gelu_pytorch_tanh")
 
 GOOGLES_KEYS = (
     "attention_probs_dropout_prob",
@@ -29,8 +28,16 @@ GOOGLES_KEYS = (
 )
 
 
-def read_config(directory: str, given: str | None = None, *, tanh: bool = False) -> ModelConfig | None:
-    """The configuration in the given file, else in the directory, or None where there is none.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Description:
+    """The file beside a checkpoint, read: the model's configuration, and what else it says of the model."""
+
+    config: ModelConfig
+    file: ModelFile
+
+
+def read_description(directory: str, given: str | None = None, *, tanh: bool = False) -> Description | None:
+    """Return what the given file says, else the one in the directory. None where there is none.
 
     tanh: the program computes ``gelu`` in its tanh form, as Google's, MLPerf's and NVIDIA's do; the others
     in the exact one.
@@ -41,10 +48,8 @@ def read_config(directory: str, given: str | None = None, *, tanh: bool = False)
         path = next((one for one in there if storage.exists(one)), None)
     if path is None:
         return None
-    values = read_object(path)
-    if tanh and TRAINED_ACT not in values and values.get("hidden_act", "gelu") == "gelu":
-        values["hidden_act"] = _TANH
-    return read_model_config(of_file(values, path), path)
+    file = read_model_file(path, tanh=tanh)
+    return Description(config=read_model_config(file.keys, path), file=file)
 
 
 def write_bert_config(config: ModelConfig, directory: str) -> None:

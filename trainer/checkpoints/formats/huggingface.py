@@ -1,23 +1,40 @@
 """Hugging Face's form, and Graphcore's: a directory with config.json and model.safetensors, or a file."""
 
 import json
+from collections.abc import Mapping, Sequence
 
-from bertdata.config.value_check import read_object
 from bertdata.io import storage
-from trainer.checkpoints.any_checkpoint import Checkpoint, Stored, unpadded
+from trainer.checkpoints.any_checkpoint import (
+    DECODER,
+    DECODER_BIAS,
+    WORD_BIAS,
+    Checkpoint,
+    Stored,
+    StoredTensor,
+    unpadded,
+)
 from trainer.checkpoints.checkpoint import write_safetensors
-from trainer.checkpoints.formats.absent_parts import completed
-from trainer.checkpoints.formats.config_file import read_config
+from trainer.checkpoints.formats.absent_parts import TRANSFORMERS, completed
+from trainer.checkpoints.formats.config_file import read_description
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
+from trainer.checkpoints.formats.output_layer import with_one_output_layer
 from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
 from trainer.checkpoints.formats.roberta import from_roberta, to_roberta
+from trainer.checkpoints.formats.wrapped_names import unwrapped
 from trainer.checkpoints.safetensors_files import INDEX, read_indexed, read_safetensors
+from trainer.config.model_labels import ModelLabels
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 """Names of a directory's file of weights, in order of preference."""
+
+_INNER = ("model", "state_dict", "model_state_dict", "module")
+"""Keys under which training programs save the weights, beside the state of an optimiser."""
+
+_OTHER_CLASSIFIERS = ("ForTokenClassification", "ForMultipleChoice")
+"""The ends of the names of transformers' classes whose classifier is not one of sequences."""
 
 _ARCHITECTURES = {
     "qa_outputs.": "BertForQuestionAnswering",
@@ -37,21 +54,40 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
     directory, file = storage.parent(path), path
     if storage.is_directory(path):
         directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
-    config, tensors = read_config(directory, model_config), _tensors(file)
+    found, tensors = read_description(directory, model_config), unwrapped(_tensors(file), file)
+    config = found and found.config
+    classes = found.file.classes if found else ()
     if isinstance(config, RobertaConfig):
         weights = from_roberta(tensors, config)
     elif isinstance(config, ModernBertConfig):
-        weights = from_modernbert(tensors, config, answers=_names_answers(directory, model_config))
+        weights = from_modernbert(tensors, config, answers=any("QuestionAnswering" in name for name in classes))
     else:
         weights = from_pytorch_names(tensors, file)
-    return Checkpoint(kind=kind, path=path, config=config, weights=weights)
+    weights, warnings = _without_other_heads(weights, classes, path)
+    return with_one_output_layer(
+        Checkpoint(
+            kind=kind,
+            path=path,
+            config=config,
+            weights=weights,
+            labels=found.file.labels if found else ModelLabels(),
+            warnings=(*(found.file.warnings if found else ()), *warnings),
+        )
+    )
 
 
-def _names_answers(directory: str, model_config: str | None) -> bool:
-    """True where config.json names a class that finds answers. Its head has a classification's names."""
-    path = model_config or storage.join(directory, "config.json")
-    classes = read_object(path).get("architectures") or []
-    return any("QuestionAnswering" in str(name) for name in classes)
+def _without_other_heads(
+    weights: dict[str, StoredTensor], classes: Sequence[str], path: str
+) -> tuple[dict[str, StoredTensor], list[str]]:
+    """The weights without a classifier of tokens or of choices, which has the names of one of sequences.
+
+    Beside them a warning where one was there.
+    """
+    other = next((name for name in classes if name.endswith(_OTHER_CLASSIFIERS)), None)
+    kept = {name: tensor for name, tensor in weights.items() if not name.startswith("classifier.")}
+    if other is None or len(kept) == len(weights):
+        return weights, []
+    return kept, [f"{path}: its classifier is that of a {other}, which is no task here: it is left out"]
 
 
 def find_weights(directory: str) -> str | None:
@@ -67,16 +103,19 @@ def _tensors(file: str) -> Stored:
     if file.endswith(".safetensors"):
         return read_safetensors(file)
     values = read_torch(file)
-    return tensors_of(values["model"] if isinstance(values, dict) and "model" in values else values, file)
+    inner = [values[key] for key in _INNER if isinstance(values, dict) and isinstance(values.get(key), Mapping)]
+    return tensors_of(inner[0] if inner else values, file)
 
 
 def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     """Write config.json and model.safetensors for transformers' from_pretrained. Returns the directory."""
     config = checkpoint.expect_config()
     if not isinstance(config, ModernBertConfig):
-        checkpoint = completed(checkpoint, "transformers")
+        checkpoint = completed(checkpoint, TRANSFORMERS)
         config = checkpoint.expect_config()
     weights = unpadded(checkpoint.weights, config)
+    if DECODER in weights and WORD_BIAS in weights and not isinstance(config, ModernBertConfig):
+        weights[DECODER_BIAS] = weights[WORD_BIAS]  # transformers 5 reads this name alone of an untied bias
     found = next(
         name
         for beginning, name in _ARCHITECTURES.items()

@@ -4,6 +4,7 @@ They are tf1, tf2, nvidia, habana, graphcore and huggingface.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
@@ -34,9 +35,16 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
     path: a directory; a file of weights; for TensorFlow also the prefix of its files, or one of them; the
     name of a model that Hugging Face's programs have downloaded.
     kind: None: what the files look like. model_config: a file in place of the
-    bert_config.json or config.json beside the weights. CheckpointError or DataError for a damaged file.
+    bert_config.json or config.json beside the weights. CheckpointError or DataError for a damaged file, and
+    once a tensor is read whose values are no finite numbers of floats.
     """
-    path = find_pretrained(path)
+    found = _read(find_pretrained(path), kind, model_config)
+    checked = {name: tensor.checked(f"{found.path}: {name}") for name, tensor in found.weights.items()}
+    return replace(found, weights=checked)
+
+
+def _read(path: str, kind: str | None, model_config: str | None) -> Checkpoint:
+    """The checkpoint at a path, as its reader gives it."""
     if kind in (None, *_TENSORFLOW) and (prefix := find_prefix(path)) is not None:
         bundle = Bundle(prefix)
         found, read = ("tf2", read_tensorflow2) if GRAPH_KEY in bundle.entries else ("tf1", read_tensorflow1)

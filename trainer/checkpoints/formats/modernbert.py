@@ -11,6 +11,7 @@ _NAMES = {
     "cls.predictions.transform.dense.weight": "head.dense.weight",
     "cls.predictions.transform.LayerNorm.weight": "head.norm.weight",
     "cls.predictions.bias": "decoder.bias",
+    "cls.predictions.decoder.weight": "decoder.weight",
     **{f"qa_outputs.{name}": f"classifier.{name}" for name in ("weight", "bias")},
 }
 """Names outside of the layers, by this model's."""
@@ -24,11 +25,8 @@ _OF_LAYERS = {
 }
 """Names within a layer, by this model's. The norm behind it is the next layer's first, or the final one."""
 
-_TIED = "decoder.weight"
-
-
 def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) -> dict[str, StoredTensor]:
-    """The tensors under this model's names, without the copy of a tied one.
+    """The tensors under this model's names.
 
     answers: the classifier finds answers, else it classifies sequences.
     """
@@ -37,11 +35,8 @@ def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) ->
         table = {theirs: ours for theirs, ours in table.items() if not ours.startswith("qa_outputs.")}
     found: dict[str, StoredTensor] = {}
     for name, tensor in weights.items():
-        if name != _TIED:
-            whole = re.sub(
-                r"^(bert\.(?!encoder\.layer\.)|(?=(embeddings|layers|final_norm)\.))", "model.", name
-            )
-            found[table.get(whole, name)] = tensor
+        whole = re.sub(r"^(bert\.(?!encoder\.layer\.)|(?=(embeddings|layers|final_norm)\.))", "model.", name)
+        found[table.get(whole, name)] = tensor
     return found
 
 

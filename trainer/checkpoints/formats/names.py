@@ -6,16 +6,11 @@ PYTORCH = {
     ".dense_act.": ".dense.",
     ".gamma": ".weight",
     ".beta": ".bias",
-    "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
-"""Parts of older names in PyTorch programs: NVIDIA's and Habana's layers, early ports, a tied bias."""
+"""Parts of older names in PyTorch programs: NVIDIA's and Habana's layers, early ports."""
 
-PYTORCH_DROPPED = (
-    "cls.predictions.decoder.weight",
-    "bert.embeddings.position_ids",
-    "bert.embeddings.token_type_ids",
-)
-"""Copies of tied tensors, and tables that are not parameters."""
+PYTORCH_DROPPED = ("bert.embeddings.position_ids", "bert.embeddings.token_type_ids")
+"""Tables that are not parameters."""
 
 DENSE_ACT = (".intermediate.", ".pooler.", "cls.predictions.transform.")
 """The places whose layer ``dense`` is ``dense_act`` in NVIDIA's and Habana's programs."""
@@ -36,8 +31,7 @@ TENSORFLOW = {
 
 
 def from_pytorch(name: str) -> str | None:
-    """This model's name of a tensor of a PyTorch program, or None for a copy or what is no parameter."""
-    name = name.removeprefix("module.")  # of PyTorch's wrapper for several devices
+    """This model's name of a tensor of a PyTorch program, or None for what is no parameter."""
     if not name.startswith(("bert.", *OPTIONAL)):
         name = f"bert.{name}"
     for old, new in PYTORCH.items():

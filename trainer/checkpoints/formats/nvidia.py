@@ -1,6 +1,7 @@
 """NVIDIA's and Habana's PyTorch checkpoints: weights under "model", moments under "optimizer"."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 from bertdata.errors import DataError, StorageError
 from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import (
+    DECODER,
     HEADS,
     MEAN,
     MOST_UPDATES,
@@ -20,16 +22,17 @@ from trainer.checkpoints.any_checkpoint import (
     padded,
 )
 from trainer.checkpoints.formats.absent_parts import completed
-from trainer.checkpoints.formats.config_file import read_config, write_bert_config
+from trainer.checkpoints.formats.config_file import read_description, write_bert_config
 from trainer.checkpoints.formats.graphcore import joined
 from trainer.checkpoints.formats.names import from_pytorch, to_nvidia
+from trainer.checkpoints.formats.output_layer import with_one_output_layer
 from trainer.checkpoints.formats.pytorch_file import check_plain, read_torch, tensors_of
+from trainer.checkpoints.formats.wrapped_names import unwrapped
 from trainer.config.model import ModelConfig
 from trainer.model.headed import BertForPreTraining
 
 _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 _DECAY = 0.01
-_TIED = "cls.predictions.decoder.weight"
 _COUNTS = ("step", "steps")
 
 
@@ -41,21 +44,26 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
     values = read_torch(path)
     is_whole = isinstance(values, Mapping) and isinstance(values.get("model"), Mapping)
     weights = from_pytorch_names(tensors_of(values["model"] if is_whole else values, path), path)
-    moments, updates = _read_moments(values.get("optimizer") if is_whole else None, weights, path)
-    return Checkpoint(
-        kind=kind,
-        path=path,
-        config=read_config(storage.parent(path), model_config, tanh=kind == "nvidia"),
-        weights=weights,
-        moments=moments,
-        updates=updates,
-        optimiser="lamb-nvidia" if moments else None,
+    found = read_description(storage.parent(path), model_config, tanh=kind == "nvidia")
+    checkpoint = with_one_output_layer(
+        Checkpoint(
+            kind=kind,
+            path=path,
+            config=found and found.config,
+            weights=weights,
+            warnings=found.file.warnings if found else (),
+        ),
+        is_tied=True,
     )
+    moments, updates = _read_moments(values.get("optimizer") if is_whole else None, checkpoint.weights, path)
+    optimiser = "lamb-nvidia" if moments else None
+    return replace(checkpoint, moments=moments, updates=updates, optimiser=optimiser)
 
 
 def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
-    """The tensors under this model's names, without copies of tied ones, in the same order."""
-    return {ours: tensor for name, tensor in joined(tensors, path).items() if (ours := from_pytorch(name))}
+    """The tensors under this model's names, in the same order, with both names of shared ones."""
+    plain = joined(unwrapped(tensors, path), path)
+    return {ours: tensor for name, tensor in plain.items() if (ours := from_pytorch(name))}
 
 
 def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str, StoredTensor], int | None]:
@@ -111,7 +119,7 @@ def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
     weights = _in_order(padded(checkpoint.weights, config), config)
     values = {to_nvidia(name): tensor.read() for name, tensor in weights.items()}
     if WORDS in values and any(name.startswith("cls.predictions.") for name in values):
-        values[_TIED] = values[WORDS]
+        values[DECODER] = values[WORDS]
     content: dict[str, Any] = {"model": values}
     moments = padded(checkpoint.moments, config)
     if moments:

@@ -12,6 +12,7 @@ _NAMES = {
     "cls.predictions.transform.dense.": "lm_head.dense.",
     "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
     "cls.predictions.bias": "lm_head.bias",
+    "cls.predictions.decoder.": "lm_head.decoder.",
     "classifier.": "classifier.out_proj.",
 }
 """The beginnings of RoBERTa's names by those of this model's."""
@@ -21,10 +22,10 @@ _POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 
 def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
-    """The tensors under this model's names, without copies of tied ones and unread positions."""
-    tied = ("lm_head.decoder.", "roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids")
+    """The tensors under this model's names, without unread positions."""
+    tables = ("roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids")
     table = {_HEAD: _POOLER, **{theirs: ours for ours, theirs in _NAMES.items()}}
-    found = {_named(name, table): tensor for name, tensor in weights.items() if not name.startswith(tied)}
+    found = {_named(name, table): tensor for name, tensor in weights.items() if not name.startswith(tables)}
     return _with_positions(found, -config.unread_positions)
 
 

@@ -8,7 +8,7 @@ from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
 from trainer.checkpoints.formats.absent_parts import completed
-from trainer.checkpoints.formats.config_file import read_config, write_bert_config
+from trainer.checkpoints.formats.config_file import read_description, write_bert_config
 from trainer.checkpoints.formats.graphcore import google_names, third
 from trainer.checkpoints.formats.names import from_tensorflow, to_tensorflow
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, find_prefix, write_bundle
@@ -48,10 +48,12 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
     if not weights:
         some = f"{len(bundle.entries)} variables, the first {next(iter(bundle.entries), 'none')}"
         raise CheckpointError(f"{bundle.index}: no BERT: found {some}")
+    found = read_description(storage.parent(bundle.prefix), model_config, tanh=True)
     return Checkpoint(
         kind="tf1",
         path=bundle.prefix,
-        config=read_config(storage.parent(bundle.prefix), model_config, tanh=True),
+        config=found and found.config,
+        warnings=found.file.warnings if found else (),
         weights=weights,
         moments=moments,
         updates=bundle.read_count(_STEP) if _STEP in bundle.entries else None,

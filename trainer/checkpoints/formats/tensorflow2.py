@@ -6,7 +6,7 @@ from torch import Tensor
 from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
 from trainer.checkpoints.formats.absent_parts import completed
-from trainer.checkpoints.formats.config_file import read_config, write_bert_config
+from trainer.checkpoints.formats.config_file import read_description, write_bert_config
 from trainer.checkpoints.formats.model_garden import Objects, find_variables, place_variables
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import (
@@ -47,10 +47,12 @@ def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpo
         for slot in node.slots
         if slot.weight in names and slot.name in _SLOTS
     }
+    found = read_description(storage.parent(bundle.prefix), model_config, tanh=True)
     return Checkpoint(
         kind="tf2",
         path=bundle.prefix,
-        config=read_config(storage.parent(bundle.prefix), model_config, tanh=True),
+        config=found and found.config,
+        warnings=found.file.warnings if found else (),
         weights=weights,
         moments=moments,
         updates=_iterations(bundle, nodes),

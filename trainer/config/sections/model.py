@@ -48,13 +48,18 @@ class ModelKeys(Section):
         """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
         settings: dict[str, Any] = {}
         if self.model_config:
-            settings = read_model_file(self.model_config)
+            settings = dict(read_model_file(self.model_config).keys)
         values = self.values()
         inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
         if "hidden_size" in inline:
             ratio = model_kind(settings | inline).inner_ratio
             settings["intermediate_size"] = int(ratio * inline["hidden_size"])
         return settings | inline
+
+
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about keys of the model_config file that are not read."""
+        return read_model_file(self.model_config).warnings if self.model_config else ()
 
 
 _OTHERWISE = {"vocab_size": "the dataset's", "intermediate_size": "four times hidden_size"}

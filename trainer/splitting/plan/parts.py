@@ -140,8 +140,8 @@ class HeadsPart(ModelPart):
         width, first = config.hidden_size, torch.arange(shape.rows) * shape.length
         self.pooler: Any = None if head == WORDS else Dense(width, width)
         self.small: Any = None if head == WORDS else nn.Linear(width, 2)
-        if head != SMALL:
-            self.predictions = Predictions(config)
+        self.predictions: Any = None if head == SMALL else Predictions(config)
+        if self.predictions is not None and config.tie_word_embeddings:
             self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, width))
         self._first, self._masked = first, (first[:, None] + torch.arange(shape.masked)).reshape(-1)
         # The batch, of which the loss reads nothing else.
@@ -153,7 +153,7 @@ class HeadsPart(ModelPart):
 
     def forward(self, *given: Tensor) -> Tensors:
         normed, pooled = given[-1], None
-        if self.words is None:
+        if self.predictions is None:
             return (self.small(normed).float().logsumexp(-1).mean(),)
         if self.pooler is not None:
             pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))

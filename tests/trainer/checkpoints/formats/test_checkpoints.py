@@ -112,13 +112,17 @@ def test_moments_are_those_of_the_optimisers_slots(checkpoints):
 
 
 def listed(checkpoints: Path, name: str) -> dict[str, Tensor]:
-    """Tensors of the names, shapes and types of a list, with random values."""
+    """Tensors of the names, shapes and types of a list, with random values, tied ones the same."""
     draw = torch.Generator().manual_seed(0)
     lines = json.loads((checkpoints / "names" / f"{name}.json").read_text(encoding="utf-8"))
     tensors = {}
     for entry, shape, *kind in lines:
         values = torch.randn(shape, generator=draw)
         tensors[entry] = values.long() if kind == ["torch.int64"] else values
+    ties = {"decoder.weight": "bert.embeddings.word_embeddings.weight", "decoder.bias": "cls.predictions.bias"}
+    for end, other in ties.items():
+        if (tied := f"cls.predictions.{end}") in tensors:
+            tensors[tied] = tensors[other]
     return tensors
 
 

@@ -20,7 +20,7 @@ from tests.support.small_models import (
     make_batch,
     ours,
 )
-from trainer.checkpoints.formats.config_file import read_config
+from trainer.checkpoints.formats.config_file import read_description
 from trainer.checkpoints.formats.huggingface import read_huggingface, write_huggingface
 from trainer.checkpoints.safetensors_files import index_text
 from trainer.checkpoints.source import read_weights_into
@@ -50,30 +50,31 @@ def test_googles_configuration_is_read_unchanged(tmp_path):
         "deep_weight_init": True,
     }
     (tmp_path / "config.json").write_text(json.dumps(google), encoding="utf-8")
-    config = read_config(str(tmp_path))
+    config = read_description(str(tmp_path)).config
     assert {name: value for name, value in google.items() if name in config.as_json()} == {
         name: value for name, value in config.as_json().items() if name in google
     }
     assert config.padded_vocab_size == 30528
 
 
-def test_a_wrong_configuration_is_refused_with_its_file(tmp_path):
+def test_an_unknown_key_is_a_warning_with_file_name_and_nearest_key(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**SMALL, "hiden_size": 32}), encoding="utf-8")
-    with pytest.raises(SettingsError, match=f"{tmp_path}/config.json: hiden_size is not a known key"):
-        read_config(str(tmp_path))
+    [warning] = read_description(str(tmp_path)).file.warnings
+    expected = "hiden_size is not a known key and is not read; the nearest known is hidden_size"
+    assert warning == f"{tmp_path}/config.json: {expected}"
 
 
 @pytest.mark.parametrize("text", ["[1]", "{"])
 def test_what_is_no_json_object_is_refused(tmp_path, text):
     (tmp_path / "config.json").write_text(text, encoding="utf-8")
     with pytest.raises(SettingsError, match="config.json: is not"):
-        read_config(str(tmp_path))
+        read_description(str(tmp_path)).config
 
 
 def test_what_is_exported_comes_back_bit_for_bit(tmp_path):
     model, other = ours(), ours(seed=1)
     write_huggingface(checkpoint_of(model), str(tmp_path))
-    assert read_config(str(tmp_path)) == model.config
+    assert read_description(str(tmp_path)).config == model.config
     assert read_weights_into(other, str(tmp_path)) == []
     for name, value in model.state_dict().items():
         assert torch.equal(value, other.state_dict()[name]), name
@@ -101,7 +102,7 @@ def test_transformers_own_files_are_read(tmp_path):
     torch.manual_seed(5)
     other = transformers.BertForPreTraining(transformers.BertConfig(**SMALL)).eval()
     other.save_pretrained(tmp_path)
-    model = BertForPreTraining(read_config(str(tmp_path))).eval()
+    model = BertForPreTraining(read_description(str(tmp_path)).config).eval()
     assert read_weights_into(model, str(tmp_path)) == []
     examples = make_batch()
     batch = flatten(examples)
@@ -237,7 +238,7 @@ def test_a_real_encoder_says_what_it_says_in_transformers():
         folder = obtain(MINILM)
     except AssetError as error:
         pytest.skip(f"the real model cannot be had: {error}")
-    model = BertForPreTraining(read_config(str(folder))).eval()
+    model = BertForPreTraining(read_description(str(folder)).config).eval()
     missing = read_weights_into(model, str(folder))
     assert missing
     assert all(name.startswith("cls.") for name in missing)

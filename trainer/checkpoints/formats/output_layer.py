@@ -1,0 +1,93 @@
+"""The output layer of masked words in another program's file: the word embeddings, or a decoder of its own.
+
+transformers has two names for either of its tensors, and its releases disagree on files that hold both with
+different values. The decoder's counts there as in transformers 5: a file that it has saved holds what it has
+trained under that name.
+"""
+
+from dataclasses import replace
+
+import torch
+
+from bertdata.errors import DataError
+from trainer.checkpoints.any_checkpoint import (
+    DECODER,
+    DECODER_BIAS,
+    HEADS,
+    WORD_BIAS,
+    WORDS,
+    Checkpoint,
+    StoredTensor,
+)
+
+_TRANSFORM = "cls.predictions.transform."
+
+
+def with_one_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
+    """Return the checkpoint with one tensor of each kind in its output layer, in the order of its weights.
+
+    Its weights may hold DECODER and DECODER_BIAS. A decoder equal to the word embeddings is left out, unless
+    the configuration says that they are apart; one with other values is the model's own, with a warning
+    where the configuration says that they are tied. Of a file that shared tensors were left out of, the one
+    that is there is both.
+
+    is_tied: the program has no decoder of its own: DataError for one with other values.
+    """
+    weights, warnings = dict(checkpoint.weights), list[str]()
+    _settle_bias(weights, checkpoint.path, warnings)
+    config = checkpoint.config
+    ties = config is None or config.tie_word_embeddings
+    if ties and WORDS not in weights and DECODER in weights:
+        weights = {WORDS if name == DECODER else name: tensor for name, tensor in weights.items()}
+    elif ties and DECODER in weights:
+        if _are_equal(weights[WORDS], weights[DECODER]):
+            del weights[DECODER]
+        elif is_tied or config is None:
+            raise DataError(
+                f"{checkpoint.path}: {DECODER} has other values than {WORDS}; expected the same, as the "
+                "program's output layer has no weights of its own"
+            )
+        else:
+            config = replace(config, tie_word_embeddings=False)
+            warnings.append(
+                f"{checkpoint.path}: {DECODER} has other values than the word embeddings, though "
+                "tie_word_embeddings is not false: it is taken as the output layer, as transformers 5 does; "
+                "transformers 4 takes the embeddings"
+            )
+    elif not ties and DECODER not in weights and _has_word_head(weights):
+        raise DataError(
+            f"{checkpoint.path}: tie_word_embeddings is false, but the file lacks the decoder's weights; "
+            "expected them, or tie_word_embeddings true in config.json"
+        )
+    warnings = [*checkpoint.warnings, *warnings]
+    return replace(checkpoint, weights=weights, config=config, warnings=tuple(warnings))
+
+
+def _settle_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str]) -> None:
+    """Leave WORD_BIAS alone of the two names of the bias."""
+    decoders = weights.get(DECODER_BIAS)
+    if decoders is None:
+        return
+    there = weights.get(WORD_BIAS)
+    if there is None:
+        renamed = {WORD_BIAS if name == DECODER_BIAS else name: item for name, item in weights.items()}
+        weights.clear()
+        weights.update(renamed)
+        return
+    del weights[DECODER_BIAS]
+    if not _are_equal(there, decoders):
+        weights[WORD_BIAS] = decoders
+        warnings.append(
+            f"{path}: {DECODER_BIAS} has other values than {WORD_BIAS}: it is taken, as transformers 5 does; "
+            "transformers 4 takes the other one for a BERT"
+        )
+
+
+def _has_word_head(weights: dict[str, StoredTensor]) -> bool:
+    """True where the weights are those of masked words: ModernBERT's other heads have the same dense layer."""
+    is_other = any(name.startswith(HEADS[1:]) for name in weights)
+    return WORD_BIAS in weights or (not is_other and any(name.startswith(_TRANSFORM) for name in weights))
+
+
+def _are_equal(one: StoredTensor, other: StoredTensor) -> bool:
+    return one.shape == other.shape and torch.equal(one.read(), other.read())

@@ -1,0 +1,80 @@
+"""Names of tensors without what PyTorch's wrappers and other programs put around the names of the model."""
+
+import re
+from collections.abc import Iterable
+
+from bertdata.errors import DataError
+from trainer.checkpoints.any_checkpoint import Stored, StoredTensor
+
+_WRAPPERS = {
+    "_orig_mod": "torch.compile",
+    "_fsdp_wrapped_module": "FullyShardedDataParallel",
+    "_checkpoint_wrapped_module": "checkpoint_wrapper",
+}
+"""Parts of a name that stand for a wrapper, wherever in it: a part of a model may be wrapped."""
+
+_WHOLE = "module"
+"""The part of a name before all others that DataParallel, DistributedDataParallel and DeepSpeed add."""
+
+_MODELS = ("bert", "roberta", "model", "auto_model")
+"""The part before an encoder's names: BERT's, RoBERTa's, ModernBERT's, and that of sentence-transformers."""
+
+_WORDS = re.compile(r"(.*\.)?embeddings\.(word_embeddings|tok_embeddings)\.weight")
+
+_OTHERS = {
+    "base_model.model.": "an adapter of PEFT, whose weights belong into those of its model: merge_and_unload() "
+    "of PEFT, then save_pretrained",
+    "distilbert.": "a DistilBERT",
+    "electra.": "an ELECTRA",
+    "deberta.": "a DeBERTa",
+    "albert.": "an ALBERT",
+    "mpnet.": "an MPNet",
+    "longformer.": "a Longformer",
+    "transformer.": "a transformer with names of its own",
+}
+"""What a file holds whose names begin like this."""
+
+
+def unwrapped(tensors: Stored, path: str) -> dict[str, StoredTensor]:
+    """Return the tensors under the names that the model itself has, in the same order.
+
+    ``module._orig_mod.bert.pooler.dense.bias`` is ``bert.pooler.dense.bias``. DataError where two tensors
+    have one name then, and for the tensors of another architecture.
+    """
+    found = dict[str, StoredTensor]()
+    for name, tensor in tensors.items():
+        plain = _without_wrappers(name)
+        if plain in found:
+            raise DataError(f"{path}: holds {plain} twice, once as {name}; expected each tensor once")
+        found[plain] = tensor
+    outer = _outer_part(found)
+    found = {name.removeprefix(outer): tensor for name, tensor in found.items()}
+    _refuse_other_models(found, path)
+    return found
+
+
+def _without_wrappers(name: str) -> str:
+    parts = [part for part in name.split(".") if part not in _WRAPPERS]
+    while parts[:1] == [_WHOLE]:
+        parts = parts[1:]
+    return ".".join(parts)
+
+
+def _outer_part(names: Iterable[str]) -> str:
+    """The part before all names that a model has within another object: ``model.`` of Lightning's module."""
+    names = list(names)
+    words = next((found for name in names if (found := _WORDS.fullmatch(name))), None)
+    before = (words[1] or "").split(".")[:-1] if words else []
+    if len(before) < 2 or before[-1] not in _MODELS:
+        return ""
+    kept = before[:-1] if before[-1] != "auto_model" else before
+    outer = ".".join(kept) + "."
+    return outer if all(name.startswith(outer) for name in names) else ""
+
+
+def _refuse_other_models(names: Iterable[str], path: str) -> None:
+    """DataError for tensors that are named as those of another architecture."""
+    for name in names:
+        what = next((what for start, what in _OTHERS.items() if name.startswith(start)), None)
+        if what is not None:
+            raise DataError(f"{path}: holds {what} ({name}); expected a BERT, a RoBERTa or a ModernBERT")

@@ -1,0 +1,99 @@
+"""Keys of config.json and bert_config.json that no field of ModelConfig has: what becomes of each.
+
+A key is a shape's (a field of a kind of ModelConfig), one of labels (``trainer.config.model_labels``), refused
+with a reason where its value means another model, warned of by name, or listed here as harmless. A key that is
+nowhere is a warning too. The lists hold what Google's, NVIDIA's and Habana's programs write, what published
+models carry, and every attribute that a configuration of transformers has had from pytorch-transformers 1.0 to
+transformers 5.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bertdata.config.value_check import nearest_known
+from bertdata.errors import SettingsError
+
+LABEL_KEYS = ("id2label", "label2id", "num_labels", "_num_labels", "problem_type")
+"""Keys of a classifier's labels, which ``trainer.config.model_labels`` reads."""
+
+_READ_ELSEWHERE = """
+    architectures bos_token_id eos_token_id cls_token_id sep_token_id mask_token_id unk_token_id
+    model_type tokenizer_class"""
+"""Keys that the reader of weights, or that of tokenisers, looks at, or whose token the tokeniser tells."""
+
+_OF_OTHER_PARTS = """
+    directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head
+    pooler_type output_all_encoded_layers
+    output_attentions output_hidden_states output_past output_scores return_dict return_dict_in_generate
+    chunk_size_feed_forward gradient_checkpointing use_cache torchscript use_bfloat16 tf_legacy_loss
+    torch_dtype dtype transformers_version _name_or_path name_or_path _commit_hash
+    _attn_implementation _attn_implementation_internal _attn_implementation_autoset attn_implementation
+    finetuning_task task_specific_params language sentence_transformers prefix"""
+"""Keys without an effect on the numbers that a model computes: how a program runs it, and where it is from."""
+
+_OF_GENERATION = """
+    bad_words_ids begin_suppress_tokens cross_attention_hidden_size decoder_start_token_id diversity_penalty
+    do_sample early_stopping encoder_no_repeat_ngram_size exponential_decay_length_penalty
+    forced_bos_token_id forced_eos_token_id length_penalty max_length min_length no_repeat_ngram_size
+    num_beam_groups num_beams num_return_sequences remove_invalid_values repetition_penalty suppress_tokens
+    temperature top_k top_p typical_p"""
+"""Keys of text generation, which transformers 4 writes into the config.json of every model."""
+
+HARMLESS = tuple(f"{_READ_ELSEWHERE} {_OF_OTHER_PARTS} {_OF_GENERATION}".split())
+"""Keys that change nothing here."""
+
+
+class Refused(NamedTuple):
+    """The values of a key with which a model is one of those here, and what another value means."""
+
+    expected: tuple[Any, ...]
+    meaning: str
+
+
+REFUSED = {
+    "position_embedding_type": Refused(
+        ("absolute", None), "its attention adds relative positions, which are not computed here"
+    ),
+    "is_decoder": Refused((False, None), "it is a decoder, whose tokens see only those before them"),
+    "is_encoder_decoder": Refused((False, None), "it is an encoder with a decoder"),
+    "add_cross_attention": Refused((False, None), "its layers attend to another model's output"),
+    "tie_encoder_decoder": Refused((False, None), "it is an encoder with a decoder"),
+    "pruned_heads": Refused(
+        ({}, [], None), "heads of its attention were taken out, so its layers have several sizes"
+    ),
+    "quantization_config": Refused((None,), "its weights are quantised, and are read as numbers here"),
+    "rope_scaling": Refused((None,), "its rotary positions are scaled, which is not computed here"),
+}
+"""Keys whose value may mean a model that is not computed here."""
+
+WARNED = {
+    "auto_map": "a program in the directory itself, which no file may choose to run",
+    "adapters": "adapters, which are not read",
+}
+"""Keys that change a model in their own program only, and what they name."""
+
+FOREIGN: Mapping[str, Any] = {
+    **dict.fromkeys((*HARMLESS, *LABEL_KEYS, *WARNED), True),
+    **dict.fromkeys(REFUSED, True),
+    "position_embedding_type": {"enum": ["absolute", None]},
+    "is_decoder": {"const": False},
+    "is_encoder_decoder": {"const": False},
+}
+"""The schema of each key of other programs alone."""
+
+
+def check_foreign_keys(values: Mapping[str, Any]) -> None:
+    """Raise SettingsError with the reason for a key that means a model which is not computed here."""
+    for name, refused in REFUSED.items():
+        if name in values and values[name] not in refused.expected:
+            expected = " or ".join(map(repr, refused.expected[:1]))
+            raise SettingsError(f"{name} is {values[name]!r:.80}, expected {expected}: {refused.meaning}")
+
+
+def foreign_warnings(values: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+    """Return a warning for each key that is not read, and may matter. known: all keys that are."""
+    found = [f"{name} names {what}" for name, what in WARNED.items() if values.get(name)]
+    for name in values:
+        if name not in known:
+            found.append(f"{name} is not a known key and is not read{nearest_known(name, sorted(known))}")
+    return found
