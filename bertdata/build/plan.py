@@ -20,6 +20,7 @@ from bertdata.shards.containers import find_container
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import vocabulary_of
+from bertdata.tokens.model_directory.keys import tokenizer_warnings
 
 SHUFFLES = ("none", "global")
 """Whether documents of all parts are mixed."""
@@ -157,9 +158,15 @@ def _with_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> Exam
 
 
 def plan_warnings(tokenizer: TokenizerFile) -> list[str]:
-    """Warnings before anything is read: a vocabulary other than its name says, or of the other casing."""
+    """Warnings before anything is read.
+
+    They are about a vocabulary other than its name says, or of the other casing, and about keys of a model's
+    tokenizer_config.json that are not read.
+    """
+    directory = tokenizer.path if storage.is_directory(tokenizer.path) else storage.parent(tokenizer.path)
+    unread = tokenizer_warnings(directory or ".")
     if not isinstance(tokenizer, VocabularyFile):
-        return []
+        return unread
     vocabulary = vocabulary_of(tokenizer)
     named = name_warnings(tokenizer.path, vocabulary.md5)
-    return [*named, *casing_warnings(vocabulary, tokenizer.lower_case)]
+    return [*unread, *named, *casing_warnings(vocabulary, tokenizer.lower_case)]

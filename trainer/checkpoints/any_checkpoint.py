@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from bertdata.errors import DataError
 from trainer.config.model import ModelConfig
-from trainer.config.model_labels import ModelLabels
+from trainer.config.model_labels import NO_LABELS, ModelLabels
 from trainer.errors import CheckpointError
 
 WORDS = "bert.embeddings.word_embeddings.weight"
@@ -103,7 +103,7 @@ class Checkpoint:
     task: str = ""
     architecture: str | None = None
     token_ids: Mapping[str, int] = field(default_factory=dict)
-    labels: ModelLabels = ModelLabels()
+    labels: ModelLabels = NO_LABELS
     warnings: tuple[str, ...] = ()
 
     def expect_config(self) -> ModelConfig:

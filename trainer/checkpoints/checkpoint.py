@@ -141,8 +141,12 @@ def write_checkpoint(
     state: State,
     weights: "Mapping[str, Tensor | StoredTensor]",
     moments: "Mapping[str, Tensor | StoredTensor]",
+    others: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a checkpoint at once. Another one at the path is replaced, the same one stays."""
+    """Write a checkpoint at once. Another one at the path is replaced, the same one stays.
+
+    others: contents of further files by name, a tokeniser's.
+    """
     files = {}
     try:
         with open_checkpoint_directory(path) as growing:
@@ -151,6 +155,8 @@ def write_checkpoint(
                     with (growing / name).open("wb") as file:
                         write_safetensors(file, tensors)
                     files[name] = file_md5(str(growing / name))
+            for name, data in (others or {}).items():
+                (growing / name).write_bytes(data)
             write_state(growing, replace(state, files=files))
     except SafetensorError as error:
         raise StorageError(f"{path}: cannot be written: {error}") from None

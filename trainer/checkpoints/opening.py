@@ -16,6 +16,8 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
     """
     config = runtime.config
     checkpoint = open_checkpoint(path, with_moments=config.start.start_moments)
+    for warning in checkpoint.warnings:
+        runtime.log(f"warning: {warning}")
     if not config.is_finetuning:
         from trainer.checkpoints.vocabulary_fit import fit_vocabulary
 

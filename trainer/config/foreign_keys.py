@@ -1,10 +1,10 @@
 """Keys of config.json and bert_config.json that no field of ModelConfig has: what becomes of each.
 
-A key is a shape's (a field of a kind of ModelConfig), one of labels (``trainer.config.model_labels``), refused
-with a reason where its value means another model, warned of by name, or listed here as harmless. A key that is
-nowhere is a warning too. The lists hold what Google's, NVIDIA's and Habana's programs write, what published
-models carry, and every attribute that a configuration of transformers has had from pytorch-transformers 1.0 to
-transformers 5.
+A key is a shape's (a field of a kind of ModelConfig), one of labels (``trainer.config.model_labels``),
+refused with a reason where its value means another model, warned of by name, or listed here as harmless. A
+key that is nowhere is a warning too. The lists hold what Google's, NVIDIA's and Habana's programs write, what
+published models carry, and the attributes that every configuration of transformers has had, from
+pytorch-transformers 1.0 to transformers 5.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ LABEL_KEYS = ("id2label", "label2id", "num_labels", "_num_labels", "problem_type
 
 _READ_ELSEWHERE = """
     architectures bos_token_id eos_token_id cls_token_id sep_token_id mask_token_id unk_token_id
-    model_type tokenizer_class"""
+    tokenizer_class"""
 """Keys that the reader of weights, or that of tokenisers, looks at, or whose token the tokeniser tells."""
 
 _OF_OTHER_PARTS = """
@@ -29,7 +29,7 @@ _OF_OTHER_PARTS = """
     torch_dtype dtype transformers_version _name_or_path name_or_path _commit_hash
     _attn_implementation _attn_implementation_internal _attn_implementation_autoset attn_implementation
     finetuning_task task_specific_params language sentence_transformers prefix"""
-"""Keys without an effect on the numbers that a model computes: how a program runs it, and where it is from."""
+"""Keys without an effect on the numbers that a model computes: how it is run, and where it is from."""
 
 _OF_GENERATION = """
     bad_words_ids begin_suppress_tokens cross_attention_hidden_size decoder_start_token_id diversity_penalty

@@ -10,6 +10,7 @@ from bertdata.errors import SettingsError
 from trainer.config.foreign_keys import FOREIGN
 from trainer.config.sections.section import named
 
+
 def check_length(ids: int, longest: int | None, where: str = "", remedy: str = "") -> None:
     """Raise SettingsError where a sequence has more ids than the model has positions.
 
@@ -61,9 +62,7 @@ class ModelConfig:
     use_prediction_bias: bool = setting(True, "the word logits have a bias")
     model_type: str = named("model settings", "bert", "kind of model: bert, roberta or modernbert")
     pad_token_id: int = setting(0, "id of padding, behind which roberta's positions begin", least=0)
-    classifier_dropout: float | None = setting(
-        None, "dropout before a classifier; none: hidden_dropout_prob", least=0, below=1
-    )
+    classifier_dropout: float | None = setting(None, "dropout before a classifier", least=0, below=1)
     tie_word_embeddings: bool = setting(True, "the word logits use the word embeddings as their weights")
 
     @property

@@ -9,7 +9,7 @@ from bertdata.config.value_check import check_values, read_object
 from bertdata.errors import SettingsError
 from trainer.config.foreign_keys import check_foreign_keys, foreign_warnings
 from trainer.config.model_kinds import model_kind
-from trainer.config.model_labels import ModelLabels, read_labels
+from trainer.config.model_labels import NO_LABELS, ModelLabels, read_labels
 
 TRAINED_ACT = "trained_hidden_act"
 """Key of our own in a bert_config.json: the activation, where Google's programs know it by no name."""
@@ -20,21 +20,26 @@ TRAINED_KIND = "trained_model_type"
 _SAME_MODELS = {"xlm-roberta": "roberta", "camembert": "roberta"}
 """Kinds of models of transformers that differ from another one in their tokeniser alone."""
 
-_OF_CLASSES = {"Roberta": "roberta", "XLMRoberta": "roberta", "Camembert": "roberta", "ModernBert": "modernbert"}
-"""The kind of model by the beginning of its class, for files of pytorch-transformers 1, which name no kind."""
+_OF_CLASSES = {
+    "Roberta": "roberta",
+    "XLMRoberta": "roberta",
+    "Camembert": "roberta",
+    "ModernBert": "modernbert",
+}
+"""The kind of model by the beginning of its class, where a file of pytorch-transformers 1 names no kind."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelFile:
     """What a model's file says.
 
-    keys: those of the model's shape, with the meaning of ModelConfig's kinds; a key that is not in the file is
-    not here. classes: transformers' classes that the model was saved as. warnings: about keys that are not
-    read, each begins with the file.
+    keys: those of the model's shape, with the meaning of ModelConfig's kinds; a key that is not in the file
+    is not here. classes: transformers' classes that the model was saved as. warnings: about keys that are
+    not read, each begins with the file.
     """
 
     keys: dict[str, Any]
-    labels: ModelLabels = ModelLabels()
+    labels: ModelLabels = NO_LABELS
     classes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -95,4 +100,6 @@ def _kind_name(values: Mapping[str, Any], classes: tuple[str, ...]) -> Any:
     name = values.get("model_type")
     if name is not None:
         return _SAME_MODELS.get(name, name) if isinstance(name, str) else name
-    return next((kind for start, kind in _OF_CLASSES.items() if classes and classes[0].startswith(start)), "bert")
+    return next(
+        (kind for start, kind in _OF_CLASSES.items() if classes and classes[0].startswith(start)), "bert"
+    )

@@ -34,7 +34,7 @@ def read_model_config(values: Mapping[str, Any], where: str = "model configurati
 
 
 def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The value in Python's type: JSON has one for whole numbers and others, 0 and 0.0 are the same dropout."""
+    """The value in Python's type. JSON has one for whole numbers and others: 0 and 0.0 are one dropout."""
     kinds = types_of(schema)
     if value is None:
         return None

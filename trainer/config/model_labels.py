@@ -26,6 +26,10 @@ class ModelLabels:
         return self.names == tuple(f"LABEL_{number}" for number in range(len(self.names)))
 
 
+NO_LABELS = ModelLabels()
+"""The labels of a file that tells none."""
+
+
 def read_labels(values: Mapping[str, Any]) -> tuple[ModelLabels, list[str]]:
     """Return the labels in the keys of a config.json, and warnings about keys that contradict each other.
 

@@ -31,7 +31,7 @@ def warnings_of_model(config: Config, path: str, data: OpenedDataset) -> list[st
     if checkpoint.config is not None:
         with suppress(DataError):  # the vocabulary beside the weights is another model's
             tokenizer = find_tokenizer(checkpoint, checkpoint.config, None, None, None)
-    return about_data + _differences(config, tokenizer, path)
+    return [*checkpoint.warnings, *about_data, *_differences(config, tokenizer, path)]
 
 
 def _trained_on(path: str, data: OpenedDataset) -> list[str]:

@@ -86,6 +86,9 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if config.start.start_from_ckpt is not None and source != config.run.output_dir:
         keys["start_from_ckpt"] = source
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
+    if not config.run.do_train:  # else the run's start tells them
+        for warning in checkpoint.warnings:
+            runtime.log(f"warning: {warning}")
     shape = checkpoint.expect_config()
     vocab = config.masking.vocab
     found = find_tokenizer(checkpoint, shape, vocab, None, given.lower_case)

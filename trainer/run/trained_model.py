@@ -5,6 +5,7 @@ from pathlib import Path
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
+from bertdata.io.terminal import say_error
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer import Tokenizer
@@ -35,6 +36,7 @@ def open_trained(
             f"{source}: {what if storage.exists(source) else 'no such file or directory'}"
         )
     checkpoint = open_checkpoint(source, with_moments=False)
+    say_error(*(f"trainer: warning: {warning}" for warning in checkpoint.warnings))
     shape = checkpoint.expect_config()
     found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
     if found is None:

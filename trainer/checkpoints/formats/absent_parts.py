@@ -13,7 +13,6 @@ from trainer.checkpoints.absent_parts import BIASES, missing_biases
 from trainer.checkpoints.any_checkpoint import DECODER, Checkpoint, StoredTensor
 from trainer.config.modernbert import ModernBertConfig
 
-
 TRANSFORMERS = "transformers"
 """The program whose models may have a decoder of their own."""
 

@@ -6,12 +6,16 @@ from typing import Any
 
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
-from trainer.config.model_file import TRAINED_ACT, ModelFile, read_model_file
+from trainer.config.model_file import TRAINED_ACT, TRAINED_KIND, ModelFile, read_model_file
 from trainer.config.model_kinds import read_model_config
+from trainer.config.roberta import RobertaConfig
 
 NAMES = ("bert_config.json", "config.json")
 
 _TANH_NAMES = ("gelu_new", "gelu_pytorch_tanh")
+
+BERT_EPSILON = ModelConfig().layer_norm_eps
+"""The epsilon of layer norms in these programs, which read none from the file."""
 
 GOOGLES_KEYS = (
     "attention_probs_dropout_prob",
@@ -30,14 +34,14 @@ GOOGLES_KEYS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Description:
-    """The file beside a checkpoint, read: the model's configuration, and what else it says of the model."""
+    """The file beside a checkpoint: the model's configuration, None without a file, and what else it says."""
 
-    config: ModelConfig
+    config: ModelConfig | None
     file: ModelFile
 
 
-def read_description(directory: str, given: str | None = None, *, tanh: bool = False) -> Description | None:
-    """Return what the given file says, else the one in the directory. None where there is none.
+def read_description(directory: str, given: str | None = None, *, tanh: bool = False) -> Description:
+    """Return what the given file says, else the one in the directory.
 
     tanh: the program computes ``gelu`` in its tanh form, as Google's, MLPerf's and NVIDIA's do; the others
     in the exact one.
@@ -47,7 +51,7 @@ def read_description(directory: str, given: str | None = None, *, tanh: bool = F
         there = (storage.join(directory, name) for name in NAMES)
         path = next((one for one in there if storage.exists(one)), None)
     if path is None:
-        return None
+        return Description(config=None, file=ModelFile(keys={}))
     file = read_model_file(path, tanh=tanh)
     return Description(config=read_model_config(file.keys, path), file=file)
 
@@ -55,14 +59,17 @@ def read_description(directory: str, given: str | None = None, *, tanh: bool = F
 def write_bert_config(config: ModelConfig, directory: str) -> None:
     """Write Google's bert_config.json, which MLPerf's, NVIDIA's and the model garden's programs read.
 
-    They know one ``gelu``, the tanh form; where the weights know another, a key of our own keeps it.
+    They know one ``gelu``, the tanh form, and one kind of model; where the weights know another, keys of our
+    own keep it.
     """
     values: dict[str, Any] = {name: value for name, value in config.as_json().items() if name in GOOGLES_KEYS}
     if config.hidden_act in _TANH_NAMES:
         values["hidden_act"] = "gelu"
     elif config.hidden_act == "gelu":
         values[TRAINED_ACT] = config.hidden_act
-    if config.layer_norm_eps != ModelConfig().layer_norm_eps:
+    if isinstance(config, RobertaConfig):
+        values |= {TRAINED_KIND: config.model_type, "pad_token_id": config.pad_token_id}
+    if config.layer_norm_eps != BERT_EPSILON:
         values["layer_norm_eps"] = config.layer_norm_eps
     with storage.open_output(storage.join(directory, NAMES[0])) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")

@@ -9,9 +9,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from bertdata.errors import DatasetError, MissingInputError, SettingsError, StorageError
+from bertdata.errors import BertDataError, DatasetError, MissingInputError, SettingsError, StorageError
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_inputs
+from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, kept_files
@@ -19,12 +20,14 @@ from trainer.checkpoints.any_checkpoint import HEADS, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import STATE, new_state, write_checkpoint
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import told
+from trainer.checkpoints.formats.config_file import BERT_EPSILON
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
 from trainer.checkpoints.source import OURS, find_own, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
+from trainer.config.roberta import RobertaConfig
 from trainer.config.settings import Config
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD
 from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
@@ -71,12 +74,14 @@ def convert(
         others = "a TensorFlow index, a .pt file nor model.safetensors"
         raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json, {others}")
     checkpoint = open_checkpoint(source, kind, model_config, with_moments=moments)
+    say_error(*(f"trainer: warning: {warning}" for warning in checkpoint.warnings))
     if not moments:
         checkpoint = replace(checkpoint, moments={})
     shape = checkpoint.expect_config()
     to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
     if to == OURS:
-        return _write_own(checkpoint, shape, target)
+        found = _tokenizer_at_hand(checkpoint, shape, vocab, train_data, lower_case)
+        return _write_own(checkpoint, shape, target, found)
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
     checkpoint = _held(checkpoint, shape)
     if (learned := _find_task(checkpoint, task)) is not None:
@@ -101,7 +106,41 @@ def convert(
             else:
                 _keep_tokenizer(found, directory)
             lacks = ""
-    return f"{target}: {what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form{told(checkpoint)}{lacks}"
+    form = _PROGRAMS.get(to, "Hugging Face")
+    return f"{target}: {what}{kept} in {form} form{told(checkpoint)}{_as_bert(shape, to)}{lacks}"
+
+
+def _tokenizer_at_hand(
+    checkpoint: Checkpoint,
+    shape: ModelConfig,
+    vocab: str | None,
+    train_data: str | None,
+    lower_case: bool | None,
+) -> TokenizerFile | None:
+    """The tokeniser for a checkpoint of this trainer, which works without one: then a warning says so.
+
+    One that lies beside the weights and cannot be read leaves them alone; a given one is an error.
+    """
+    try:
+        found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
+        lacks = f"{checkpoint.path}: no tokeniser is at hand that could go along; {_REMEDY}"
+    except BertDataError as error:
+        if vocab is not None or train_data is not None:
+            raise
+        found, lacks = None, f"its tokeniser does not go along: {error}"
+    if found is None:
+        say_error(f"trainer: warning: {lacks}")
+    return found
+
+
+def _as_bert(shape: ModelConfig, to: str) -> str:
+    """The end of a message about a RoBERTa for a program that knows no other model than a BERT."""
+    if to == "huggingface" or not isinstance(shape, RobertaConfig):
+        return ""
+    return (
+        f", a RoBERTa that its program takes for a BERT, with layer_norm_eps {BERT_EPSILON:g} in place of "
+        f"{shape.layer_norm_eps:g}; here it stays a RoBERTa"
+    )
 
 
 def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
@@ -182,7 +221,9 @@ def _held(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
     )
 
 
-def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
+def _write_own(
+    checkpoint: Checkpoint, shape: ModelConfig, target: str, tokenizer: TokenizerFile | None
+) -> str:
     """Write a checkpoint of this trainer. Heads of pre-training that are missing get random values."""
     own = _own_shapes(checkpoint, shape)
     weights, missing = match_weights(own, shape, checkpoint)
@@ -198,6 +239,7 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
     updates = checkpoint.updates or 0
     state = replace(new_state(Config.of(), shape), task=checkpoint.task)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
-    write_checkpoint(Path(target), state, weights, moments)
+    others = {} if tokenizer is None else kept_files(tokenizer)
+    write_checkpoint(Path(target), state, weights, moments, others)
     what = f"weights and moments of update {updates}" if moments else "weights"
     return f"{target}: {what} to start from (--start-from-ckpt){lacks}"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from bertdata.io import storage
+from bertdata.tokens.model_directory.keys import tokenizer_warnings
 from trainer.checkpoints.any_checkpoint import (
     DECODER,
     DECODER_BIAS,
@@ -23,7 +24,6 @@ from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
 from trainer.checkpoints.formats.roberta import from_roberta, to_roberta
 from trainer.checkpoints.formats.wrapped_names import unwrapped
 from trainer.checkpoints.safetensors_files import INDEX, read_indexed, read_safetensors
-from trainer.config.model_labels import ModelLabels
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 
@@ -55,23 +55,26 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
     if storage.is_directory(path):
         directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
     found, tensors = read_description(directory, model_config), unwrapped(_tensors(file), file)
-    config = found and found.config
-    classes = found.file.classes if found else ()
+    config = found.config
+    classes = found.file.classes
     if isinstance(config, RobertaConfig):
         weights = from_roberta(tensors, config)
     elif isinstance(config, ModernBertConfig):
-        weights = from_modernbert(tensors, config, answers=any("QuestionAnswering" in name for name in classes))
+        weights = from_modernbert(
+            tensors, config, answers=any("QuestionAnswering" in name for name in classes)
+        )
     else:
         weights = from_pytorch_names(tensors, file)
     weights, warnings = _without_other_heads(weights, classes, path)
+    warnings += tokenizer_warnings(directory)
     return with_one_output_layer(
         Checkpoint(
             kind=kind,
             path=path,
             config=config,
             weights=weights,
-            labels=found.file.labels if found else ModelLabels(),
-            warnings=(*(found.file.warnings if found else ()), *warnings),
+            labels=found.file.labels,
+            warnings=(*found.file.warnings, *warnings),
         )
     )
 
@@ -103,7 +106,9 @@ def _tensors(file: str) -> Stored:
     if file.endswith(".safetensors"):
         return read_safetensors(file)
     values = read_torch(file)
-    inner = [values[key] for key in _INNER if isinstance(values, dict) and isinstance(values.get(key), Mapping)]
+    inner = [
+        values[key] for key in _INNER if isinstance(values, dict) and isinstance(values.get(key), Mapping)
+    ]
     return tensors_of(inner[0] if inner else values, file)
 
 

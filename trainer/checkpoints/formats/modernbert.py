@@ -25,6 +25,7 @@ _OF_LAYERS = {
 }
 """Names within a layer, by this model's. The norm behind it is the next layer's first, or the final one."""
 
+
 def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) -> dict[str, StoredTensor]:
     """The tensors under this model's names.
 

@@ -49,9 +49,9 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
         Checkpoint(
             kind=kind,
             path=path,
-            config=found and found.config,
+            config=found.config,
             weights=weights,
-            warnings=found.file.warnings if found else (),
+            warnings=found.file.warnings,
         ),
         is_tied=True,
     )

@@ -84,7 +84,7 @@ def _settle_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str
 
 
 def _has_word_head(weights: dict[str, StoredTensor]) -> bool:
-    """True where the weights are those of masked words: ModernBERT's other heads have the same dense layer."""
+    """True for a head of masked words. ModernBERT's other heads have the same dense layer."""
     is_other = any(name.startswith(HEADS[1:]) for name in weights)
     return WORD_BIAS in weights or (not is_other and any(name.startswith(_TRANSFORM) for name in weights))
 

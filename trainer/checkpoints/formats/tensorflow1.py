@@ -52,8 +52,8 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
     return Checkpoint(
         kind="tf1",
         path=bundle.prefix,
-        config=found and found.config,
-        warnings=found.file.warnings if found else (),
+        config=found.config,
+        warnings=found.file.warnings,
         weights=weights,
         moments=moments,
         updates=bundle.read_count(_STEP) if _STEP in bundle.entries else None,

@@ -51,8 +51,8 @@ def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpo
     return Checkpoint(
         kind="tf2",
         path=bundle.prefix,
-        config=found and found.config,
-        warnings=found.file.warnings if found else (),
+        config=found.config,
+        warnings=found.file.warnings,
         weights=weights,
         moments=moments,
         updates=_iterations(bundle, nodes),

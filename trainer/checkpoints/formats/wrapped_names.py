@@ -22,8 +22,7 @@ _MODELS = ("bert", "roberta", "model", "auto_model")
 _WORDS = re.compile(r"(.*\.)?embeddings\.(word_embeddings|tok_embeddings)\.weight")
 
 _OTHERS = {
-    "base_model.model.": "an adapter of PEFT, whose weights belong into those of its model: merge_and_unload() "
-    "of PEFT, then save_pretrained",
+    "base_model.model.": "an adapter of PEFT, which merge_and_unload() of PEFT puts into its model's weights",
     "distilbert.": "a DistilBERT",
     "electra.": "an ELECTRA",
     "deberta.": "a DeBERTa",

@@ -56,13 +56,16 @@ class ModelKeys(Section):
             settings["intermediate_size"] = int(ratio * inline["hidden_size"])
         return settings | inline
 
-
     def warnings(self) -> tuple[str, ...]:
         """Warnings about keys of the model_config file that are not read."""
         return read_model_file(self.model_config).warnings if self.model_config else ()
 
 
-_OTHERWISE = {"vocab_size": "the dataset's", "intermediate_size": "four times hidden_size"}
+_OTHERWISE = {
+    "vocab_size": "the dataset's",
+    "intermediate_size": "four times hidden_size",
+    "classifier_dropout": "hidden_dropout_prob; modernbert: 0.0",
+}
 """The usual value of a key that neither configuration nor file gives, where it is not ModelConfig's."""
 
 

@@ -119,7 +119,10 @@ def listed(checkpoints: Path, name: str) -> dict[str, Tensor]:
     for entry, shape, *kind in lines:
         values = torch.randn(shape, generator=draw)
         tensors[entry] = values.long() if kind == ["torch.int64"] else values
-    ties = {"decoder.weight": "bert.embeddings.word_embeddings.weight", "decoder.bias": "cls.predictions.bias"}
+    ties = {
+        "decoder.weight": "bert.embeddings.word_embeddings.weight",
+        "decoder.bias": "cls.predictions.bias",
+    }
     for end, other in ties.items():
         if (tied := f"cls.predictions.{end}") in tensors:
             tensors[tied] = tensors[other]

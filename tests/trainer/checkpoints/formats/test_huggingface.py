@@ -68,7 +68,7 @@ def test_an_unknown_key_is_a_warning_with_file_name_and_nearest_key(tmp_path):
 def test_what_is_no_json_object_is_refused(tmp_path, text):
     (tmp_path / "config.json").write_text(text, encoding="utf-8")
     with pytest.raises(SettingsError, match="config.json: is not"):
-        read_description(str(tmp_path)).config
+        read_description(str(tmp_path))
 
 
 def test_what_is_exported_comes_back_bit_for_bit(tmp_path):

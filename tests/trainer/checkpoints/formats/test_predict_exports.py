@@ -38,7 +38,7 @@ def test_casing_is_that_of_the_exported_tokeniser_unless_given(trainer, run, tmp
 def test_a_vocabulary_two_folders_above_a_checkpoint_of_no_run_is_not_its(trainer, run, tmp_path):
     place = tmp_path / "work" / "starts" / "bert"
     assert trainer("convert", run.parent / "bert", place, "--to=bertdata").status == 0
-    shutil.copy(run / "vocab.txt", tmp_path / "work")
+    (place / "vocab.txt").rename(tmp_path / "work" / "vocab.txt")
     refuse(trainer("predict", place, TEXT), 2, "its vocabulary is not at hand")
 
 

@@ -1,0 +1,69 @@
+"""Keys of tokenizer_config.json: each is used, or listed as harmless; the others are warnings by name.
+
+``reader`` refuses those with which a text is read in a way that is not known here.
+"""
+
+from contextlib import suppress
+from typing import Any
+
+from bertdata.config.value_check import nearest_known
+from bertdata.errors import VocabularyError
+from bertdata.tokens.model_directory.added_tokens import NAMED
+from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
+
+_USED = (
+    *NAMED,
+    "added_tokens_decoder",
+    "additional_special_tokens",
+    "extra_special_tokens",
+    "tokenizer_class",
+    "auto_map",
+    "split_special_tokens",
+    "fast_tokenizer_files",
+    "do_lower_case",
+    "strip_accents",
+    "tokenize_chinese_chars",
+    "add_prefix_space",
+    "trim_offsets",
+)
+
+_HARMLESS = """
+    model_max_length max_len max_length max_seq_length model_input_names return_token_type_ids
+    padding padding_side pad_to_multiple_of pad_token_type_id stride truncation truncation_strategy
+    clean_up_tokenization_spaces errors verbose
+    name_or_path tokenizer_file vocab_file merges_file special_tokens_map_file full_tokenizer_file
+    processor_class backend use_fast from_slow is_local local_files_only legacy sp_model_kwargs
+    tokenizer_version transformers_version chat_template response_schema word_tokenizer_type
+    subword_tokenizer_type do_word_tokenize do_subword_tokenize mecab_kwargs keep_accents init_inputs"""
+"""Keys of lengths and padding, which the caller chooses here; of decoding; of where the files are from; and
+of other classes' programs."""
+
+_HARMLESS_VALUES: dict[str, tuple[Any, ...]] = {
+    "truncation_side": ("right", None),
+    "do_basic_tokenize": (True, None),
+    "never_split": (None, [], ()),
+    "add_bos_token": (False, None),
+    "add_eos_token": (False, None),
+}
+"""Keys that change how a text is read in some program, with the values that do not."""
+
+_KNOWN = (*_USED, *_HARMLESS.split(), *_HARMLESS_VALUES)
+
+
+def tokenizer_warnings(directory: str) -> list[str]:
+    """Return a warning for each key of a directory's tokenizer_config.json that is not read, and may matter.
+
+    None for a file that is no JSON object: that is an error for whoever reads the tokeniser.
+    """
+    files, settings = ModelFiles(directory), dict[str, Any]()
+    with suppress(VocabularyError):
+        settings = files.tokenizer_config
+    where, found = files.name(TOKENIZER_CONFIG_NAME), list[str]()
+    for name, value in settings.items():
+        if name in _HARMLESS_VALUES:
+            if value not in (usual := _HARMLESS_VALUES[name]):
+                found.append(f"{where}: {name} is {value!r:.80}, which is not read: taken as {usual[0]!r}")
+        elif name not in _KNOWN and not name.endswith("_token"):  # a token of a name of the model's own
+            nearest = nearest_known(name, sorted(_KNOWN), 0.8)
+            found.append(f"{where}: {name} is not a known key and is not read{nearest}")
+    return found
