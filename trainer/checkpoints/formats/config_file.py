@@ -69,7 +69,7 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
         values[TRAINED_ACT] = config.hidden_act
     if isinstance(config, RobertaConfig):
         values |= {TRAINED_KIND: config.model_type, "pad_token_id": config.pad_token_id}
-    if config.layer_norm_eps != BERT_EPSILON:
+    if config.layer_norm_eps != BERT_EPSILON or isinstance(config, RobertaConfig):
         values["layer_norm_eps"] = config.layer_norm_eps
     with storage.open_output(storage.join(directory, NAMES[0])) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")

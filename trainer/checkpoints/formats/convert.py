@@ -137,10 +137,10 @@ def _as_bert(shape: ModelConfig, to: str) -> str:
     """The end of a message about a RoBERTa for a program that knows no other model than a BERT."""
     if to == "huggingface" or not isinstance(shape, RobertaConfig):
         return ""
-    return (
-        f", a RoBERTa that its program takes for a BERT, with layer_norm_eps {BERT_EPSILON:g} in place of "
-        f"{shape.layer_norm_eps:g}; here it stays a RoBERTa"
-    )
+    epsilon = ""
+    if shape.layer_norm_eps != BERT_EPSILON:
+        epsilon = f", with layer_norm_eps {BERT_EPSILON:g} in place of {shape.layer_norm_eps:g}"
+    return f", a RoBERTa that its program takes for a BERT{epsilon}; read here it is a RoBERTa again"
 
 
 def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
