@@ -44,7 +44,7 @@ def test_an_untied_model_answers_as_transformers_does_and_comes_back(tmp_path, k
     torch.testing.assert_close(their_logits(tmp_path / "back"), expected, rtol=0, atol=1e-4)
 
 
-def test_the_decoder_is_trained_and_exported_apart_from_the_embeddings(trainer, block_set, tmp_path):
+def test_the_decoder_is_trained_evaluated_and_exported_apart_from_the_embeddings(trainer, block_set, tmp_path):
     flags = ("--tie-word-embeddings=false", "--warmup=0", "--no-logs")
     first = words(block_set, tmp_path / "first", "--steps=1", *flags)
     assert trainer(*first).status == 0
@@ -59,6 +59,13 @@ def test_the_decoder_is_trained_and_exported_apart_from_the_embeddings(trainer, 
     assert trainer("convert", tmp_path / "more", tmp_path / "form").status == 0
     form = load_file(tmp_path / "form" / "model.safetensors")
     assert torch.equal(form[OURS], after[OURS][: len(form[OURS])])
+    found = []
+    for name in ("more", "form"):
+        measured = ("evaluate", f"--eval-data={block_set}", f"--start-from-ckpt={tmp_path / name}")
+        assert trainer(*measured, f"--output-dir={tmp_path / f'of {name}'}").status == 0
+        lines = (tmp_path / f"of {name}" / "eval_results.txt").read_text().splitlines()
+        found.append([line for line in lines if "global_step" not in line])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("to", ["nvidia", "tf1", "tf2"])
