@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from bertdata.errors import MissingInputError
 from bertdata.io import storage
 from bertdata.tokens.model_directory.keys import tokenizer_warnings
 from trainer.checkpoints.any_checkpoint import (
@@ -36,6 +37,17 @@ _INNER = ("model", "state_dict", "model_state_dict", "module")
 _OTHER_CLASSIFIERS = ("ForTokenClassification", "ForMultipleChoice")
 """The ends of the names of transformers' classes whose classifier is not one of sequences."""
 
+_OTHER_FILES = {
+    "tf_model.h5": "weights of TensorFlow",
+    "flax_model.msgpack": "weights of Flax",
+    "adapter_model.safetensors": "an adapter of PEFT, which merge_and_unload() puts into its model's weights",
+    "adapter_model.bin": "an adapter of PEFT, which merge_and_unload() puts into its model's weights",
+    "model.fp16.safetensors": "a variant of the weights; rename it to model.safetensors",
+    "pytorch_model.bin.index.json": "weights of several files of torch.save",
+    "model.onnx": "a graph of ONNX",
+}
+"""Files of weights in a model's directory that are not read, and what they are."""
+
 _ARCHITECTURES = {
     "qa_outputs.": "BertForQuestionAnswering",
     "classifier.": "BertForSequenceClassification",
@@ -54,6 +66,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
     directory, file = storage.parent(path), path
     if storage.is_directory(path):
         directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
+        _refuse_other_files(directory, file)
     found, tensors = read_description(directory, model_config), unwrapped(_tensors(file), file)
     config = found.config
     classes = found.file.classes
@@ -77,6 +90,18 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
             warnings=(*found.file.warnings, *warnings),
         )
     )
+
+
+def _refuse_other_files(directory: str, file: str) -> None:
+    """MissingInputError for a directory whose weights are in a form that is not read here."""
+    if storage.exists(file):
+        return
+    for name, what in _OTHER_FILES.items():
+        if storage.exists(storage.join(directory, name)):
+            raise MissingInputError(
+                f"{directory}: holds {name}, {what}, which is not read; expected one of "
+                f"{', '.join(WEIGHT_FILES)}, as save_pretrained of transformers writes them"
+            )
 
 
 def _without_other_heads(

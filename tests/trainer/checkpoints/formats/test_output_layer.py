@@ -44,7 +44,9 @@ def test_an_untied_model_answers_as_transformers_does_and_comes_back(tmp_path, k
     torch.testing.assert_close(their_logits(tmp_path / "back"), expected, rtol=0, atol=1e-4)
 
 
-def test_the_decoder_is_trained_evaluated_and_exported_apart_from_the_embeddings(trainer, block_set, tmp_path):
+def test_the_decoder_is_trained_evaluated_and_exported_apart_from_the_embeddings(
+    trainer, block_set, tmp_path
+):
     flags = ("--tie-word-embeddings=false", "--warmup=0", "--no-logs")
     first = words(block_set, tmp_path / "first", "--steps=1", *flags)
     assert trainer(*first).status == 0

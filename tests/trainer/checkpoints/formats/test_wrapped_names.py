@@ -4,10 +4,11 @@ import os
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import save_model
 from torch import Tensor
 
-from bertdata.errors import DataError
+from bertdata.errors import DataError, MissingInputError
 from tests.support.saved_models import WORDS, new_model, our_logits, read_model, rewrite, save, their_logits
 from trainer.checkpoints.formats.kinds import read_checkpoint
 
@@ -115,3 +116,23 @@ def test_half_precision_is_read(tmp_path):
     place = save(new_model("bert").bfloat16(), tmp_path)
     weight = read_model(place).bert.embeddings.word_embeddings.weight
     assert weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize("kind", [transformers.XLMRobertaConfig, transformers.CamembertConfig])
+def test_the_other_robertas_answer_as_in_transformers(tmp_path, kind):
+    shape = new_model("roberta").config.to_dict()
+    config = kind(**{name: value for name, value in shape.items() if name != "model_type"})
+    torch.manual_seed(3)
+    place = save(transformers.AutoModelForMaskedLM.from_config(config), tmp_path)
+    torch.testing.assert_close(our_logits(place), their_logits(place), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("adapter_model.safetensors", "an adapter of PEFT"), ("tf_model.h5", "weights of TensorFlow")],
+)
+def test_weights_in_a_form_that_is_not_read_are_named(tmp_path, name, said):
+    place = save(new_model("bert"), tmp_path)
+    os.rename(place / "model.safetensors", place / name)
+    with pytest.raises(MissingInputError, match=f"holds {name}, {said}"):
+        read_checkpoint(str(place))
