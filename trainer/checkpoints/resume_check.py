@@ -5,12 +5,13 @@ from typing import Any
 
 from bertdata.errors import SettingsError
 from trainer.checkpoints.checkpoint import State
+from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config, properties, section_keys
 from trainer.errors import CheckpointError
 
 CHANGEABLE = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
-    *("embedding_dropout", "mlp_dropout", "global_rope_theta", "local_rope_theta"),
+    *("classifier_dropout", "embedding_dropout", "mlp_dropout", "global_rope_theta", "local_rope_theta"),
 )
 """Settings of a model that may differ from those in its checkpoint."""
 
@@ -36,7 +37,9 @@ def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
     """CheckpointError names the first difference in the model or the given names of the state."""
 
     def identity(state: State) -> dict[str, Any]:
-        model = {f"model's {name}": value for name, value in state.model.items() if name not in CHANGEABLE}
+        # A state of an older version lacks the keys that have come since: it was trained with their defaults.
+        whole = read_model_config(state.model).as_json()
+        model = {f"model's {name}": value for name, value in whole.items() if name not in CHANGEABLE}
         return model | {name: getattr(state, name) for name in names}
 
     found = identity(state)

@@ -28,6 +28,8 @@ from trainer.checkpoints.checkpoint import (
     save_checkpoint,
 )
 from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
+from trainer.checkpoints.resume_check import check_fits
+from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
 
 SOUND = State(
@@ -82,6 +84,16 @@ def test_a_checkpoint_with_the_older_name_of_open_files_is_read(tmp_path):
     digest = hashlib.md5(json.dumps(values, sort_keys=True).encode()).hexdigest()
     (path / STATE).write_text(json.dumps({**values, "md5": digest}))
     assert read_state(path).open_files == SOUND.open_files
+
+
+def test_a_state_from_before_a_key_of_the_model_fits_its_default(tmp_path):
+    """A run of an older version can be resumed: its model is compared key by key with the run's."""
+    whole = replace(SOUND, model=ModelConfig(hidden_size=16, num_attention_heads=2).as_json())
+    older = {name: value for name, value in whole.model.items() if name != "tie_word_embeddings"}
+    check_fits(tmp_path, replace(whole, model=older), whole)
+    untied = replace(whole, model=older | {"tie_word_embeddings": False})
+    with pytest.raises(CheckpointError, match="its model's tie_word_embeddings is True, this one's False"):
+        check_fits(tmp_path, replace(whole, model=older), untied)
 
 
 def test_only_the_last_few_of_a_phase_are_kept(tmp_path):
