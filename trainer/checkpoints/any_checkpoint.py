@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.errors import DataError
 from trainer.config.model import ModelConfig
-from trainer.config.model_labels import NO_LABELS, ModelLabels
 from trainer.errors import CheckpointError
 
 WORDS = "bert.embeddings.word_embeddings.weight"
@@ -87,9 +87,9 @@ class Checkpoint:
     config: None where no file gives it. updates: those that were made; None where it is not said.
     optimiser: the preset whose moments these are; betas: its two. task: the one that the run has learned;
     "": not said. architecture: transformers' class of the model; None: found from its heads. token_ids: the
-    ids of special tokens under the names that transformers' config.json has for this kind of model. labels:
-    of a classifier, as config.json tells them. warnings: about what the files hold and is not read, a line
-    each, for whoever opens the checkpoint to show once.
+    ids of special tokens under the names that transformers' config.json has for this kind of model.
+    label_keys: keys of config.json about a classifier's labels, as it has them. warnings: about what the
+    files hold and is not read, a line each, for whoever opens the checkpoint to show once.
     """
 
     kind: str
@@ -103,7 +103,7 @@ class Checkpoint:
     task: str = ""
     architecture: str | None = None
     token_ids: Mapping[str, int] = field(default_factory=dict)
-    labels: ModelLabels = NO_LABELS
+    label_keys: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     def expect_config(self) -> ModelConfig:

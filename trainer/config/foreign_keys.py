@@ -1,10 +1,10 @@
 """Keys of config.json and bert_config.json that no field of ModelConfig has: what becomes of each.
 
-A key is a shape's (a field of a kind of ModelConfig), one of labels (``trainer.config.model_labels``),
-refused with a reason where its value means another model, warned of by name, or listed here as harmless. A
-key that is nowhere is a warning too. The lists hold what Google's, NVIDIA's and Habana's programs write, what
-published models carry, and the attributes that every configuration of transformers has had, from
-pytorch-transformers 1.0 to transformers 5.
+A key is a shape's (a field of a kind of ModelConfig), one of labels (LABEL_KEYS), refused with a reason where
+its value means another model, warned of by name, or listed here as harmless. A key that is nowhere is a
+warning too. The lists hold what Google's, NVIDIA's and Habana's programs write, what published models carry,
+and the attributes that every configuration of transformers has had, from pytorch-transformers 1.0 to
+transformers 5.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from bertdata.config.value_check import nearest_known
 from bertdata.errors import SettingsError
 
 LABEL_KEYS = ("id2label", "label2id", "num_labels", "_num_labels", "problem_type")
-"""Keys of a classifier's labels, which ``trainer.config.model_labels`` reads."""
+"""Keys of a classifier's labels."""
 
 _READ_ELSEWHERE = """
     architectures bos_token_id eos_token_id cls_token_id sep_token_id mask_token_id unk_token_id
@@ -88,6 +88,23 @@ def check_foreign_keys(values: Mapping[str, Any]) -> None:
         if name in values and values[name] not in refused.expected:
             expected = " or ".join(map(repr, refused.expected[:1]))
             raise SettingsError(f"{name} is {values[name]!r:.80}, expected {expected}: {refused.meaning}")
+
+
+def label_warnings(values: Mapping[str, Any]) -> list[str]:
+    """Return a warning for each key of labels that contradicts ``id2label``, which goes before the others."""
+    table = values.get("id2label")
+    if not isinstance(table, Mapping) or not table:
+        return []
+    found = list[str]()
+    count = values.get("num_labels", values.get("_num_labels"))
+    if count not in (None, len(table)):
+        found.append(f"num_labels is {count!r:.80}, but id2label names {len(table)}: the names are taken")
+    back = values.get("label2id")
+    if isinstance(back, Mapping) and any(
+        str(back.get(name, number)) != str(number) for number, name in table.items()
+    ):
+        found.append("label2id has other numbers than id2label: those of id2label are taken")
+    return found
 
 
 def foreign_warnings(values: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:

@@ -1,15 +1,14 @@
 """A model's file: Google's bert_config.json or transformers' config.json."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bertdata.config.declared import schema_of
 from bertdata.config.value_check import check_values, read_object
 from bertdata.errors import SettingsError
-from trainer.config.foreign_keys import check_foreign_keys, foreign_warnings
+from trainer.config.foreign_keys import LABEL_KEYS, check_foreign_keys, foreign_warnings, label_warnings
 from trainer.config.model_kinds import model_kind
-from trainer.config.model_labels import NO_LABELS, ModelLabels, read_labels
 
 TRAINED_ACT = "trained_hidden_act"
 """Key of our own in a bert_config.json: the activation, where Google's programs know it by no name."""
@@ -34,12 +33,12 @@ class ModelFile:
     """What a model's file says.
 
     keys: those of the model's shape, with the meaning of ModelConfig's kinds; a key that is not in the file
-    is not here. classes: transformers' classes that the model was saved as. warnings: about keys that are
-    not read, each begins with the file.
+    is not here. label_keys: those of a classifier's labels, as the file has them. classes: transformers'
+    classes that the model was saved as. warnings: about keys that are not read, each begins with the file.
     """
 
     keys: dict[str, Any]
-    labels: ModelLabels = NO_LABELS
+    label_keys: Mapping[str, Any] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -76,14 +75,13 @@ def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
     if trained_kind is None:
         found = kind.of_file(found)
     check_values({name: value for name, value in found.items() if name in known}, known)
-    labels, warnings = read_labels(values)
-    warnings += foreign_warnings(found, known)
+    warnings = [*label_warnings(values), *foreign_warnings(found, known)]
     own = schema_of(kind)
     if "model_type" not in values and found["model_type"] == "bert":
         del found["model_type"]
     return ModelFile(
         keys={name: value for name, value in found.items() if name in own},
-        labels=labels,
+        label_keys={name: values[name] for name in LABEL_KEYS if name in values},
         classes=classes,
         warnings=tuple(f"{where}: {warning}" for warning in warnings),
     )

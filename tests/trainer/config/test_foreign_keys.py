@@ -132,6 +132,14 @@ def test_a_key_that_means_another_model_is_refused_with_its_reason(keys, said):
         ({"rotary_scaling_factor": 2}, "rotary_scaling_factor is not a known key and is not read"),
         ({"auto_map": {"AutoModel": "modeling.Own"}}, "auto_map names a program in the directory itself"),
         ({"adapters": {"config_map": {}}}, "adapters names adapters, which are not read"),
+        (
+            {"id2label": {"0": "a", "1": "b"}, "num_labels": 3},
+            "num_labels is 3, but id2label names 2: the names",
+        ),
+        (
+            {"id2label": {"0": "a", "1": "b"}, "label2id": {"b": 0}},
+            "label2id has other numbers than id2label",
+        ),
     ],
 )
 def test_a_key_that_is_not_read_is_named(keys, said):

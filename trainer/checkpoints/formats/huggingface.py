@@ -86,7 +86,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
             path=path,
             config=config,
             weights=weights,
-            labels=found.file.labels,
+            label_keys=found.file.label_keys,
             warnings=(*found.file.warnings, *warnings),
         )
     )
