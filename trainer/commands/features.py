@@ -13,7 +13,7 @@ from bertdata.tokens.files import TokenizerJson, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
-from trainer.data.named_tokenizer import named_tokenizer, with_casing
+from trainer.data.named_tokenizer import named_tokenizer, warnings_of_given, with_casing
 from trainer.tasks.data_file import read_file
 from trainer.tasks.feature_set import json_line, make_feature_set
 from trainer.tasks.fine_tuned import add_columns, add_task, find_data
@@ -130,10 +130,14 @@ def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, bool | None, list[str]
     if isinstance(file, TokenizerJson):
         if given.dialect != "google":
             raise UsageError(f"--dialect {given.dialect}: goes with a vocabulary, and {file.path} is none")
-        return tokenizer_of(with_casing(file, given.lower_case)), None, []
+        return tokenizer_of(with_casing(file, given.lower_case)), None, warnings_of_given(given.vocab)
     file = with_casing(file, given.lower_case)
     assert isinstance(file, VocabularyFile)
     tokenizer = tokenizer_of(file)
     words = tokenizer.vocabulary
-    warnings = [*name_warnings(file.path, words.md5), *casing_warnings(words, file.lower_case)]
+    warnings = [
+        *warnings_of_given(given.vocab),
+        *name_warnings(file.path, words.md5),
+        *casing_warnings(words, file.lower_case),
+    ]
     return tokenizer, file.lower_case, warnings

@@ -22,7 +22,7 @@ from trainer.model.layers import ACTIVATIONS, Carried, Dense, Norm, NormedDense
 Rotation = tuple[Tensor, Tensor]
 """The cosine and the sine of each angle of each token, (T, 1, half of the head size) in fp32."""
 
-_DEEP = ("output.dense", "transform.dense")
+_DEEP = ("output.dense", "transform.dense", "predictions.decoder")
 """Ends of the paths whose first values shrink with the depth."""
 
 _CLASSIFIERS = ("classifier", "qa_outputs")

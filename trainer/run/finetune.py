@@ -16,6 +16,7 @@ from trainer.config.model import ModelConfig, check_length
 from trainer.config.model_kinds import read_model_config
 from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
+from trainer.data.named_tokenizer import warnings_of_given
 from trainer.data.rows import find_rows
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
@@ -86,11 +87,11 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if config.start.start_from_ckpt is not None and source != config.run.output_dir:
         keys["start_from_ckpt"] = source
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
-    if not config.run.do_train:  # else the run's start tells them
-        for warning in checkpoint.warnings:
-            runtime.log(f"warning: {warning}")
     shape = checkpoint.expect_config()
     vocab = config.masking.vocab
+    own = () if config.run.do_train else checkpoint.warnings  # the start of a training tells them
+    for warning in (*own, *warnings_of_given(vocab)):
+        runtime.log(f"warning: {warning}")
     found = find_tokenizer(checkpoint, shape, vocab, None, given.lower_case)
     if found is None:
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")

@@ -18,6 +18,7 @@ from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.source import OURS, is_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.settings import Config, section_keys
+from trainer.data.named_tokenizer import warnings_of_given
 from trainer.errors import CheckpointError
 from trainer.tasks.prediction import Trained
 
@@ -36,7 +37,8 @@ def open_trained(
             f"{source}: {what if storage.exists(source) else 'no such file or directory'}"
         )
     checkpoint = open_checkpoint(source, with_moments=False)
-    say_error(*(f"trainer: warning: {warning}" for warning in checkpoint.warnings))
+    warnings = (*checkpoint.warnings, *warnings_of_given(vocabulary))
+    say_error(*(f"trainer: warning: {warning}" for warning in warnings))
     shape = checkpoint.expect_config()
     found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
     if found is None:

@@ -1,6 +1,7 @@
 """The file beside a checkpoint that describes its model: bert_config.json or config.json."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,9 @@ from trainer.config.model_file import TRAINED_ACT, TRAINED_KIND, ModelFile, read
 from trainer.config.model_kinds import read_model_config
 from trainer.config.roberta import RobertaConfig
 
-NAMES = ("bert_config.json", "config.json")
+GOOGLES_NAME, TRANSFORMERS_NAME = "bert_config.json", "config.json"
+NAMES = (GOOGLES_NAME, TRANSFORMERS_NAME)
+"""The names of the file, the one that Google's programs read first."""
 
 _TANH_NAMES = ("gelu_new", "gelu_pytorch_tanh")
 
@@ -40,15 +43,17 @@ class Description:
     file: ModelFile
 
 
-def read_description(directory: str, given: str | None = None, *, tanh: bool = False) -> Description:
+def read_description(
+    directory: str, given: str | None = None, *, tanh: bool = False, names: Sequence[str] = NAMES
+) -> Description:
     """Return what the given file says, else the one in the directory.
 
     tanh: the program computes ``gelu`` in its tanh form, as Google's, MLPerf's and NVIDIA's do; the others
-    in the exact one.
+    in the exact one. names: of the file, the one that is taken first.
     """
     path = given
     if path is None:
-        there = (storage.join(directory, name) for name in NAMES)
+        there = (storage.join(directory, name) for name in names)
         path = next((one for one in there if storage.exists(one)), None)
     if path is None:
         return Description(config=None, file=ModelFile(keys={}))
@@ -71,5 +76,5 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
         values |= {TRAINED_KIND: config.model_type, "pad_token_id": config.pad_token_id}
     if config.layer_norm_eps != BERT_EPSILON or isinstance(config, RobertaConfig):
         values["layer_norm_eps"] = config.layer_norm_eps
-    with storage.open_output(storage.join(directory, NAMES[0])) as file:
+    with storage.open_output(storage.join(directory, GOOGLES_NAME)) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")

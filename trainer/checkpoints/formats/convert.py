@@ -29,6 +29,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 from trainer.config.settings import Config
+from trainer.data.named_tokenizer import warnings_of_given
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD
 from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
 from trainer.tasks.choice import task_class
@@ -74,7 +75,8 @@ def convert(
         others = "a TensorFlow index, a .pt file nor model.safetensors"
         raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json, {others}")
     checkpoint = open_checkpoint(source, kind, model_config, with_moments=moments)
-    say_error(*(f"trainer: warning: {warning}" for warning in checkpoint.warnings))
+    warnings = (*checkpoint.warnings, *warnings_of_given(vocab))
+    say_error(*(f"trainer: warning: {warning}" for warning in warnings))
     if not moments:
         checkpoint = replace(checkpoint, moments={})
     shape = checkpoint.expect_config()

@@ -17,7 +17,7 @@ from trainer.checkpoints.any_checkpoint import (
 )
 from trainer.checkpoints.checkpoint import write_safetensors
 from trainer.checkpoints.formats.absent_parts import TRANSFORMERS, completed
-from trainer.checkpoints.formats.config_file import read_description
+from trainer.checkpoints.formats.config_file import GOOGLES_NAME, TRANSFORMERS_NAME, read_description
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
 from trainer.checkpoints.formats.output_layer import with_one_output_layer
@@ -67,7 +67,8 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
     if storage.is_directory(path):
         directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
         _refuse_other_files(directory, file)
-    found, tensors = read_description(directory, model_config), unwrapped(_tensors(file), file)
+    found = read_description(directory, model_config, names=(TRANSFORMERS_NAME, GOOGLES_NAME))
+    tensors = unwrapped(_tensors(file), file)
     config = found.config
     classes = found.file.classes
     if isinstance(config, RobertaConfig):

@@ -126,3 +126,22 @@ def test_an_unknown_key_is_a_warning_of_predict_pretrain_and_convert(trainer, fo
     outcome = trainer(*run, f"--output-dir={tmp_path / 'fresh'}", f"--model-config={place / 'config.json'}")
     assert outcome.err.count(warning) == 1
     assert load_file(tmp_path / "own" / "model.safetensors")
+
+
+def test_of_two_descriptions_transformers_own_goes_first(tmp_path):
+    place = save(new_model("bert", tie_word_embeddings=False), tmp_path)
+    (place / "bert_config.json").write_text(json.dumps({"vocab_size": 99, "hidden_size": 48}))
+    config = read_checkpoint(str(place)).expect_config()
+    assert (config.hidden_size, config.tie_word_embeddings) == (32, False)
+
+
+def test_a_given_directory_of_a_tokeniser_is_read_whole_too(trainer, form, tmp_path):
+    place = tmp_path / "tokeniser"
+    place.mkdir()
+    (place / "vocab.txt").write_bytes((form / "vocab.txt").read_bytes())
+    keys = json.loads((form / "tokenizer_config.json").read_text()) | {"never_split": ["stone"]}
+    (place / "tokenizer_config.json").write_text(json.dumps(keys))
+    outcome = trainer("predict", form, "the [MASK]", f"--vocab={place}")
+    assert outcome.status == 0
+    assert "warning: " in outcome.err
+    assert "never_split is ['stone'], which is not read" in outcome.err
