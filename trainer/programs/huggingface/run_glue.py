@@ -9,6 +9,7 @@ from bertdata.io import storage
 from bertdata.io.file_kind import HEAD_BYTES
 from bertdata.io.json_text import parse_json_text
 from bertdata.sources.delimited import RowReader, find_delimiting
+from trainer.config.settings import DEVICE_OPTIONS
 from trainer.programs.huggingface.training_arguments import check_files, training_keys
 from trainer.programs.machine import is_here
 from trainer.programs.meaning import Meaning
@@ -31,7 +32,19 @@ def resolve(given: Given) -> Meaning:
             keys["labels"] = ["entailment", "neutral", "contradiction"]
     else:
         keys |= _own_table(given)
+    if given["gradient_accumulation_steps"] > 1:
+        keys |= _accumulation(given)
     return Meaning(what=keys["task"], phases=[keys])
+
+
+def _accumulation(given: Given) -> dict[str, Any]:
+    """Return the keys of several micro-batches an update, and say where the program's version 5 differs."""
+    if given["as_published"]:
+        return {DEVICE_OPTIONS: {"reduction_type": "sum"}}
+    given.warn(
+        "transformers 5 adds up the gradients of micro-batches, here they are averaged: see --as_published"
+    )
+    return {}
 
 
 def _own_table(given: Given) -> dict[str, Any]:
