@@ -9,7 +9,6 @@ from bertdata.io import storage
 from bertdata.io.file_kind import HEAD_BYTES
 from bertdata.io.json_text import parse_json_text
 from bertdata.sources.delimited import RowReader, find_delimiting
-from trainer.config.settings import DEVICE_OPTIONS
 from trainer.programs.huggingface.training_arguments import check_files, training_keys
 from trainer.programs.machine import is_here
 from trainer.programs.meaning import Meaning
@@ -40,7 +39,7 @@ def resolve(given: Given) -> Meaning:
 def _accumulation(given: Given) -> dict[str, Any]:
     """Return the keys of several micro-batches an update, and say where the program's version 5 differs."""
     if given["as_published"]:
-        return {DEVICE_OPTIONS: {"reduction_type": "sum"}}
+        return {"loss_over": "sum"}
     given.warn(
         "transformers 5 adds up the gradients of micro-batches, here they are averaged: see --as_published"
     )
