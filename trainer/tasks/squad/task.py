@@ -72,8 +72,12 @@ class Squad(FineTuning):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        has_padding = config.loading.rows or not self.keys.answers_over_padding
-        check(has_padding, "answers_over_padding: flat batches have no padding: give --rows too")
+        if self.keys.answers_over_padding:
+            loading = config.loading
+            check(loading.rows, "answers_over_padding: flat batches have no padding: give --rows too")
+            check(
+                not loading.pack_on_load, "answers_over_padding: rows of pack_on_load hold several sequences"
+            )
         if self.keys.version_2_with_negative:
             names = self.columns.evaluation
             of_guess = (f"guess_{name}" for name in names)
