@@ -5,6 +5,7 @@ import pytest
 import torch
 import transformers
 
+from bertdata.errors import SettingsError
 from bertdata.examples.classification.batch import (
     LabelledBatch,
     LabelledExample,
@@ -13,7 +14,6 @@ from bertdata.examples.classification.batch import (
     split_score,
 )
 from bertdata.examples.squad.batch import SquadBatch, SquadExample
-from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
