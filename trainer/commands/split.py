@@ -43,6 +43,7 @@ def run(arguments: list[str]) -> None:
     given, rest = _parser().parse_known_args(arguments)
     own = {"--device-memory": given.memory, "--save-plan": given.output}
     config = make_config([*rest, *(f"{flag}={text}" for flag, text in own.items() if text is not None)], PROG)
+    say_error(*(f"trainer: warning: {warning}" for warning in config.model.warnings()))
     # Else RaNNC's name, or the workers that the run is to have.
     devices = given.devices or config.workers.world_size
     if given.picture and not given.picture.lower().endswith(".svg"):

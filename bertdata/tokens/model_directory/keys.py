@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from bertdata.config.value_check import nearest_known
-from bertdata.errors import VocabularyError
+from bertdata.errors import BertDataError
 from bertdata.tokens.model_directory.added_tokens import NAMED
 from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
 
@@ -53,10 +53,10 @@ _KNOWN = (*_USED, *_HARMLESS.split(), *_HARMLESS_VALUES)
 def tokenizer_warnings(directory: str) -> list[str]:
     """Return a warning for each key of a directory's tokenizer_config.json that is not read, and may matter.
 
-    None for a file that is no JSON object: that is an error for whoever reads the tokeniser.
+    None for a file that cannot be read: that is an error for whoever reads the tokeniser.
     """
     files, settings = ModelFiles(directory), dict[str, Any]()
-    with suppress(VocabularyError):
+    with suppress(BertDataError):
         settings = files.tokenizer_config
     where, found = files.name(TOKENIZER_CONFIG_NAME), list[str]()
     for name, value in settings.items():

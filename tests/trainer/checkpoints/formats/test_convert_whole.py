@@ -110,7 +110,9 @@ def test_a_classifier_of_tokens_is_left_out_by_name(tmp_path):
     assert not any(name.startswith("classifier.") for name in checkpoint.weights)
 
 
-def test_an_unknown_key_is_a_warning_of_predict_pretrain_and_convert(trainer, form, training_set, tmp_path):
+def test_an_unknown_key_is_a_warning_of_every_command_that_opens_the_model(
+    trainer, form, training_set, tmp_path
+):
     place = tmp_path / "theirs"
     place.mkdir()
     for path in form.iterdir():
@@ -124,6 +126,9 @@ def test_an_unknown_key_is_a_warning_of_predict_pretrain_and_convert(trainer, fo
     assert outcome.status == 0
     assert outcome.err.count(warning) == 1
     outcome = trainer(*run, f"--output-dir={tmp_path / 'fresh'}", f"--model-config={place / 'config.json'}")
+    assert outcome.err.count(warning) == 1
+    plan = ("split", f"--model-config={place / 'config.json'}", "--max-seq-length=32", "--batch-size=2")
+    outcome = trainer(*plan, "--global-batch-size=4", "--devices=2", "--device-memory=2", "--bandwidth=10")
     assert outcome.err.count(warning) == 1
     assert load_file(tmp_path / "own" / "model.safetensors")
 
