@@ -55,7 +55,8 @@ COMMANDS = {
     "defaults of run_qa.py": (
         QA,
         f"{BASE}--dataset_name squad --do_train",
-        {"task": "squad", "max_seq_length": 384, "doc_stride": 128, "n_best_size": 20, **DEFAULTS},
+        {"task": "squad", "max_seq_length": 384, "doc_overlap": 128, "n_best_size": 20, **DEFAULTS}
+        | {"first_answer": True, "max_query_length": 0},
     ),
     "run_glue.py": (
         GLUE,
