@@ -7,7 +7,7 @@ from typing import Any
 
 from beam_pipelines.report.counters import RunMetrics, table
 from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
-from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
+from beam_pipelines.runners.pipeline import check_runner, make_pipeline, run_pipeline, runs_here
 from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.cli.common.dispatch import end
 from bertdata.cli.common.parser import Parser
@@ -64,10 +64,11 @@ def pack(arguments: list[str]) -> int:
     flags, beam_arguments = make_parser().parse_known_args(arguments)
     request = request_of(PackRequest, flags)
     settings = request.settings()
+    paths = argparse.Namespace(input=[flags.path], input_kind="parts", output=flags.output)
+    check_runner(beam_arguments, paths)
     source = find_pack_source(request, settings)
     vocabulary = source.vocabulary_path()
     silence_lost_connections()
-    paths = argparse.Namespace(input=[flags.path], input_kind="parts", output=flags.output)
     pipeline = make_pipeline(beam_arguments, paths)
     if not runs_here(pipeline) and not storage.is_remote(vocabulary):
         source = replace(source, vocabulary=BundledFile(vocabulary))

@@ -22,7 +22,7 @@ from beam_pipelines.record_pipeline import make_record_parts, preview_record_par
 from beam_pipelines.report.counters import RunMetrics, table, text_amounts
 from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
 from beam_pipelines.report.progress import shown_progress
-from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
+from beam_pipelines.runners.pipeline import check_runner, make_pipeline, run_pipeline, runs_here
 from beam_pipelines.stages.text_stage import TextStage, finished_text, plan_text_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
@@ -70,6 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
 def prepare(arguments: list[str]) -> int:
     """Run the pipeline and print its summary. Errors and interrupts are raised."""
     flags, beam_arguments = parse_flags(arguments)
+    check_runner(beam_arguments, flags)
     if not _native.available():
         say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
     with configured(flags) as plan:

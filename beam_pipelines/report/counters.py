@@ -138,11 +138,12 @@ def run_metrics(result: Any) -> RunMetrics:
     totals: dict[str, int] = {}
     for counter in found["counters"]:
         name = counter.key.metric.name
-        totals[name] = totals.get(name, 0) + counter.result
+        # what was committed, or else attempted; neither is told where a runner leaves out what is 0
+        totals[name] = totals.get(name, 0) + (counter.result or 0)
     distributions: dict[str, Distribution] = {}
     for one in found["distributions"]:
         name, value = one.key.metric.name, one.result
-        if value.count:
+        if value is not None and value.count:
             found_here = Distribution(count=value.count, sum=value.sum, min=value.min, max=value.max)
             known = distributions.get(name)
             distributions[name] = known + found_here if known else found_here

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from bertdata import errors
 from bertdata.errors import BertDataError
@@ -56,7 +57,12 @@ def worker_error(error: Exception) -> BertDataError | None:
 
 
 def _service_error(error: Exception) -> BertDataError | None:
-    """One line for an error of Google Cloud, or for a Dataflow job that failed."""
+    """One line for an error of Google Cloud, a Dataflow job that failed, or a lost job server."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if "RpcError" in kinds and "Call" in kinds:
+        call: Any = error
+        details = " ".join(str(call.details() or "").split())
+        return BertDataError(f"the job server is lost: {call.code().name}: {details}")
     if type(error).__module__.startswith(("google.api_core.", "google.auth.")):
         return BertDataError(f"Google Cloud refuses: {' '.join(str(error).split())}")
     if type(error).__name__ == "DataflowRuntimeException":

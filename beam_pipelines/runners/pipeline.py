@@ -15,10 +15,12 @@ from beam_pipelines.report.errors import clear_error, first_line
 from beam_pipelines.report.logs import silence_printed_tracebacks
 from beam_pipelines.runners.beam_import import import_beam
 from beam_pipelines.runners.local_limits import most_workers
+from beam_pipelines.runners.long_jobs import watch_to_the_end
 from beam_pipelines.runners.reach import check_servers
 from bertdata.config.value_check import nearest_known
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError, install_extra
 from bertdata.io import storage
+from bertdata.io.terminal import say_error
 
 LOCAL_RUNNERS = ("directrunner", "switchingdirectrunner", "fnapirunner")
 DASK_RUNNERS = ("daskrunner", "apache_beam.runners.dask.dask_runner.daskrunner")
@@ -38,15 +40,11 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
         raise SettingsError("--dry_run: here Beam would ignore it and write the files; there is no dry run")
     import_beam()
     import apache_beam as beam
-    from apache_beam.options.pipeline_options import StandardOptions
 
-    options = _parse(arguments)
-    name = _full_name(options.view_as(StandardOptions).runner or "DirectRunner")
-    if name == DATAFLOW:
-        _check_dataflow(options, flags)
-    if name in PORTABLE_RUNNERS:
-        check_servers(options)
+    options, name = _checked_options(arguments, flags)
     make_runner: Callable[[Any], Any] | None = None
+    if name in PORTABLE_RUNNERS:
+        silence_printed_tracebacks()  # workers of LOOPBACK are threads of this process
     if name in LOCAL_RUNNERS:
         make_runner = _local_runner
     elif name in DASK_RUNNERS:
@@ -63,6 +61,30 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     if name in DASK_RUNNERS and not runs_here(pipeline):
         _check_cluster(flags)
     return pipeline
+
+
+def check_runner(arguments: list[str], flags: argparse.Namespace) -> None:
+    """Raise now the errors of a runner on other machines: before inputs are listed, or a job is staged.
+
+    Without a named runner nothing is asked, as importing Beam takes seconds.
+    """
+    if any(word.partition("=")[0] == "--runner" for word in arguments):
+        import_beam()
+        _checked_options(arguments, flags)
+
+
+def _checked_options(arguments: list[str], flags: argparse.Namespace) -> tuple[Any, str]:
+    """Beam's options and the runner's name in small letters. SettingsError for what the runner cannot do."""
+    from apache_beam.options.pipeline_options import StandardOptions
+
+    options = _parse(arguments)
+    name = _full_name(options.view_as(StandardOptions).runner or "DirectRunner")
+    if name == DATAFLOW:
+        _check_dataflow(options, flags)
+    if name in PORTABLE_RUNNERS:
+        check_servers(name, options)
+        _check_environment(name, options)
+    return options, name
 
 
 def _parse(arguments: list[str]) -> Any:
@@ -84,13 +106,23 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
     """Run the pipeline to its end. Returns its metrics, or raises our own error for its failure."""
     try:
         result = pipeline.run()
+        watch_to_the_end(result)
         result.wait_until_finish()
     except Exception as error:
         clear = clear_error(error)
         if clear is error and _is_foreign(pipeline):
             clear = BertDataError(f"{_name_of(pipeline)}: {type(error).__name__}: {first_line(error)}")
         raise clear from None
-    return run_metrics(result)
+    try:
+        return run_metrics(result)
+    except Exception as error:  # of any kind, from another program: the files are whole
+        if not _is_foreign(pipeline):
+            raise
+        say_error(
+            f"{PROGRAM}: warning: {_name_of(pipeline)} tells no counters ({first_line(error)}); the files "
+            "are whole, and their manifests have the numbers"
+        )
+        return RunMetrics()
 
 
 def _name_of(pipeline: Any) -> str:
@@ -155,6 +187,42 @@ def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
                 f"{flag} {path}: is on this machine, which Dataflow's workers cannot see; "
                 "copy it to a bucket and give its gs:// URL"
             )
+    given = options.get_all_options()
+    places = {name: given[name] for name in ("temp_location", "staging_location")}
+    for name, place in places.items():
+        if place is not None and not place.startswith("gs://"):
+            raise SettingsError(f"--{name} {place}: expected a directory of a bucket, gs://BUCKET/DIRECTORY")
+    if not any(places.values()):
+        raise SettingsError(
+            "--temp_location is missing: give a directory of a bucket of yours, gs://BUCKET/DIRECTORY, for "
+            "the job's files; Dataflow would make a bucket for them"
+        )
+    if not any(given[name] for name in _PACKAGES):
+        raise SettingsError(
+            "--setup_file is missing, and so is --sdk_container_image: Dataflow's workers would have no "
+            f"{PROGRAM.partition('.')[0]}; give --setup_file ./setup.py of this project, or an image with it"
+        )
+
+
+_PACKAGES = ("setup_file", "extra_packages", "sdk_container_image")
+"""Beam's flags that bring this package to workers elsewhere."""
+
+
+def _check_environment(name: str, options: Any) -> None:
+    """Refuse a portable runner whose workers would be Beam's own container, which has not this package."""
+    given = options.get_all_options()
+    kind = given["environment_type"]
+    if kind is None and name != "portablerunner":
+        master = given["flink_master" if name == "flinkrunner" else "spark_master_url"]
+        if "://" not in master and ":" not in master:  # [local] and such: the workers are in this process
+            return
+    has_image = given["environment_config"] or given["environment_options"]
+    if (kind or "DOCKER").upper() == "DOCKER" and not has_image and not any(given[one] for one in _PACKAGES):
+        raise SettingsError(
+            "--environment_type is missing, or names no image: the workers would be containers without "
+            f"{PROGRAM.partition('.')[0]}; give --environment_type DOCKER --environment_config IMAGE, "
+            "EXTERNAL with the address of worker pools, or LOOPBACK for workers in this process"
+        )
 
 
 def _check_cluster(flags: argparse.Namespace) -> None:

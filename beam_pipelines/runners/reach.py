@@ -1,25 +1,47 @@
-"""Whether the servers of a portable runner answer, asked before a run: Beam would wait for them for ever."""
+"""Whether a runner finds what it needs outside this program, asked before anything is read or made.
 
+Beam would wait for a missing server for minutes, or fail once the job is staged.
+"""
+
+import os
 import re
+import shutil
 import socket
+from http.client import HTTPException
 from typing import Any
+from urllib.parse import urlsplit
 
 from bertdata.errors import SettingsError
 
-_SERVERS = ("job_endpoint", "flink_master", "spark_master_url")
-"""Beam's flags that name a server, as HOST:PORT or as a URL of it."""
+_SERVERS = ("flink_master", "spark_master_url")
+"""Beam's flags that name a cluster's server, as HOST:PORT or as a URL of it."""
 
 _ADDRESS = re.compile(r"(?:\w+://)?(?P<host>[^\s:/\[\]]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})/?")
 _SECONDS = 10
+_EMBEDDED = "embed"
+"""The word for a job server within this process."""
+
+_PORTS = {"http": 80, "https": 443}
 
 
-def check_servers(options: Any) -> None:
-    """SettingsError for a server that a flag of Beam's names and that does not answer."""
+def check_servers(name: str, options: Any) -> None:
+    """Raise SettingsError where a portable runner's server does not answer, or cannot be started.
+
+    name: the runner's, in small letters.
+    """
     given = options.get_all_options()
-    for name in _SERVERS:
-        address = _ADDRESS.fullmatch(str(given.get(name) or ""))
+    for flag in _SERVERS:
+        address = _ADDRESS.fullmatch(str(given.get(flag) or ""))
         if address is not None:  # else a word such as [local], which Beam knows
-            _check_server(f"--{name} {given[name]}", address["host"].strip("[]"), int(address["port"]))
+            _check_server(f"--{flag} {given[flag]}", address["host"].strip("[]"), int(address["port"]))
+    endpoint = given["job_endpoint"]
+    if endpoint:
+        if endpoint != _EMBEDDED:
+            _check_job_server(endpoint)
+    elif name == "portablerunner":
+        raise SettingsError("PortableRunner needs --job_endpoint HOST:PORT, the address of a job server")
+    else:
+        _check_job_server_program(name, options)
 
 
 def _check_server(flag: str, host: str, port: int) -> None:
@@ -27,3 +49,70 @@ def _check_server(flag: str, host: str, port: int) -> None:
         socket.create_connection((host, port), _SECONDS).close()
     except (OSError, OverflowError) as error:
         raise SettingsError(f"{flag}: no server answers there ({error}); start it, or name another") from None
+
+
+def _check_job_server(endpoint: str) -> None:
+    """Connect as Beam does: whatever gRPC calls an address, and a server that speaks its language."""
+    import grpc
+
+    flag = f"--job_endpoint {endpoint}"
+    address = _ADDRESS.fullmatch(endpoint)
+    if address is not None:  # a refused connection has a reason, and needs no waiting
+        _check_server(flag, address["host"].strip("[]"), int(address["port"]))
+    channel = grpc.insecure_channel(endpoint)
+    try:
+        grpc.channel_ready_future(channel).result(timeout=_SECONDS)
+    except grpc.FutureTimeoutError:
+        raise SettingsError(
+            f"{flag}: no job server answers there within {_SECONDS} s; expected HOST:PORT of a running one"
+        ) from None
+    finally:
+        channel.close()
+
+
+def _check_job_server_program(name: str, options: Any) -> None:
+    """Raise SettingsError unless the jar of the runner's own job server is here, and a Java that runs it."""
+    from apache_beam.options.pipeline_options import JobServerOptions
+
+    remedy = "; or start a job server and give its --job_endpoint HOST:PORT"
+    server = _job_server(name, options)
+    flag = f"--{name.removesuffix('runner')}_job_server_jar"
+    own = server._jar
+    if own and not urlsplit(own).scheme and not os.path.exists(own):
+        raise SettingsError(f"{flag} {own}: no such file{remedy}")
+    source = own
+    try:
+        source = server.path_to_jar()
+        url = urlsplit(source)
+        is_cached = os.path.exists(os.path.join(_cache(server), os.path.basename(source)))
+        if url.scheme in _PORTS and url.hostname and not is_cached:
+            # Python's own download has no time limit for a host that does not answer
+            socket.create_connection((url.hostname, url.port or _PORTS[url.scheme]), _SECONDS).close()
+        server.local_jar(source, server._jar_cache_dir)
+    except (OSError, RuntimeError, ValueError, HTTPException) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise SettingsError(
+            f"{flag}: the jar of the job server cannot be fetched{f' from {source}' if source else ''} "
+            f"({reason}); give its file{remedy}"
+        ) from None
+    submits = any(options.get_all_options()[f"{one}_submit_uber_jar"] for one in ("flink", "spark"))
+    java = options.view_as(JobServerOptions).job_server_java_launcher
+    if not submits and shutil.which(java) is None:
+        raise SettingsError(
+            f"--job_server_java_launcher {java}: no such program, which runs the job server's jar; install "
+            f"Java 11 or later{remedy}"
+        )
+
+
+def _job_server(name: str, options: Any) -> Any:
+    from apache_beam.runners.portability.flink_runner import FlinkJarJobServer
+    from apache_beam.runners.portability.spark_runner import SparkJarJobServer
+
+    return (FlinkJarJobServer if name == "flinkrunner" else SparkJarJobServer)(options)
+
+
+def _cache(server: Any) -> str:
+    """Return the directory where Beam keeps downloaded jars."""
+    from apache_beam.utils.subprocess_server import JavaJarServer
+
+    return str(server._jar_cache_dir or JavaJarServer.JAR_CACHE)

@@ -13,9 +13,11 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import BertDataError
 from bertdata.examples.groups import MASKS, PAIR_LABEL, has_group, masks_of, pair_labels
+from bertdata.examples.masking.prepared_settings import masking_rules
+from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
-from bertdata.records import ExampleBatch
+from bertdata.records import ExampleBatch, Vocabulary
 from bertdata.tokens.readable import readable_words
 
 _SURVEYED_EXAMPLES = 20_000
@@ -86,27 +88,28 @@ class LabelSurvey(NamedTuple):
 
 
 def survey_labels(data: OpenedDataset) -> LabelSurvey:
-    """Count the labels of the dataset's first 20,000 examples, of unmasked ones all words of their texts."""
+    """Count the labels of the dataset's first 20,000 examples, however its files are read.
+
+    Of examples without masks every id counts that can be masked when they are loaded.
+    """
     objective = find_objective(data.layout.objective)
     has_pairs = has_group(objective.batch_type, PAIR_LABEL)
     has_masks = has_group(objective.batch_type, MASKS)
-    words, pairs, texts, seen = Counter[int](), Counter[int](), _TextIds(), 0
-    for batch in (batch for shard in data.shards for batch in data.batches(shard)):
+    words, pairs, texts = Counter[int](), Counter[int](), _TextIds()
+    for batch in data.run(range(min(data.examples, _SURVEYED_EXAMPLES))):
         if has_masks:
-            words.update(originals := masks_of(batch).originals.tolist())
-            if not originals:
+            words.update(masks_of(batch).originals.tolist())
+            if not words:
                 texts.update(batch)
         if has_pairs:
             pairs.update(pair_labels(batch).tolist())
-        seen += len(batch)
-        if seen >= _SURVEYED_EXAMPLES:
-            break
-    words = words or texts.words()
+    vocabulary = _vocabulary_of(data)
+    words = words or texts.words(_never_masked(data, vocabulary))
     size = data.vocabulary_size or max(words, default=0) + 2  # with one that was never counted
     counts = Frequencies([words[token] for token in range(size)])
     return LabelSurvey(
         words=counts,
-        word=_spelt(data, counts.most_frequent),
+        word=_spelt(vocabulary, counts.most_frequent),
         pairs=Frequencies([pairs[label] for label in range(_PAIR_LABELS)]) if has_pairs else None,
         pair_words=objective.pair_words,
     )
@@ -134,9 +137,16 @@ class _TextIds:
         self._ids.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
         self._edges.update(ids[np.concatenate([np.append(0, ends[:-1]), ends - 1])].tolist())
 
-    def words(self) -> Counter[int]:
-        """The counts without the two special tokens at the examples' edges."""
-        special = {token for token, _ in self._edges.most_common(2)}
+    def words(self, never_masked: bytes | None) -> Counter[int]:
+        """The counts without the ids that are never masked.
+
+        never_masked: by id, 1 for such an id. None: not known; then the two most frequent ids at the
+        examples' edges are left out.
+        """
+        if never_masked is None:
+            special = {token for token, _ in self._edges.most_common(2)}
+        else:
+            special = {token for token, is_never in enumerate(never_masked) if is_never}
         return Counter({token: n for token, n in self._ids.items() if token not in special})
 
 
@@ -144,11 +154,30 @@ def quoted(guess: str) -> str:
     return f'"{guess}"'
 
 
-def _spelt(data: OpenedDataset, token: int) -> str:
-    """The token as a person reads it, in quotes, or ``token 17`` where its vocabulary is not at hand."""
+def _vocabulary_of(data: OpenedDataset) -> Vocabulary | None:
+    """Return the vocabulary of the dataset that holds the first shard, None where it is not at hand.
+
+    Generated examples are in no file: what lies in the working directory is not theirs.
+    """
+    path = data.shards[0].path if data.shards else ""
+    if not path:
+        return None
     with suppress(BertDataError):
-        dataset = next(iter(find_datasets(storage.parent(data.shards[0].path))), None)
-        vocabulary = dataset and dataset.manifest and known_vocabulary(None, dataset)
-        if vocabulary:
-            return quoted(readable_words(vocabulary)[token].strip())
-    return f"token {token}"
+        dataset = next(iter(find_datasets(storage.parent(path))), None)
+        if dataset and dataset.manifest and any(shard.path == path for shard in dataset.shards):
+            return known_vocabulary(None, dataset)
+    return None
+
+
+def _never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> bytes | None:
+    """Return for each id 1 if it is never masked: as the dataset's masks are drawn, else by its role."""
+    if data.never_masked is not None or vocabulary is None:
+        return data.never_masked
+    return masking_rules(vocabulary, MaskingSettings(), masks=False).never_masked
+
+
+def _spelt(vocabulary: Vocabulary | None, token: int) -> str:
+    """The token as a person reads it, in quotes, or ``token 17`` where its vocabulary is not at hand."""
+    if vocabulary is None:
+        return f"token {token}"
+    return quoted(readable_words(vocabulary)[token].strip())

@@ -82,7 +82,8 @@ class OpenedDataset:
 
     vocabulary_size: every id must be below it; None: unknown, and ids are not checked. left_out: the number
     of files that are not of the split, where one was asked for. sources: those of a mixture, whose shards
-    follow each other.
+    follow each other. never_masked: where masks are drawn when examples are loaded, by id 1 for one that is
+    never masked.
     """
 
     name: str
@@ -91,6 +92,7 @@ class OpenedDataset:
     vocabulary_size: int | None
     left_out: int = 0
     sources: tuple[SourceShare, ...] = ()
+    never_masked: bytes | None = None
 
     @property
     def examples(self) -> int:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from bertdata.dataset.mixture.examples import StoppingStrategy
     from bertdata.dataset.views.torch_examples import Collator, TorchExamples, TorchExamplesByNumber
     from bertdata.examples.columns import Array
+    from bertdata.examples.dynamic_masking.masker import Masker
+    from bertdata.examples.masking.settings import MaskingSettings
     from bertdata.loaders.modernbert.loader import ModernBertLoader
 
 
@@ -144,6 +146,7 @@ class ExampleDataset:
 
         padded: int64 rows [N, S], or [N] for a single value, under the names that Hugging Face's models
         take; else the objective's columns without padding: example i owns ``ids[ends[i - 1]:ends[i]]``.
+        Rows of examples without masks have no ``labels``: ``masked()`` draws masks.
         """
         from bertdata.dataset.views.model_rows import column_batches, row_batches
 
@@ -196,10 +199,9 @@ class ExampleDataset:
         beside the data. max_predictions_per_seq: by default the dataset's, or no limit for fairseq's. The
         other settings are the trainer's keys of these names. SettingsError or UsageError says what is wrong.
         """
-        from bertdata.dataset.masked_data import check_masks, masked_data, masker_of
+        from bertdata.dataset.masked_data import masked_data
         from bertdata.examples.masking.settings import MaskingSettings
 
-        check_masks(self.opened)
         settings = MaskingSettings(
             masked_lm_prob=masked_lm_prob,
             max_predictions_per_seq=max_predictions_per_seq or 0,
@@ -209,11 +211,28 @@ class ExampleDataset:
             whole_word_mask=whole_word_mask,
             mask_counts=mask_counts,
         )
-        dataset = find_datasets(self.shards[0].path)[0]
-        vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
-        masker = masker_of(self.opened, dataset, vocabulary, settings, masking)
+        masker = self._masker(masking, vocab, settings)
         masked = partial(masked_data, masker=masker, seed=seed, epoch=epoch)
         return replace(self, opened=self.opened.changed(masked))
+
+    def _masker(self, masking: str, vocab: AnyPath | None, settings: "MaskingSettings") -> "Masker":
+        """The masker of the examples. SettingsError where no masks can be drawn."""
+        from bertdata.dataset.masked_data import check_masks, masker_of
+
+        check_masks(self.opened)
+        dataset = find_datasets(self.shards[0].path)[0]
+        vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
+        return masker_of(self.opened, dataset, vocabulary, settings, masking)
+
+    def _check_labels(self, view: str, remedy: str = "") -> None:
+        """SettingsError where examples have no masks: all their labels would be -100, and any loss 0."""
+        from bertdata.dataset.mask_presence import without_masks
+
+        if unmasked := without_masks(self.opened):
+            raise SettingsError(
+                f"{unmasked[0]}: its examples have no masks, so that {view} would give no labels; "
+                f"open_dataset(...).masked() draws masks for every view{remedy}"
+            )
 
     def modernbert(
         self,
@@ -313,6 +332,7 @@ class ExampleDataset:
         ``world`` processes' examples; the shares differ by one example at most. map_style: a ``Dataset`` with
         ``len`` and examples by number instead, for a DataLoader with ``shuffle=True`` or a sampler, which
         then shares the examples out. ``set_epoch(e)`` of either draws the masks of ``masked()`` anew.
+        Examples without masks stay so: see ``collator``.
         """
         need("torch", "train", ".torch()")
         from bertdata.dataset.views.torch_examples import TorchExamples, TorchExamplesByNumber
@@ -324,12 +344,52 @@ class ExampleDataset:
             raise SettingsError("rank and world go without map_style, whose examples a sampler shares out")
         return TorchExamplesByNumber(self.opened, self.objective)
 
-    def collator(self) -> "Collator":
-        """The ``collate_fn`` that makes of examples a batch of tensors under Hugging Face's names."""
-        need("torch", "train", ".collator()")
-        from bertdata.dataset.views.torch_examples import Collator
+    def collator(
+        self,
+        *,
+        masking: str | None = None,
+        vocab: AnyPath | None = None,
+        masked_lm_prob: float = 0.15,
+        max_predictions_per_seq: int | None = None,
+        mask_share: float = 0.8,
+        random_share: float = 0.1,
+        kept_share: float = 0.1,
+        whole_word_mask: bool = False,
+        mask_counts: str = "fixed",
+    ) -> "Collator":
+        """The ``collate_fn`` that makes of examples a batch of tensors under Hugging Face's names.
 
-        return Collator(layout=self.layout, objective=self.objective)
+        masking: "dynamic" draws masks of each batch, by torch's generator of random numbers, as
+        ``DataCollatorForLanguageModeling`` of transformers does; masks that the examples have do not count.
+        Unlike those of ``masked()`` they depend on the order of the batches. The other settings are those of
+        ``masked``. None: the examples' own masks; SettingsError where they have none.
+        """
+        need("torch", "train", ".collator()")
+        from bertdata.dataset.masked_data import masked_layout
+        from bertdata.dataset.views.torch_examples import Collator
+        from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
+
+        if masking is None:
+            remedy = f', and .collator(masking="{MASKINGS[0]}") for each batch'
+            self._check_labels(".collator()", remedy)
+            return Collator(layout=self.layout, objective=self.objective)
+        if masking != MASKINGS[0]:
+            raise SettingsError(
+                f"masking is {masking!r}, expected {MASKINGS[0]!r}; .masked(masking=...) draws the masks of "
+                "other programs, which know an example by its number"
+            )
+        settings = MaskingSettings(
+            masked_lm_prob=masked_lm_prob,
+            max_predictions_per_seq=max_predictions_per_seq or 0,
+            mask_share=mask_share,
+            random_share=random_share,
+            kept_share=kept_share,
+            whole_word_mask=whole_word_mask,
+            mask_counts=mask_counts,
+        )
+        masker = self._masker(masking, vocab, settings)
+        layout = masked_layout(self.opened, masker)
+        return Collator(layout=layout, objective=self.objective, masker=masker)
 
     def datasets(self, *, streaming: bool = True) -> Any:
         """A ``datasets.IterableDataset`` of padded rows under Hugging Face's names.
@@ -337,8 +397,10 @@ class ExampleDataset:
         The shards are read as it is iterated; it has as many shards as there are files. Its ``set_epoch(e)``
         draws the masks of ``masked()`` anew, of what ``map`` or ``filter`` made of it too. streaming=False: a
         map-style ``datasets.Dataset`` of the same rows, which ``datasets`` writes into its cache once.
+        SettingsError where the examples have no masks: ``masked()`` draws them.
         """
         need("datasets", "datasets", ".datasets()")
+        self._check_labels(".datasets()")
         from bertdata.dataset.views.huggingface import iterable_dataset, map_dataset
 
         return (iterable_dataset if streaming else map_dataset)(self.opened, self.objective)
@@ -347,9 +409,11 @@ class ExampleDataset:
         """A ``tf.data.Dataset`` of padded rows under the names of TFRecord's fields, whatever the container.
 
         Each element is what ``tf.io.parse_example`` with ``feature_spec()`` makes of the example's TFRecord:
-        a dict of int64 and float32 tensors [S], [P] or [1]; with batch_size [N, S] and so on.
+        a dict of int64 and float32 tensors [S], [P] or [1]; with batch_size [N, S] and so on. SettingsError
+        where the examples have no masks: ``masked()`` draws them.
         """
         need("tensorflow", "tf", ".tensorflow()")
+        self._check_labels(".tensorflow()")
         from bertdata.dataset.views.tensorflow_rows import tensorflow_dataset
 
         if batch_size is not None:

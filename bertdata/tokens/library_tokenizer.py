@@ -8,7 +8,6 @@ import json
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from bertdata.errors import MissingExtraError, VocabularyError, install_extra
@@ -49,17 +48,13 @@ class LibraryTokenizer:
         self._meter = GrowthMeter(parsed["normalizer"], self._load_normalizer)
         for token in parsed["added_tokens"]:  # the library normalises them as it loads the file
             self._check_growth(token["content"], f"the added token {token['content'][:40]!r}")
-        # Without the post-processor, which cuts blanks off a token's place: its first character counts.
+        # Without the post-processor. It takes a blank off a token's place for each one that its text begins
+        # with, those too that the pre-tokeniser put there and the text has not: "Ġis" would lose its "i".
         self._library = self._load()
         with without_stderr():
             self._library.post_processor = None
         self._check_ids()
         self._check_added_texts()
-
-    @cached_property
-    def _trimming_library(self) -> Any:
-        """The same with its post-processor, for the places of tokens in a text."""
-        return self._load()
 
     def _load(self) -> Any:
         """Return the library's tokeniser. VocabularyError where it refuses the file.
@@ -181,12 +176,12 @@ class LibraryTokenizer:
             found.add(document, one.ids, starts, word_starts(one.word_ids) if needs_starts else None)
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """The ids of each text by itself, with the places and word starts that the library tells."""
+        """Return the ids of each text by itself, with the places and word starts that the library tells."""
         found = TextTokens(
             array("I" if self.vocabulary.wide else "H"), array("I"), array("I"), array("I"), bytearray()
         )
         for some in _slices(DocumentText(text, []) for text in texts):
-            for one in self._run(self._trimming_library, [document.text for document in some], ["a text"]):
+            for one in self._run(self._library, [document.text for document in some], ["a text"]):
                 found.ids.extend(one.ids)
                 found.ends.append(len(found.ids))
                 found.starts.extend(start for start, _ in one.offsets)  # type: ignore[union-attr]

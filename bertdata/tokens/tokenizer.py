@@ -10,8 +10,9 @@ from bertdata.records import Buffer, Documents, Vocabulary
 class TextTokens(NamedTuple):
     """Token ids of several texts: those of text i are ``ids[ends[i-1]:ends[i]]`` (before the first: 0).
 
-    Of each token ``starts`` and ``stops`` are its place in its own text, in code points (uint32), and
-    ``word_starts`` is 1 where a word starts (a byte). None where the tokeniser does not tell them.
+    Of each token ``starts`` and ``stops`` are its place in its own text, in code points (uint32), with the
+    blanks that it holds; ``word_starts`` is 1 where a word starts (a byte). None where the tokeniser does not
+    tell them.
     """
 
     ids: Buffer

@@ -228,6 +228,23 @@ def test_what_dataflow_s_workers_could_not_do_is_refused_before_anything_is_made
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ((), "--temp_location is missing: give a directory of a bucket of yours"),
+        (("--temp_location", "/tmp/x"), "--temp_location /tmp/x: expected a directory of a bucket"),
+        (("--temp_location", "gs://bucket/tmp"), "--setup_file is missing, and so is --sdk_container_image"),
+    ],
+)
+def test_a_job_whose_workers_would_lack_our_package_or_a_place_is_refused_before_anything_is_listed(
+    capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], message: str
+) -> None:
+    """The bucket is asked for nothing: there is none."""
+    assert main(["--input", "gs://bucket/in/part-*", *PLACES, *JOB, *flags]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"beam_pipelines.prepare: error: {message}")
+
+
 def test_a_refusal_of_the_service_is_one_line() -> None:
     found = clear_error(Forbidden("POST https://dataflow/jobs:\n denied"))
     assert str(found) == "Google Cloud refuses: 403 POST https://dataflow/jobs: denied"

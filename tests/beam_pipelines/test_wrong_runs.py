@@ -7,6 +7,7 @@ import pytest
 
 from beam_pipelines.pack import main as pack
 from beam_pipelines.prepare import main
+from beam_pipelines.runners import reach
 from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline
 from bertdata.cli.main import main as command_line
 from bertdata.errors import BertDataError
@@ -97,25 +98,78 @@ def test_a_runner_whose_server_does_not_answer_is_refused_at_once(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("runner", "flags"),
-    [
-        ("FlinkRunner", ("--flink_job_server_jar", "/no/such.jar")),
-        ("SparkRunner", ("--spark_job_server_jar", "/no/such.jar")),
-        ("PrismRunner", ("--prism_location", "/no/such/prism")),
-    ],
-)
-def test_a_runner_that_cannot_start_is_one_line(
+def test_a_job_server_that_does_not_speak_is_refused(
     part: Path,
     small_vocabulary_file: Path,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
-    runner: str,
-    flags: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given = words([part], small_vocabulary_file, tmp_path / "out", *SMALL, "--runner", runner, *flags)
+    """It takes connections, and says nothing; and an address without a port is that of nobody."""
+    monkeypatch.setattr(reach, "_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for endpoint in (f"127.0.0.1:{silent.getsockname()[1]}", "127.0.0.1:"):
+            flags = (*SMALL, "--runner", "PortableRunner", "--job_endpoint", endpoint)
+            assert main(words([part], small_vocabulary_file, tmp_path / "out", *flags)) == 2
+            assert f"--job_endpoint {endpoint}: no job server answers there" in the_error(capfd)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("runner", ["flink", "spark"])
+def test_a_job_server_that_cannot_be_started_is_refused_before_anything_is_listed(
+    small_vocabulary_file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], runner: str
+) -> None:
+    jar = tmp_path / "server.jar"
+    jar.write_bytes(b"")
+    closed = f"http://127.0.0.1:{closed_port()}/server.jar"
+    flag = f"--{runner}_job_server_jar"
+    cases = {
+        "/no/such.jar": f"{flag} /no/such.jar: no such file; or start a job server and give its --job_end",
+        closed: f"{flag}: the jar of the job server cannot be fetched from {closed} ([Errno 111]",
+        str(jar): "--job_server_java_launcher /no/java: no such program, which runs the job server's jar",
+    }
+    for path, message in cases.items():
+        flags = ("--runner", f"{runner}Runner", flag, path, "--jar_cache_dir", str(tmp_path / "jars"))
+        given = words([Path("/no/part")], small_vocabulary_file, tmp_path / "out", *SMALL, *flags)
+        assert main([*given, "--job_server_java_launcher", "/no/java"]) == 2
+        assert message in the_error(capfd)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ((), "PortableRunner needs --job_endpoint HOST:PORT"),
+        (("--job_endpoint", "embed"), "--environment_type is missing, or names no image"),
+        (("--job_endpoint", "embed", "--environment_type", "DOCKER"), "--environment_type is missing, or"),
+    ],
+)
+def test_a_portable_runner_without_an_address_or_without_our_package_is_refused(
+    small_vocabulary_file: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    flags: tuple[str, ...],
+    message: str,
+) -> None:
+    given = words([Path("/no/part")], small_vocabulary_file, tmp_path / "out", *SMALL)
+    assert main([*given, "--runner", "PortableRunner", *flags]) == 2
+    assert message in the_error(capfd)
+
+
+def test_packing_asks_for_the_runner_before_the_dataset(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert pack(["/no/data", "--output", str(tmp_path / "out"), "--runner", "PortableRunner"]) == 2
+    assert "PortableRunner needs --job_endpoint" in the_error(capfd)
+
+
+def test_a_runner_that_cannot_start_is_one_line(
+    part: Path, small_vocabulary_file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--runner", "PrismRunner", "--prism_location", "/no/such/prism")
+    given = words([part], small_vocabulary_file, tmp_path / "out", *SMALL, *flags)
     assert main(given) == 1
-    assert f"error: {runner}: ValueError: Unable to parse" in the_error(capfd)
+    assert "error: PrismRunner: ValueError: Unable to parse" in the_error(capfd)
 
 
 @pytest.mark.parametrize("flag", [("--dry_run", "True"), ("--dry_run=true",), ("--dry_run",)])

@@ -85,6 +85,7 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     # imported by a container or a view once it is known that their packages are there
     users = {"bertdata.examples.columns", "bertdata.shards.rows", "bertdata.dataset.views.model_rows"}
     users |= {"bertdata.examples.dynamic_masking.masker", "bertdata.dataset.masked_data"}
+    users |= {"bertdata.dataset.mask_presence"}
     users |= {"bertdata.examples.sop.load_masker", "bertdata.examples.span.load_masker"}
     users |= {"bertdata.dataset.binarised_blocks"}
     users |= {

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from bertdata.cli.common.parser import Parser, add_overwrite, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, not_negative, positive
 from bertdata.config.settings import FORMATS
 from bertdata.errors import UsageError
 from bertdata.io import storage
@@ -109,7 +109,21 @@ def _parser() -> Parser:
         "--doc-stride", type=positive, metavar="N", help="tokens from one span to the next (default: 128)"
     )
     squad.add_argument(
-        "--max-query-length", type=positive, metavar="N", help="most tokens of a question (default: 64)"
+        "--doc-overlap",
+        type=not_negative,
+        metavar="N",
+        help="tokens that two spans have in common, as run_qa.py counts, in place of --doc-stride",
+    )
+    squad.add_argument(
+        "--max-query-length",
+        type=not_negative,
+        metavar="N",
+        help="most tokens of a question (default: 64); 0: none is cut",
+    )
+    squad.add_argument(
+        "--first-answer",
+        action="store_true",
+        help="with --training: take the first of several answers, none where there is none",
     )
     squad.add_argument(
         "--version-2-with-negative", action="store_true", help="a question may have no answer (SQuAD 2.0)"

@@ -134,6 +134,7 @@ def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
     masked = masked_data(source, masker, seed=config.data.seed, rate=rate.largest)
     own: dict[str, Any] = {item.name: getattr(masked, item.name) for item in fields(OpenedDataset)}
+    own["never_masked"] = masker.never_masked
     return UnmaskedData(**own, masked=masked, rate=rate)
 
 

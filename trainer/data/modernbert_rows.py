@@ -233,5 +233,14 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
     )
 
 
-AS_MODERNBERT = MaskingAtLoad(unmasked_source, modernbert_rows)
+def modernbert_source(config: Config, data: OpenedDataset) -> OpenedDataset:
+    """The opened training data without masks drawn for it. ModernBERT's program masks all but padding."""
+    source = unmasked_source(config, data)
+    _, vocabulary = find_vocabulary(config, source, str(config.data.train_data), "modernbert")
+    never = bytearray(vocabulary.size)
+    never[vocabulary.role("pad")] = 1
+    return replace(source, never_masked=bytes(never))
+
+
+AS_MODERNBERT = MaskingAtLoad(modernbert_source, modernbert_rows)
 """Masks, order and packs as ModernBERT's program makes them."""

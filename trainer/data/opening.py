@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from bertdata.config.settings import check
 from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.dataset.mask_presence import without_masks
 from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import fit_warnings
-from bertdata.examples.groups import MASKS, count_masks, has_group
+from bertdata.examples.groups import MASKS, has_group
 from bertdata.examples.objectives import find_objective
 from trainer.config.model import check_length
 from trainer.config.model_kinds import model_kind
@@ -49,9 +50,10 @@ def open_configured(
     may_have_masks = has_group(find_objective(name).batch_type, MASKS)
     no_words = f"{data.name}: the examples of the objective {name} have no masked words to draw"
     check(may_have_masks or not is_dynamic, no_words)
-    if has_masks(data) or not may_have_masks:
+    unmasked = without_masks(data)
+    if not unmasked:
         return data
-    check(is_dynamic, f"{data.name}: its examples have no masks; --masking dynamic draws them")
+    check(is_dynamic, f"{unmasked[0]}: its examples have no masks; --masking dynamic draws them")
     return mask_once(config, data, paths, held_out)
 
 
@@ -62,15 +64,6 @@ def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
         return data
     kind: MaskingAtLoad = find("masking", masking)
     return kind.source(config, data)
-
-
-def has_masks(data: OpenedDataset) -> bool:
-    """False for examples without masks. Where no manifest tells it, the first ones are decoded."""
-    listed = [shard.masked_tokens for shard in data.shards if shard.masked_tokens is not None]
-    if listed:
-        return sum(listed) > 0
-    first = next(batch for shard in data.shards if shard.examples for batch in data.batches(shard))
-    return count_masks(first) > 0
 
 
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:

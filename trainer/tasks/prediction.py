@@ -53,5 +53,6 @@ def single_text(given: Namespace) -> str:
 def refuse(given: Namespace, names: Iterable[str]) -> None:
     """UsageError for a flag that the task does not have."""
     for name in names:
-        if getattr(given, name, None) not in (None, False):
+        value = getattr(given, name, None)
+        if value is not None and value is not False:  # 0 is a value
             raise UsageError(f"--{name.replace('_', '-')}: the task {given.task} has no such setting")

@@ -25,15 +25,13 @@ class PyByteBpe {
   PyByteBpe(const std::string& pattern, const std::string& digits, bool prefix_space, bool composes, bool wide,
             std::optional<uint32_t> unknown, const std::vector<uint32_t>& units, const py::buffer& merges,
             const std::vector<std::pair<py::bytes, uint32_t>>& whole_words, const std::vector<AddedTokenTuple>& added,
-            const std::vector<bool>& trims, const py::buffer& lengths, const py::buffer& blanks_before,
-            const py::buffer& blanks_behind, const py::buffer& characters, const std::vector<uint32_t>& newer_marks,
+            const py::buffer& lengths, const py::buffer& characters, const std::vector<uint32_t>& newer_marks,
             const std::vector<uint32_t>& never_composed)
       : unknown_(unknown) {
     const Array<uint32_t> joins(merges, "merges");
     const Array<uint8_t> bits(characters, "characters");
     if (joins.size % 3) throw py::value_error("merges: expected three ids each");
-    BpeRules rules{pattern_of(pattern), digits_of(digits), prefix_space, wide, trims, items(lengths, "lengths"),
-                   items(blanks_before, "blanks_before"), items(blanks_behind, "blanks_behind")};
+    BpeRules rules{pattern_of(pattern), digits_of(digits), prefix_space, wide, items(lengths, "lengths")};
     const size_t size = rules.lengths.size();
     if (!wide && size > 0x10000) throw py::value_error("lengths: more than 65536 ids, which are not wide");
     const auto check = [&](uint32_t id) {
@@ -116,12 +114,12 @@ inline void bind_byte_bpe(py::module_& m) {
       .def(py::init<const std::string&, const std::string&, bool, bool, bool, std::optional<uint32_t>,
                     const std::vector<uint32_t>&, const py::buffer&,
                     const std::vector<std::pair<py::bytes, uint32_t>>&, const std::vector<AddedTokenTuple>&,
-                    const std::vector<bool>&, const py::buffer&, const py::buffer&, const py::buffer&,
-                    const py::buffer&, const std::vector<uint32_t>&, const std::vector<uint32_t>&>(),
+                    const py::buffer&, const py::buffer&, const std::vector<uint32_t>&,
+                    const std::vector<uint32_t>&>(),
            py::kw_only(), py::arg("pattern"), py::arg("digits"), py::arg("prefix_space"), py::arg("composes"),
            py::arg("wide"), py::arg("unknown"), py::arg("units"), py::arg("merges"), py::arg("whole_words"),
-           py::arg("added"), py::arg("trims"), py::arg("lengths"), py::arg("blanks_before"), py::arg("blanks_behind"),
-           py::arg("characters"), py::arg("newer_marks"), py::arg("never_composed"))
+           py::arg("added"), py::arg("lengths"), py::arg("characters"), py::arg("newer_marks"),
+           py::arg("never_composed"))
       .def("tokenize", &PyByteBpe::tokenize, py::arg("text"), py::arg("between"),
            "(ids, sentence_ends, document_ends, word_starts, number of the unknown token) of a UTF-8 text")
       .def("tokenize_each", &PyByteBpe::tokenize_each, py::arg("text"), py::arg("ends"),

@@ -25,13 +25,12 @@ namespace bertdata {
 
 enum class BpeDigits : uint8_t { kNone, kEach, kRuns };
 
-// lengths, blanks_before, blanks_behind: bytes of each token by id, and the blanks at its ends.
+// lengths: bytes of each token by id.
 struct BpeRules {
   BpePattern pattern;
   BpeDigits digits;
   bool prefix_space, wide;
-  std::vector<bool> trims;
-  std::vector<uint32_t> lengths, blanks_before, blanks_behind;
+  std::vector<uint32_t> lengths;
 };
 
 // Documents with a byte for each id that says whether a word starts. starts and stops are places of tokens in
@@ -47,10 +46,7 @@ class ByteBpe {
           std::vector<AddedToken> in_normalized, std::unique_ptr<Composition> composition)
       : rules_(std::move(rules)), bits_(std::move(bits)), pretokens_(rules_.pattern, bits_), words_(std::move(merges)),
         in_text_(std::move(in_text), bits_), in_normalized_(std::move(in_normalized), bits_),
-        composition_(std::move(composition)) {
-    if (rules_.blanks_before.size() != rules_.lengths.size() || rules_.blanks_behind.size() != rules_.lengths.size())
-      throw std::invalid_argument("lengths and blanks: not as many");
-  }
+        composition_(std::move(composition)) {}
   ByteBpe(const ByteBpe&) = delete;
   ByteBpe& operator=(const ByteBpe&) = delete;
 
@@ -158,7 +154,6 @@ class ByteBpe {
   template <class Id>
   void run_text(BpeDocuments& out) {
     if (text_.size() > 0xFFFFFFFFull) throw std::length_error("a document of more than 4294967294 bytes");
-    first_id_ = out.ids<Id>().size();
     const size_t size = text_.size() - 1;
     text_.resize(text_.size() + kPadding);
     const uint8_t* const text = text_.data() + 1;
@@ -265,25 +260,24 @@ class ByteBpe {
     for (uint32_t i = 0; i < found.count; ++i) {
       const uint32_t id = found.data[i];
       const ptrdiff_t next = std::min<ptrdiff_t>(at + rules_.lengths.at(id), stop - base_);
-      add_id<Id>(id, std::max(at, part_), std::max(next, part_ + 1), i == 0, rules_.blanks_before[id],
-                 rules_.blanks_behind[id], out);
+      add_id<Id>(id, std::max(at, part_), std::max(next, part_ + 1), i == 0, out);
       at = next;
     }
   }
 
   template <class Id>
   void add_token(const uint8_t* p, const uint8_t* stop, const AddedToken& token, BpeDocuments& out) {
-    const auto [before, behind] = blanks(p, stop);
-    add_id<Id>(token.id, p - base_, stop - base_, true, before, behind, out);
+    add_id<Id>(token.id, p - base_, stop - base_, true, out);
   }
 
   template <class Id>
-  void add_id(uint32_t id, ptrdiff_t start, ptrdiff_t stop, bool starts_word, uint32_t before, uint32_t behind,
-              BpeDocuments& out) {
-    if (characters_.empty())
+  void add_id(uint32_t id, ptrdiff_t start, ptrdiff_t stop, bool starts_word, BpeDocuments& out) {
+    if (characters_.empty()) {
       close_sentences<Id>(start, out);
-    else
-      add_place(character(start), character(stop - 1) + 1, before, behind, out.ids<Id>().size() == first_id_, out);
+    } else {
+      out.starts.push(character(start));
+      out.stops.push(character(stop - 1) + 1);
+    }
     out.ids<Id>().push(static_cast<Id>(id));
     out.word_starts.push(starts_word);
   }
@@ -298,34 +292,10 @@ class ByteBpe {
     }
   }
 
-  // The blanks at a token's ends are cut off as often as the rules say.
-  void add_place(uint32_t start, uint32_t stop, uint32_t before, uint32_t behind, bool is_first, BpeDocuments& out) {
-    for (const bool keeps_first : rules_.trims) {
-      if (!(keeps_first && before == 1 && (is_first || start == 0))) start = std::min(start + before, stop);
-      if (stop >= behind) stop = std::max(stop - behind, start);
-    }
-    out.starts.push(start);
-    out.stops.push(stop);
-  }
-
   // The number in the whole text of the character that the shown byte stands for.
   uint32_t character(ptrdiff_t at) const {
     const size_t place = composed_shown_ ? places_[static_cast<size_t>(at)] : static_cast<size_t>(at);
     return characters_[static_cast<size_t>(shift_) + place];
-  }
-
-  // White space, or the letter that stands for a blank in a vocabulary, at the ends of an added token in the text.
-  std::pair<uint32_t, uint32_t> blanks(const uint8_t* p, const uint8_t* const stop) const {
-    uint32_t before = 0, behind = 0;
-    bool only = true;
-    while (p < stop) {
-      const bool is_stand_in = p + 1 < stop && p[0] == 0xC4 && p[1] == 0xA0;
-      const bool is_blank = (bits_.next(p, stop) & kSpaceBit) || is_stand_in;
-      only = only && is_blank;
-      before += only;
-      behind = is_blank ? behind + 1 : 0;
-    }
-    return {before, behind};
   }
 
   // What follows are bytes of base, which stand for the text from shift on, by places_ if it was composed.
@@ -365,7 +335,7 @@ class ByteBpe {
   std::vector<uint32_t> places_;          // where in the part the bytes of the composed one come from
   std::vector<ptrdiff_t> sentences_;      // where each sentence of the document starts
   std::vector<uint32_t> characters_;      // see number_characters; empty where places are not wanted
-  size_t sentence_ = 0, first_id_ = 0;
+  size_t sentence_ = 0;
   const uint8_t* base_ = nullptr;
   ptrdiff_t shift_ = 0, part_ = 0, limit_ = kNever;
   bool composed_shown_ = false;

@@ -5,12 +5,14 @@ Needs NumPy when it is imported.
 
 from collections.abc import Iterator
 
+from bertdata.dataset.mask_presence import without_masks
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.fairseq.batch_order import fairseq_batches
 from bertdata.examples.fields import with_padding
+from bertdata.examples.groups import MASKS
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.rows import pad
@@ -21,16 +23,24 @@ Rows = dict[str, Array]
 _MOST_IDS = (1 << 32) - 1  # the largest end offset of a batch
 
 
-def model_rows(batch: ExampleBatch, layout: ShardLayout) -> Rows:
-    """The batch's inputs and labels of a model, as its objective declares them."""
-    fields = find_objective(layout.objective).model_fields
+def model_rows(batch: ExampleBatch, layout: ShardLayout, *, labelled: bool = True) -> Rows:
+    """The batch's inputs and labels of a model, as its objective declares them.
+
+    labelled: False leaves out the labels of masked words, of examples that have no masks.
+    """
+    objective = find_objective(layout.objective)
+    fields = objective.model_fields
+    if not labelled:
+        of_masks = {column.name for column in objective.batch_type.columns() if column.group == MASKS}
+        fields = {name: field for name, field in fields.items() if field.of not in of_masks}
     return pad(batch, layout, with_padding(fields, layout.padding_id))
 
 
 def row_batches(data: OpenedDataset, size: int) -> Iterator[Rows]:
     """All examples in order as padded rows, ``size`` at a time."""
+    labelled = not without_masks(data)
     for batch in _batches(data, size):
-        yield model_rows(batch, data.layout)
+        yield model_rows(batch, data.layout, labelled=labelled)
 
 
 def column_batches(data: OpenedDataset, size: int) -> Iterator[dict[str, Array]]:
@@ -60,5 +70,6 @@ def ordered_rows(
     held = columns.join(pieces)
     lengths = columns.lengths(held.ends)
     batches = fairseq_batches(lengths, seed=seed, epoch=epoch, batch_size=batch_size, rank=rank, world=world)
+    labelled = not without_masks(data)
     for numbers in batches[start:]:
-        yield model_rows(columns.take(held, numbers), data.layout)
+        yield model_rows(columns.take(held, numbers), data.layout, labelled=labelled)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
+import numpy as np
 import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
@@ -16,6 +17,7 @@ from bertdata.dataset.views.epochs import SharedEpoch
 from bertdata.dataset.views.examples import examples_of, numbers_of
 from bertdata.dataset.views.model_rows import model_rows
 from bertdata.examples import columns
+from bertdata.examples.dynamic_masking.masker import Draws, Masker
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
 
@@ -79,12 +81,32 @@ class Collator:
     ``input_ids attention_mask`` and what the objective declares beside them, all int64, padded to the
     layout's length. BERT's are all that ``transformers.BertForPreTraining`` takes: ``token_type_ids``,
     ``labels`` with -100 where nothing is masked, and the label of the pair.
+
+    masker: draws masks of each batch, from torch's generator of random numbers; masks that the examples have
+    do not count.
     """
 
     layout: ShardLayout
     objective: str | None = None
+    masker: Masker | None = None
 
     def __call__(self, examples: Sequence[Any]) -> dict[str, torch.Tensor]:
         batch_type = find_objective(self.objective or self.layout.objective).batch_type
         batch = columns.arrays(batch_type.of(examples, wide=True))
+        if self.masker is not None:
+            batch = columns.compact(self.masker.mask_batch(batch, _draws(len(examples), self.masker)))
         return {name: torch.from_numpy(rows) for name, rows in model_rows(batch, self.layout).items()}
+
+
+def _draws(examples: int, masker: Masker) -> Draws:
+    """Return the draws of a batch's masks: a key of its own, which ``torch.manual_seed`` decides.
+
+    The workers of a DataLoader have seeds of their own, so that no two batches have the same key.
+    """
+    key = int(torch.randint(1 << 62, ()))
+    rate = masker.settings.masked_lm_prob
+    return Draws(
+        keys=np.full(examples, key, np.uint64),
+        numbers=np.arange(examples, dtype=np.uint64),
+        rates=np.full(examples, rate),
+    )

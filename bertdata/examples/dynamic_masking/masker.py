@@ -71,6 +71,11 @@ class Masker:
         return self.settings.mask_counts == "drawn"
 
     @property
+    def never_masked(self) -> bytes:
+        """For each id 1 where it is never masked, else 0."""
+        return self._rules.never_masked
+
+    @property
     def needs_starts(self) -> bool:
         """True where the examples must tell where words start: whole words of ids that do not tell it."""
         return self._rules.needs_starts

@@ -17,13 +17,10 @@ _LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
 def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
     """A kernel with an empty cache. VocabularyError where an id lies outside the vocabulary."""
     ranked = sorted((rank, left, right, joined) for (left, right), (rank, joined) in bpe.merges.items())
-    lengths, before, behind = (array("I", bytes(4 * vocabulary.size)) for _ in range(3))
+    lengths = array("I", bytes(4 * vocabulary.size))
     try:
         for token, token_id in bpe.ids.items():
             lengths[token_id] = len(token)
-            if bpe.trims:
-                before[token_id] = len(token) - len(token.lstrip("Ġ"))
-                behind[token_id] = len(token) - len(token.rstrip("Ġ"))
     except IndexError:
         raise VocabularyError(
             f"{vocabulary.name}: token {token!r} has id {token_id}, expected less than {vocabulary.size}"
@@ -49,10 +46,7 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
             )
             for token in bpe.added
         ],
-        trims=bpe.trims,
         lengths=lengths,
-        blanks_before=before,
-        blanks_behind=behind,
         characters=_character_bits(),
         newer_marks=_points(library_classes().newer_mark),
         never_composed=_points(library_classes().never_composed),

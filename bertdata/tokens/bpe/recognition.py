@@ -54,7 +54,6 @@ def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
         units=tuple(ids[unit] for unit in byte_alphabet()),
         merges=_merges(model["merges"], ids),
         added=_added_tokens(parsed.get("added_tokens") or [], ids, composes),
-        trims=tuple(_trims(parsed.get("post_processor"))),
     )
 
 
@@ -147,11 +146,3 @@ def _added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool) -> 
     if any(token.rstrip for token in added) and any(token.content[0].isspace() for token in added):
         raise _UnknownSetting("one of its added tokens takes the white space that another begins with")
     return tuple(added)
-
-
-def _trims(processor: Mapping[str, Any] | None) -> list[bool]:
-    return [
-        part["add_prefix_space"]
-        for part in _parts(processor, "processors")
-        if part["type"] in ("ByteLevel", "RobertaProcessing") and part["trim_offsets"]
-    ]

@@ -44,7 +44,6 @@ class ByteBpe:
     units: the id of each byte. merges: rank and new id of each pair of ids; the lowest rank goes first.
     whole_words: a pre-token that is a token is not made by merges ("ignore_merges"). prefix_space: a blank
     goes before a text, or a piece behind an added token, that begins with none. composes: normaliser NFC.
-    trims: for each time that offsets lose their blanks, whether a token at the text's start keeps one.
     """
 
     pattern: Pattern
@@ -56,7 +55,6 @@ class ByteBpe:
     units: tuple[int, ...]
     merges: Mapping[tuple[int, int], tuple[int, int]]
     added: tuple[AddedToken, ...]
-    trims: tuple[bool, ...]
 
 
 @cache

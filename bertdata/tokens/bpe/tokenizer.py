@@ -81,7 +81,7 @@ class ByteBpeTokenizer:
         ids, word_starts = self._new_ids(), array("B")
         ends, starts, stops = array("I"), array("I"), array("I")
         for text in texts:
-            for token in self._splitter.split_trimmed(text):
+            for token in self._splitter.split(text):
                 ids.append(token.id)
                 starts.append(token.start)
                 stops.append(token.stop)

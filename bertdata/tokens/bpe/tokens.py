@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bertdata.tokens.bpe.added import AddedTokenFinder
-from bertdata.tokens.bpe.pretokens import SPACE_CHARACTERS, split_pretokens
+from bertdata.tokens.bpe.pretokens import split_pretokens
 from bertdata.tokens.bpe.settings import ByteBpe, byte_alphabet
 from bertdata.unicode.composition import compose
 
@@ -17,7 +17,6 @@ class BpeToken(NamedTuple):
     start: int
     stop: int
     starts_word: bool
-    text: str
 
 
 class TextSplitter:
@@ -25,7 +24,6 @@ class TextSplitter:
 
     def __init__(self, bpe: ByteBpe) -> None:
         self._bpe = bpe
-        self._texts = {token_id: token for token, token_id in bpe.ids.items()}
         self._in_text = AddedTokenFinder([token for token in bpe.added if not token.normalized])
         self._in_normalized = AddedTokenFinder([token for token in bpe.added if token.normalized])
 
@@ -33,7 +31,7 @@ class TextSplitter:
         """The tokens of one text, in order, as the library makes them without special tokens."""
         for start, stop, token_id in self._in_text.split(text):
             if token_id is not None:
-                yield BpeToken(token_id, start, stop, True, text[start:stop])
+                yield BpeToken(token_id, start, stop, True)
                 continue
             normalized, places = text[start:stop], list(range(stop - start))
             if self._bpe.composes:
@@ -42,26 +40,10 @@ class TextSplitter:
                 first, last = places[token.start], places[token.stop - 1]
                 yield token._replace(start=start + first, stop=start + last + 1)
 
-    def split_trimmed(self, text: str) -> Iterator[BpeToken]:
-        """The tokens as ``split`` has them, without blanks at their ends where the file asks for that.
-
-        A token that has but one blank in front keeps it at the text's start, where it may have been put
-        there, if the file says so.
-        """
-        for index, token in enumerate(self.split(text)):
-            for keeps_first in self._bpe.trims:
-                before, behind = _blanks(token.text), _blanks(token.text[::-1])
-                if keeps_first and before == 1 and (index == 0 or token.start == 0):
-                    before = 0
-                token = token._replace(start=min(token.start + before, token.stop))
-                if token.stop >= behind:
-                    token = token._replace(stop=max(token.stop - behind, token.start))
-            yield token
-
     def _split_normalized(self, text: str) -> Iterator[BpeToken]:
         for start, stop, token_id in self._in_normalized.split(text):
             if token_id is not None:
-                yield BpeToken(token_id, start, stop, True, text[start:stop])
+                yield BpeToken(token_id, start, stop, True)
                 continue
             for pretoken, places in split_pretokens(text[start:stop], self._bpe):
                 yield from self._split_pretoken(pretoken, [start + place for place in places])
@@ -73,13 +55,8 @@ class TextSplitter:
         done = 0
         for token_id, length in split_units(pretoken, self._bpe):
             first, last = of_bytes[done], of_bytes[done + length - 1]
-            yield BpeToken(token_id, first, last + 1, done == 0, self._texts[token_id])
+            yield BpeToken(token_id, first, last + 1, done == 0)
             done += length
-
-
-def _blanks(token: str) -> int:
-    """Number of blanks that the token begins with, as themselves or as in the vocabulary."""
-    return len(token) - len(token.lstrip(SPACE_CHARACTERS + "Ġ"))
 
 
 def split_units(pretoken: str, bpe: ByteBpe) -> list[tuple[int, int]]:

@@ -23,10 +23,7 @@ def make(**changes: Any) -> Any:
         "merges": array("I", [ord("a"), ord("b"), 256]),
         "whole_words": [],
         "added": [(b"<x>", 257, True, False, False, False)],
-        "trims": [True],
         "lengths": array("I", [1] * 256 + [2, 0]),
-        "blanks_before": array("I", bytes(4 * 258)),
-        "blanks_behind": array("I", bytes(4 * 258)),
         "characters": bytes(32) + b"\4" + bytes(CODE_POINTS - 33),
         "newer_marks": [],
         "never_composed": [],
@@ -52,7 +49,6 @@ def test_the_kernel_that_the_others_vary_is_sound() -> None:
         ({"added": [(b"<x>", 258, False, False, False, False)]}, "id 258 has no length"),
         ({"added": [(b"", 257, False, False, False, False)]}, "added tokens: one is empty"),
         ({"lengths": array("I", [1] * 70_000)}, "lengths: more than 65536 ids, which are not wide"),
-        ({"blanks_before": array("I", [0])}, "lengths and blanks: not as many"),
         ({"characters": bytes(100)}, "characters: expected a byte for each code point"),
         ({"characters": b"\3" * CODE_POINTS}, "characters: one is of two kinds"),
     ],
@@ -75,7 +71,7 @@ def test_a_point_beyond_unicode_is_no_crash(name):
 @pytest.mark.parametrize("digits", ["", "each", "runs"])
 def test_any_table_of_characters_ends_with_every_byte_in_a_token(byte, pattern, digits):
     table = bytes([byte]) * CODE_POINTS
-    kernel = make(pattern=pattern, digits=digits, characters=table, prefix_space=True, trims=[])
+    kernel = make(pattern=pattern, digits=digits, characters=table, prefix_space=True)
     text = "a 1é\u0301'll  \r\n <x> ab\0 \U0001f600"
     data = text.encode()
     starts, stops = map(list, kernel.tokenize_each(data, array("I", [len(data)]))[2:4])

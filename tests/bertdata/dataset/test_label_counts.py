@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import bertdata
+from bertdata.config.settings import FORMATS
+from bertdata.dataset import label_counts
 from bertdata.dataset.label_counts import Frequencies, LabelSurvey, survey_labels, tell_guess
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.groups import masks_of, pair_labels
 from trainer.config.settings import Config
 from trainer.data.generated import configured_data
+from trainer.data.opening import for_training, open_configured
 
 
 def test_the_most_frequent_label_is_the_smallest_among_equals():
@@ -81,10 +84,62 @@ def test_of_unmasked_examples_all_words_are_counted_but_the_special_tokens(
     words: Counter[str] = Counter()
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         words.update(spellings[token] for token in np.asarray(batch.ids).tolist())
-    del words["[CLS]"], words["[SEP]"]
+    for special in ("[CLS]", "[SEP]", "[UNK]"):
+        del words[special]
     found = survey_labels(data)
     assert Counter({spellings[i]: n for i, n in enumerate(found.words.counts) if n}) == words
     assert found.word == f'"{max(words, key=lambda word: words[word])}"'
+
+
+def test_the_unknown_token_of_unmasked_examples_is_no_guess(tmp_path):
+    """Masks at load leave [UNK] out, however often the text has it."""
+    spellings = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "tower"]
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in spellings))
+    (tmp_path / "part").write_text("qx the qy qz\nqa tower the qb\n")
+    made = {"vocab": tmp_path / "vocab.txt", "objective": "mlm", "max_seq_length": 16, "workers": 1}
+    bertdata.create(tmp_path / "part", tmp_path / "out", masks=False, **made)
+    found = survey_labels(open_dataset(str(tmp_path / "out")))
+    assert [(spellings[i], n) for i, n in enumerate(found.words.counts) if n] == [("the", 2), ("tower", 1)]
+    assert found.word == '"the"'
+
+
+def test_the_first_examples_are_counted_exactly_in_every_container(
+    corpus, small_vocabulary_file, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(label_counts, "_SURVEYED_EXAMPLES", 7)
+    found = []
+    for container in FORMATS:
+        made = {"vocab": small_vocabulary_file, "objective": "mlm", "max_seq_length": 32, "format": container}
+        bertdata.create(corpus, tmp_path / container, masks=False, workers=1, **made)
+        data = open_dataset(str(tmp_path / container))
+        found.append(survey_labels(data).words.counts)
+    ids = [token for batch in data.run(range(7)) for token in np.asarray(batch.ids).tolist()]
+    special = {0, 1, 2, 3, 4} if Path(small_vocabulary_file).read_text().startswith("[PAD]") else set()
+    assert special, "the vocabulary's first tokens are the special ones"
+    counts = Counter(token for token in ids if token not in special)
+    for one in found:
+        assert {token: n for token, n in enumerate(one) if n} == counts
+
+
+def test_masks_at_load_tell_what_is_never_masked(corpus, small_vocabulary_file, tmp_path):
+    made = {"vocab": small_vocabulary_file, "objective": "mlm", "max_seq_length": 32, "workers": 1}
+    bertdata.create(corpus[:1], tmp_path / "out", masks=False, **made)
+    config = Config.of(train_data=str(tmp_path / "out"), masking="dynamic")
+    data = for_training(config, open_configured(config, str(tmp_path / "out")))
+    assert data.never_masked is not None
+    counts = survey_labels(data).words.counts
+    assert sum(data.never_masked) == 5
+    assert not any(n for n, never in zip(counts, data.never_masked, strict=True) if never)
+
+
+def test_generated_examples_are_not_spelt_by_a_dataset_in_the_working_directory(
+    training_set, tmp_path, monkeypatch
+):
+    shutil.copytree(training_set, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    keys = {"vocab_size": 50_000, "max_seq_length": 16, "max_predictions_per_seq": 2}
+    (line,) = told_guess(configured_data(Config.of(generated_data=True, **keys)))
+    assert "(always token " in line
 
 
 def test_without_a_vocabulary_the_guessed_word_is_told_by_its_number():

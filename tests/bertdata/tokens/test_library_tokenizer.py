@@ -131,6 +131,7 @@ def test_languages_without_blanks_join_sentences_with_nothing(tmp_path: Path) ->
 
 def test_each_text_has_the_librarys_places(tokenizer: LibraryTokenizer) -> None:
     library = Tokenizer.from_file(tokenizer.vocabulary.name)
+    library.post_processor = None  # it takes letters off places
     texts = ["", *LINES, " <mask> at  the end "]
     found = tokenizer.encode_each(texts)
     encodings = [library.encode(text, add_special_tokens=False) for text in texts]

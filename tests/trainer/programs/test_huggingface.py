@@ -1,5 +1,6 @@
 """Hugging Face's run_qa.py and run_glue.py: their published commands, defaults and refusals."""
 
+import json
 from shlex import split
 
 import pytest
@@ -55,7 +56,8 @@ COMMANDS = {
     "defaults of run_qa.py": (
         QA,
         f"{BASE}--dataset_name squad --do_train",
-        {"task": "squad", "max_seq_length": 384, "doc_stride": 128, "n_best_size": 20, **DEFAULTS},
+        {"task": "squad", "max_seq_length": 384, "doc_overlap": 128, "n_best_size": 20, **DEFAULTS}
+        | {"first_answer": True, "max_query_length": 0},
     ),
     "run_glue.py": (
         GLUE,
@@ -242,3 +244,27 @@ def test_a_command_trains_on_own_files_and_evaluates_at_the_end(trainer, pretrai
     assert outcome.status == 0, outcome.err
     (row,) = evaluations(tmp_path / "run")
     assert row["step"] == 6
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_run_qa_trains_on_the_first_of_several_answers(trainer, pretrained, tmp_path):
+    context = "Anna went to the bridge . Later Peter saw the garden ."
+    rows = [
+        {
+            "id": str(number),
+            "context": context,
+            "question": "Where was Anna ?",
+            "answers": {"text": ["bridge", "the bridge"], "answer_start": [17, 13]},
+        }
+        for number in range(4)
+    ]
+    (tmp_path / "train.json").write_text(json.dumps({"data": rows}))
+    words = [
+        *("--model_name_or_path", pretrained, "--output_dir", "run", "--do_train", "--use_cpu"),
+        *("--train_file", "train.json", "--max_seq_length", 40, "--doc_stride", 8, "--max_steps", 1),
+    ]
+    outcome = trainer("like", QA, *words)
+    assert outcome.status == 0, outcome.err
+    (features,) = (tmp_path / "run").glob("**/squad-*/manifest.json")
+    settings = json.loads(features.read_text())["settings"]["objective"]
+    assert (settings["first_answer"], settings["doc_overlap"], settings["max_query_length"]) == (True, 8, 0)

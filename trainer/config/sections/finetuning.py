@@ -42,7 +42,15 @@ class FinetuningSection(Section):
     do_eval: bool = setting(True, "evaluate during and after fine-tuning")
     do_predict: bool = setting(False, "write predictions for task_predict_file at the end")
     doc_stride: int = setting(128, "tokens from the start of one span of a context to the next", least=1)
-    max_query_length: int = setting(64, "most tokens of a question; the rest is cut off", least=1)
+    doc_overlap: int | None = setting(
+        None, "tokens that two spans have in common; in place of doc_stride", least=0
+    )
+    max_query_length: int = setting(
+        64, "most tokens of a question; the rest is cut off; 0: none is cut", least=0
+    )
+    first_answer: bool = setting(
+        False, "learn the first of several answers; a question without an answer has none"
+    )
     n_best_size: int = setting(20, "answers in nbest_predictions.json", least=1)
     max_answer_length: int = setting(30, "most tokens of an answer", least=1)
     answers_over_padding: bool = setting(

@@ -17,9 +17,6 @@ def resolve(given: Given) -> Meaning:
     dataset = name and name.rpartition("/")[2]
     if name is not None and dataset not in _DATASETS:
         raise UsageError(f"dataset_name {name}: this trainer has {' and '.join(_DATASETS)}")
-    given.warn(
-        "the program's doc_stride is what two spans have in common, here it is the way from one to the next"
-    )
     if name is None:
         check_files(given)
     else:

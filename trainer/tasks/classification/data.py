@@ -31,7 +31,8 @@ class TableData(FineTuningData):
 
     settings = ClassificationSettings
     refused = (
-        *("doc_stride", "max_query_length", "shuffled", "version_2_with_negative"),
+        *("doc_stride", "doc_overlap", "max_query_length", "first_answer", "shuffled"),
+        "version_2_with_negative",
         *("na_prob_file", "na_prob_thresh"),
     )
 

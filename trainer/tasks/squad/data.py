@@ -23,7 +23,14 @@ class SquadData(FineTuningData):
     """SQuAD's JSON, of version 1.1 or 2.0."""
 
     settings = SquadSettings
-    feature_flags = ("training", "version_2_with_negative", "doc_stride", "max_query_length")
+    feature_flags = (
+        "training",
+        "version_2_with_negative",
+        "doc_stride",
+        "doc_overlap",
+        "max_query_length",
+        "first_answer",
+    )
     refused = (*TABLE_FLAGS, "no_labels")
 
     def usual_names(self, given: FinetuningSection) -> list[FileNames]:
@@ -81,8 +88,10 @@ def squad_settings(given: FinetuningSection, length: int, *, training: bool) -> 
         max_seq_length=length,
         lower_case=given.lower_case is not False,
         doc_stride=given.doc_stride,
+        doc_overlap=given.doc_overlap,
         max_query_length=given.max_query_length,
         training=training,
+        first_answer=given.first_answer,
         version_2_with_negative=given.version_2_with_negative,
     )
 

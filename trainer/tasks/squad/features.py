@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings, check
+from bertdata.errors import SettingsError
 from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import Vocabulary
 from bertdata.tokens.tokenizer import Tokenizer
@@ -37,14 +38,18 @@ class SquadSettings(ExampleSettings):
     dialect: str = setting("google", "whose habits to follow: google or nvidia", ("google", "nvidia"))
     max_seq_length: int = setting(384, "ids in a feature, special tokens included")
     doc_stride: int = setting(128, "tokens from the start of one span of a context to the next")
-    max_query_length: int = setting(64, "most tokens of a question; the rest is cut off")
+    doc_overlap: int | None = setting(None, "tokens that two spans have in common; in place of doc_stride")
+    max_query_length: int = setting(64, "most tokens of a question; the rest is cut off; 0: none is cut")
     training: bool = setting(False, "read answers and learn their positions")
+    first_answer: bool = setting(False, "learn the first of several answers; a question without has none")
     version_2_with_negative: bool = setting(False, "questions may have no answer (SQuAD 2.0)")
 
     def __post_init__(self) -> None:
         super(SquadSettings, self).__post_init__()
         check(self.doc_stride >= 1, f"doc_stride is {self.doc_stride}, expected 1 or more")
-        check(self.max_query_length >= 1, f"max_query_length is {self.max_query_length}, expected 1 or more")
+        check(self.max_query_length >= 0, f"max_query_length is {self.max_query_length}, expected 0 or more")
+        overlap = self.doc_overlap
+        check(overlap is None or overlap >= 0, f"doc_overlap is {overlap}, expected 0 or more")
         self.check_room(separators=1)
 
     def check_room(self, separators: int) -> None:
@@ -55,6 +60,30 @@ class SquadSettings(ExampleSettings):
             f"max_query_length is {self.max_query_length}, expected at most max_seq_length - "
             f"{separators + 3} ({longest}), so that a token of the context fits in",
         )
+
+    def stride(self, question: str, tokens: int, longest: int) -> int:
+        """Return the way from one span to the next of a question's context. longest: tokens of a span.
+
+        SettingsError where the question leaves the context no room, or less than two spans have in common.
+        """
+        overlap = self.doc_overlap or 0
+        if longest <= overlap:
+            most = f"{longest} tokens of the context" if longest > 0 else "no token of the context"
+            needs = f"more than doc_overlap, {overlap}" if overlap else "1 or more"
+            raise SettingsError(
+                f"question {question}: its {tokens} tokens leave room for {most} in max_seq_length "
+                f"{self.max_seq_length}, expected {needs}; a max_query_length above 0 cuts questions"
+            )
+        return self.doc_stride if self.doc_overlap is None else longest - overlap
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings by name, later ones only where they count, so that a manifest keeps its bytes."""
+        found = super(SquadSettings, self).as_json()
+        if self.doc_overlap is None:
+            del found["doc_overlap"]
+        if not self.first_answer:
+            del found["first_answer"]
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,9 +203,10 @@ def make_features(
     spans_of = cache(make_spans)
     features: list[Feature] = []
     for example, (question, query, answer) in enumerate(zip(questions, queries, answers, strict=True)):
-        tokens, query = contexts[question.context], query[: settings.max_query_length]
+        tokens, query = contexts[question.context], query[: settings.max_query_length or None]
         longest = settings.max_seq_length - len(query) - 2 - between
-        spans = spans_of(len(tokens.ids), longest, settings.doc_stride)
+        stride = settings.stride(question.id, len(query), longest)
+        spans = spans_of(len(tokens.ids), longest, stride)
         place = _answer_tokens(question.answer, question.context, answer, tokens) if question.answer else None
         for number, span in enumerate(spans):
             found: tuple[int | None, int | None] = None, None
@@ -263,7 +293,12 @@ def squad_examples(
     by ``read_squad`` and ``make_features``, which takes a second for 10,000 questions. shuffle: the
     questions in the order of ``shuffled``.
     """
-    found = read_squad(source, training=settings.training, negatives=settings.version_2_with_negative)
+    found = read_squad(
+        source,
+        training=settings.training,
+        negatives=settings.version_2_with_negative,
+        first_answer=settings.first_answer,
+    )
     questions = shuffled(found.questions) if shuffle else found.questions
     features, vocabulary = make_features(questions, tokenizer, settings), tokenizer.vocabulary
     examples = [

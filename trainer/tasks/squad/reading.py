@@ -47,9 +47,10 @@ SHOWN_WARNINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of the data: its text, and the words of the context that hold it, first and last."""
+    """An answer of the data: its text, the place that is given for it, and its first and last word."""
 
     text: str
+    start: int
     first_word: int
     last_word: int
 
@@ -93,13 +94,16 @@ class Questions:
         return shown
 
 
-def read_squad(file: DataFile, *, training: bool = False, negatives: bool = False) -> Questions:
+def read_squad(
+    file: DataFile, *, training: bool = False, negatives: bool = False, first_answer: bool = False
+) -> Questions:
     """The questions of SQuAD's JSON.
 
     training: each question needs exactly one answer; it is left out, and noted as skipped, where the answer's
     text is not found in the words that its place points to. negatives (version 2.0): a question may be
-    marked as impossible; when predicting, and without negatives, the mark is not looked at. InputError names
-    file, question, what was found and what was expected.
+    marked as impossible; when predicting, and without negatives, the mark is not looked at. first_answer: in
+    training a question may have several answers, of which the first counts, or none, and then is impossible,
+    as run_qa.py has it. InputError names file, question, what was found and what was expected.
     """
     name, questions = file.path, list[Question]()
     skipped: list[str] = []
@@ -121,9 +125,12 @@ def read_squad(file: DataFile, *, training: bool = False, negatives: bool = Fals
         if "is_impossible" in entry:
             marked = _member(entry, "is_impossible", bool, where)
         impossible = training and negatives and marked
+        if training and first_answer:
+            impossible = impossible or not answers
         answer = None
         if training and not impossible:
-            answer = _find_answer(answers, context, where, marked=marked)
+            learned = answers[:1] if first_answer else answers
+            answer = _find_answer(learned, context, where, marked=marked)
             if answer is None:
                 skipped.append(identity)
                 continue
@@ -166,6 +173,8 @@ def _find_answer(
     """
     if len(answers) != 1:
         hint = "; --version-2-with-negative reads impossible questions" if marked else ""
+        if len(answers) > 1:
+            hint = "; --first-answer takes the first one"
         raise InputError(f"{where}: has {len(answers)} answers, expected exactly 1 for training{hint}")
     ((text, start),) = answers
     stop = start + len(text)
@@ -174,7 +183,7 @@ def _find_answer(
     first, last = context.word_at(start), context.word_at(stop - 1)
     if " ".join(text.split()) not in " ".join(context.words[first : last + 1]):
         return None
-    return Answer(text, first, last)
+    return Answer(text, start, first, last)
 
 
 _FORMS = "SQuAD's form: nested, flat, or one question a line"

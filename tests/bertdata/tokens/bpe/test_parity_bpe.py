@@ -49,8 +49,8 @@ class Trio:
 
     def __init__(self, parsed: dict[str, Any]) -> None:
         self.parsed = parsed
-        self.library = tokenizers.Tokenizer.from_str(json.dumps(parsed))
-        self.untrimmed = tokenizers.Tokenizer.from_str(json.dumps({**parsed, "post_processor": None}))
+        # The post-processor takes letters off a place where the text has no blank: see LibraryTokenizer.
+        self.library = tokenizers.Tokenizer.from_str(json.dumps({**parsed, "post_processor": None}))
         engines: list[Any] = ["python", *(["native"] if _native.available() else [])]
         self.ours = {
             between: [tokenizer_of(parsed, engine, between) for engine in engines]
@@ -70,7 +70,7 @@ class Trio:
     def library_documents(self, text: str, between: str) -> object:
         found = DocumentsBuilder(vocabulary_of(self.parsed))
         for document in read_documents(universal_newlines(text.encode()), between):
-            encoding = self.untrimmed.encode(document.text, add_special_tokens=False)
+            encoding = self.library.encode(document.text, add_special_tokens=False)
             starts = [start for start, _ in encoding.offsets]
             found.add(document, encoding.ids, starts, word_starts(encoding.word_ids))
         return plain(found.documents())

@@ -1,0 +1,41 @@
+"""Jobs of a portable runner that take longer than Beam watches them.
+
+Beam asks a job server for a job's states and messages with the time limit of every other request,
+``--job_server_timeout``, 300 s. A longer job would count as failed, and its local workers would be stopped.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def watch_to_the_end(result: Any) -> None:
+    """Let a portable runner's result ask again whenever such a time limit has passed. Others stay."""
+    from apache_beam.portability.api import beam_job_api_pb2
+    from apache_beam.runners.portability.portable_runner import PipelineResult
+
+    if not isinstance(result, PipelineResult):
+        return
+    server, job = result._job_service, result._job_id
+
+    def states() -> Any:
+        return server.GetStateStream(beam_job_api_pb2.GetJobStateRequest(job_id=job))
+
+    def messages() -> Any:
+        return server.GetMessageStream(beam_job_api_pb2.JobMessagesRequest(job_id=job))
+
+    result._state_stream = resumed(result._state_stream, states)
+    result._message_stream = resumed(result._message_stream, messages)
+
+
+def resumed(stream: Iterator[Any], again: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Yield what the stream tells, and after its time limit what a new one tells. Other errors are raised."""
+    import grpc
+
+    try:
+        yield from stream
+    except grpc.RpcError as error:
+        if error.code() != grpc.StatusCode.DEADLINE_EXCEEDED:
+            raise
+    else:
+        return
+    yield from again()

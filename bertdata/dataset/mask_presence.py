@@ -1,0 +1,37 @@
+"""Datasets whose examples have no masks, so that a model of masked words would learn nothing from them.
+
+Needs NumPy once examples are read.
+"""
+
+from collections.abc import Sequence
+
+from bertdata.dataset.masked_data import MaskedData
+from bertdata.dataset.mixture.examples import MixedExamples
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.examples.groups import MASKS, count_masks, has_group
+from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
+
+
+def without_masks(data: OpenedDataset) -> list[str]:
+    """Return the directories whose examples have no masks, where their objective learns masked words.
+
+    Masks that are drawn when examples are read count. Where no manifest tells it, the first examples are
+    decoded.
+    """
+    if isinstance(data, MaskedData) or not has_group(find_objective(data.layout.objective).batch_type, MASKS):
+        return []
+    if isinstance(data, MixedExamples):
+        return [name for part in data.parts for name in without_masks(part)]
+    directories: dict[str, list[Shard]] = {}
+    for shard in data.shards:
+        if shard.examples:
+            directories.setdefault(storage.parent(shard.path), []).append(shard)
+    return [name for name, shards in directories.items() if not _have_masks(data, shards)]
+
+
+def _have_masks(data: OpenedDataset, shards: Sequence[Shard]) -> bool:
+    listed = [shard.masked_tokens for shard in shards if shard.masked_tokens is not None]
+    if listed:
+        return sum(listed) > 0
+    return count_masks(next(iter(data.batches(shards[0])))) > 0
