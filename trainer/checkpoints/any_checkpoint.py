@@ -6,13 +6,21 @@ from dataclasses import dataclass, field
 from torch import Tensor
 from torch.nn import functional as F
 
+from bertdata.errors import DataError
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
+from trainer.tasks.classification.head_labels import HeadLabels, listed
+
+OURS = "bertdata"
+"""The kind of this trainer's own checkpoints."""
 
 WORDS = "bert.embeddings.word_embeddings.weight"
 WORD_BIAS = "cls.predictions.bias"
 VOCABULARY = (WORDS, WORD_BIAS)
 """The tensors with a row for each token of the vocabulary."""
+
+CLASSIFIER = "classifier.weight"
+"""The weight of a classification's head, with a row for each label."""
 
 HEADS = ("cls.", "qa_outputs.", "classifier.")
 """Beginnings of the names of heads: of pre-training, of SQuAD, of a classification."""
@@ -62,6 +70,7 @@ class Checkpoint:
     optimiser: the preset whose moments these are; betas: its two. task: the one that the run has learned;
     "": not said. architecture: transformers' class of the model; None: found from its heads. token_ids: the
     ids of special tokens under the names that transformers' config.json has for this kind of model.
+    label_names, problem: what the files say of a classification's head, as of HeadLabels.
     """
 
     kind: str
@@ -75,6 +84,22 @@ class Checkpoint:
     task: str = ""
     architecture: str | None = None
     token_ids: Mapping[str, int] = field(default_factory=dict)
+    label_names: tuple[str, ...] | None = None
+    problem: str | None = None
+
+    @property
+    def head_labels(self) -> HeadLabels | None:
+        """The labels of the classification's head, or None where it has none.
+
+        DataError where the files name more or fewer labels than the head has rows.
+        """
+        if (weight := self.weights.get(CLASSIFIER)) is None:
+            return None
+        rows, names = (weight.shape or (1,))[0], self.label_names
+        if names is not None and len(names) != rows:
+            found = f"names {len(names)} labels ({listed(names)}), and its head has {rows} rows"
+            raise DataError(f"{self.path}: {found}; expected a label for each row (id2label of config.json)")
+        return HeadLabels(path=self.path, rows=rows, names=names, problem=self.problem)
 
     def expect_config(self) -> ModelConfig:
         """The configuration. CheckpointError with the remedy where no file gives it."""

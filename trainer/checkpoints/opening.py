@@ -1,6 +1,7 @@
 """A checkpoint opened as the start of a run."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.filling import match_weights
@@ -20,6 +21,14 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
         from trainer.checkpoints.vocabulary_fit import fit_vocabulary
 
         checkpoint = fit_vocabulary(checkpoint, shape, config, runtime.log)
+    head = runtime.task.head
+    if config.finetuning.new_head and head is not None:
+        runtime.log(f"new_head: a head is drawn anew; that of {path}, if it has one, is left out")
+        weights = {name: one for name, one in checkpoint.weights.items() if not name.startswith(head)}
+        moments = {
+            key: one for key, one in checkpoint.moments.items() if not key.partition("/")[2].startswith(head)
+        }
+        checkpoint = replace(checkpoint, weights=weights, moments=moments)
     found, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
     drawn = f"; drawn anew: {_parts(missing)}" if missing else ""
     left = _parts(name for name in checkpoint.weights if name not in found)

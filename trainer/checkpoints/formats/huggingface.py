@@ -8,6 +8,7 @@ from trainer.checkpoints.any_checkpoint import Checkpoint, Stored, unpadded
 from trainer.checkpoints.checkpoint import write_safetensors
 from trainer.checkpoints.formats.absent_parts import completed
 from trainer.checkpoints.formats.config_file import read_config
+from trainer.checkpoints.formats.labels import read_label_keys, written_label_keys
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
 from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
@@ -44,7 +45,15 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         weights = from_modernbert(tensors, config, answers=_names_answers(directory, model_config))
     else:
         weights = from_pytorch_names(tensors, file)
-    return Checkpoint(kind=kind, path=path, config=config, weights=weights)
+    labels = read_label_keys(directory, model_config)
+    return Checkpoint(
+        kind=kind,
+        path=path,
+        config=config,
+        weights=weights,
+        label_names=labels.names,
+        problem=labels.problem,
+    )
 
 
 def _names_answers(directory: str, model_config: str | None) -> bool:
@@ -90,9 +99,8 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
         found, weights = f"Modern{found}", to_modernbert(weights, config)
         keys = config.for_transformers()
     values = {"architectures": [checkpoint.architecture or found], **keys, **checkpoint.token_ids}
-    if (classifier := checkpoint.weights.get("classifier.weight")) is not None:
-        names = {number: f"LABEL_{number}" for number in range(classifier.shape[0])}
-        values |= {"id2label": names, "label2id": {name: number for number, name in names.items()}}
+    if (head := checkpoint.head_labels) is not None:
+        values |= written_label_keys(head)
     storage.make_directory(directory)
     with storage.open_output(storage.join(directory, "config.json")) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")

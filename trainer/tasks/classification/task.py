@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import SettingsError, UsageError
+from bertdata.errors import DataError, SettingsError, UsageError
 from bertdata.examples.columns import Array
 from bertdata.io.terminal import printable_json, say
 from trainer.config.model import ModelConfig
@@ -22,6 +22,7 @@ from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 from trainer.tasks.classification.data import TableData, chosen_task
 from trainer.tasks.classification.features import make_features
+from trainer.tasks.classification.head_labels import NONE, SIGMOID, read_head
 from trainer.tasks.classification.metrics import (
     METRICS,
     Guess,
@@ -161,33 +162,40 @@ class ClassificationEvaluation(TaskEvaluation):
 def _label_line(given: Namespace, opened: Trained) -> str:
     """The label of a text or of a pair of texts, and its probability, or the score with three digits.
 
-    given: the task may be the run's own or another; its labels, in the order of their ids, are the run's or
-    the task's unless they are given; json: the probabilities of all labels too. UsageError for one text where
-    the task compares two, and the other way round.
+    given: the task may be the run's own or another; its labels, in the order of their ids, are those that are
+    given, else the head's, else the task's; json: the probabilities of all labels too. UsageError for one
+    text where the task compares two, and the other way round.
     """
-    config = opened.config.changed(task=given.task)
+    config = opened.config
+    if given.task != config.task:
+        config = config.changed(task=given.task, labels=None, regression=False)
     if given.labels:
-        config = config.changed(labels=given.labels.split(","))
+        config = config.changed(labels=given.labels.split(","), regression=False)
     learned = Classification(config)
-    is_known = opened.config.is_finetuning or learned.task.is_known
-    pair = _as_pair(given.text, learned.task, is_known=is_known)
-    model = learned.new_model(opened.shape).eval()
+    texts_known = bool(config.finetuning.task_train_file or config.finetuning.task_dir)
+    pair = _as_pair(given.text, learned.task, is_known=texts_known or learned.task.is_known)
+    if opened.head is None:
+        raise DataError(f"{opened.source}: has no head for labels; fine-tune it with --task {given.task}")
+    read = read_head(learned.task, opened.head, given=bool(given.labels))
+    model = classifier_of(opened.shape, opened.head.rows).eval()
     opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")
-    length = min(TableData.feature_length(config), opened.shape.max_position_embeddings)
+    longest = opened.shape.max_position_embeddings
+    length = min(TableData.feature_length(config), longest) if opened.is_run else longest
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
     with torch.no_grad():
         logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()
-    if learned.task.regression:
+    if read.function == NONE:
         score = float(logits[0])
         return json.dumps({"score": score}) if given.json else f"{score:.3f}"
-    labels, probabilities = learned.task.labels or (), logits.softmax(0).tolist()
-    best = max(range(len(labels)), key=probabilities.__getitem__)
+    shares = logits.sigmoid() if read.function == SIGMOID else logits.softmax(0)
+    probabilities = shares.tolist()
+    best = max(range(len(probabilities)), key=probabilities.__getitem__)
     if not given.json:
-        return f"{labels[best]} {probabilities[best]:.1%}"
+        return f"{read.names[best]} {probabilities[best]:.1%}"
     found = {
-        "label": labels[best],
+        "label": read.names[best],
         "probability": probabilities[best],
-        "probabilities": dict(zip(labels, probabilities, strict=True)),
+        "probabilities": dict(zip(read.names, probabilities, strict=True)),
     }
     return printable_json(found)
 
