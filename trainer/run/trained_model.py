@@ -47,7 +47,6 @@ def open_trained(
         lower_case=found.lower_case if isinstance(found, VocabularyFile) else None,
         config=task_config(checkpoint),
         head=checkpoint.head_labels,
-        is_run=checkpoint.kind == OURS,
     )
 
 

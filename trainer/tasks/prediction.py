@@ -24,7 +24,7 @@ class Trained:
     the weights that the checkpoint lacks. lower_case: of a vocabulary; None: a tokenizer.json says itself
     how text is read. config: the task that a run of this trainer has learned, with the settings of its
     features, or that another program's head tells; the rest are defaults. head: what a classification's
-    head has learned, if there is one. is_run: it is a checkpoint of this trainer.
+    head has learned, if there is one.
     """
 
     source: str
@@ -34,7 +34,6 @@ class Trained:
     lower_case: bool | None
     config: Config
     head: "HeadLabels | None" = None
-    is_run: bool = True
 
     @property
     def vocabulary(self) -> Vocabulary:

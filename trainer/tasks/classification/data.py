@@ -12,7 +12,7 @@ from bertdata.errors import SettingsError
 from bertdata.io.terminal import say_error
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.classification.features import pair_examples, settings_of
-from trainer.tasks.classification.head_labels import with_head_labels
+from trainer.tasks.classification.head_fit import with_head_labels
 from trainer.tasks.classification.metrics import (
     Guess,
     read_predictions,

@@ -22,7 +22,7 @@ from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 from trainer.tasks.classification.data import TableData, chosen_task
 from trainer.tasks.classification.features import make_features
-from trainer.tasks.classification.head_labels import NONE, SIGMOID, read_head
+from trainer.tasks.classification.head_fit import NONE, SIGMOID, read_head
 from trainer.tasks.classification.metrics import (
     METRICS,
     Guess,
@@ -172,15 +172,15 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     if given.labels:
         config = config.changed(labels=given.labels.split(","), regression=False)
     learned = Classification(config)
-    texts_known = bool(config.finetuning.task_train_file or config.finetuning.task_dir)
-    pair = _as_pair(given.text, learned.task, is_known=texts_known or learned.task.is_known)
+    is_trained = bool(config.finetuning.task_train_file or config.finetuning.task_dir)  # here, on a table
+    pair = _as_pair(given.text, learned.task, is_known=is_trained or learned.task.is_known)
     if opened.head is None:
         raise DataError(f"{opened.source}: has no head for labels; fine-tune it with --task {given.task}")
     read = read_head(learned.task, opened.head, given=bool(given.labels))
     model = classifier_of(opened.shape, opened.head.rows).eval()
     opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")
     longest = opened.shape.max_position_embeddings
-    length = min(TableData.feature_length(config), longest) if opened.is_run else longest
+    length = min(TableData.feature_length(config), longest) if is_trained else longest
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
     with torch.no_grad():
         logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()
