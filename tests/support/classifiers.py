@@ -8,24 +8,8 @@ import torch
 import transformers
 
 WORDS = [
-    "the",
-    "a",
-    "is",
-    "old",
-    "new",
-    "good",
-    "bad",
-    "harbour",
-    "market",
-    "library",
-    "garden",
-    "bridge",
-    "tower",
-    "yes",
-    "no",
-    "it",
-    "they",
-    "closed",
+    *("the", "a", "is", "old", "new", "good", "bad", "harbour", "market", "library", "garden", "bridge"),
+    *("tower", "yes", "no", "it", "they", "closed"),
 ]
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 PAIRS = [

@@ -117,7 +117,7 @@ def test_a_field_of_more_than_131_072_characters_is_read_to_fine_tune_on(tmp_pat
 
 
 def test_long_fields_of_two_files_are_read_in_turn(tmp_path: Path) -> None:
-    """The csv module's limit of 131,072 characters is the process's: one file's end must not bring it back."""
+    """The csv module's limit of 131,072 characters is the process's: no file's end brings it back."""
     long = "word " * 30_000
     path = write(tmp_path, "a.csv", f'text,id\nfirst,1\n"{long}",2\n')
     short = write(tmp_path, "b.csv", "text,id\nfirst,1\n")
