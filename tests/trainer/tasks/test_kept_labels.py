@@ -85,6 +85,14 @@ def test_heads_without_names_scores_and_several_labels_are_read_as_the_pipeline_
             assert told["probability"] == pytest.approx(expected["score"], rel=1e-4)
 
 
+def test_a_classifier_of_tokens_is_none_of_texts(trainer, tmp_path):
+    """Its head has the same names, but nothing in front of it."""
+    start = make_classifier(tmp_path / "model", ("O", "B"))
+    config = transformers.AutoConfig.from_pretrained(start)
+    transformers.BertForTokenClassification(config).save_pretrained(start)
+    refuse(trainer("predict", start, "the harbour is old"), 1, "lacks bert.pooler.dense.weight, so that it")
+
+
 def test_glues_labels_are_known_by_the_names_of_the_data_set_too(trainer, tmp_path):
     """Of SST-2 the head may name 0 NEGATIVE; case does not matter, as in run_glue.py."""
     start = make_classifier(tmp_path / "model", ("POSITIVE", "NEGATIVE"))

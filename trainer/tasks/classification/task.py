@@ -71,6 +71,11 @@ class Classification(FineTuning):
             raise SettingsError(f"task {self.name}: its labels are not known; give --labels")
         return classifier_of(shape, len(self.task.labels), attention)
 
+    def check_head(self, missing: Sequence[str], path: str) -> None:
+        """DataError where the weights at the path lack the head, or a layer before it."""
+        super().check_head(missing, path)
+        _check_whole(missing, path)
+
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
         logits, weights = model(batch).float(), is_there(batch)
         outputs = None if model.training else logits
@@ -178,7 +183,7 @@ def _label_line(given: Namespace, opened: Trained) -> str:
         raise DataError(f"{opened.source}: has no head for labels; fine-tune it with --task {given.task}")
     read = read_head(learned.task, opened.head, given=bool(given.labels))
     model = classifier_of(opened.shape, opened.head.rows).eval()
-    opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")
+    _check_whole(opened.fill_from(model), opened.source)
     longest = opened.shape.max_position_embeddings
     length = min(TableData.feature_length(config), longest) if is_trained else longest
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
@@ -198,6 +203,14 @@ def _label_line(given: Namespace, opened: Trained) -> str:
         "probabilities": dict(zip(read.names, probabilities, strict=True)),
     }
     return printable_json(found)
+
+
+def _check_whole(missing: Sequence[str], path: str) -> None:
+    """DataError where the head lacks the layers before it: the classifier of single tokens has no pooler."""
+    if lost := [name for name in missing if name.startswith(("bert.pooler.", "cls.", "classifier."))]:
+        raise DataError(
+            f"{path}: has a classifier, but lacks {lost[0]}, so that it classifies no texts (but tokens, say)"
+        )
 
 
 def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:
