@@ -274,3 +274,18 @@ def test_only_training_draws_a_head(trainer, entailing, tmp_path):
     given = (f"--eval-file={entailing / 'data' / 'dev_matched.tsv'}", f"--output-dir={tmp_path}", *SMALL)
     words = ("evaluate", "--task=mnli", f"--start-from-ckpt={entailing / 'model'}", *given, "--new-head")
     refuse(trainer(*words), 2, "new_head: only training draws a head")
+
+
+def test_the_report_of_a_run_names_its_labels(trainer, labelled, tmp_path):
+    outcome = trainer("report", labelled / "run", f"--output={tmp_path / 'page.html'}")
+    assert outcome.status == 0, outcome.err
+    assert "0 bad, 1 good" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_features_tell_the_labels_that_were_found(trainer, labelled, tmp_path, pretrained):
+    data = labelled / "dev.tsv"
+    given = ("--task=classification", data, f"--vocab={pretrained / 'vocab.txt'}")
+    outcome = trainer("features", *given, f"--output={tmp_path / 'features.jsonl'}")
+    labels = [line.split("\t")[1] for line in data.read_text(encoding="utf-8").splitlines()[1:]]
+    counts = f"0 bad ({labels.count('bad')}), 1 good ({labels.count('good')})"
+    assert outcome.err == f"trainer: {data}: labels by number: {counts}\n"
