@@ -28,8 +28,8 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
     if config.finetuning.new_head and head is not None:
         left_out = _rows(checkpoint.weights, head)
         if left_out is not None:
-            drawn = _rows(own, head)
-            runtime.log(f"new_head: one of {drawn} rows is drawn; that of {path} with {left_out} is left out")
+            new = _rows(own, head)
+            runtime.log(f"new_head: one of {new} rows is drawn; that of {path} with {left_out} is left out")
         checkpoint = _without(checkpoint, head)
     found, missing = match_weights(own, shape, checkpoint)
     drawn = f"; drawn anew: {_parts(missing)}" if missing else ""

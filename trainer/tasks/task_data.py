@@ -11,12 +11,10 @@ from trainer.config.sections.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.tasks.data_file import DataFile
 from trainer.tasks.feature_set import MakeExamples
+from trainer.tasks.names import FileNames
 
 if TYPE_CHECKING:
     from trainer.tasks.classification.head_labels import HeadLabels
-
-FileNames = tuple[str, str, str]
-"""Names of the files to train, to evaluate and to predict."""
 
 TABLE_FLAGS = (
     "text_column",

@@ -32,8 +32,8 @@ from trainer.tasks.classification.reading import (
     with_labels,
 )
 from trainer.tasks.data_file import DataFile, read_file
-from trainer.tasks.names import find_name
-from trainer.tasks.task_data import CheckedFiles, FileNames, FineTuningData, Making, Scores
+from trainer.tasks.names import FileNames, find_name
+from trainer.tasks.task_data import CheckedFiles, FineTuningData, Making, Scores
 
 
 class TableData(FineTuningData):

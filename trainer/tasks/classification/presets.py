@@ -6,7 +6,7 @@ from typing import Any
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings
-from trainer.tasks.task_data import FileNames
+from trainer.tasks.names import FileNames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

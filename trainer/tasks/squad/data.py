@@ -9,6 +9,7 @@ from typing import Any
 from bertdata.errors import InputError, UsageError
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.data_file import DataFile, parse_json, read_file
+from trainer.tasks.names import FileNames
 from trainer.tasks.squad.features import SquadSettings, squad_examples
 from trainer.tasks.squad.metrics import (
     score_answers,
@@ -16,7 +17,7 @@ from trainer.tasks.squad.metrics import (
     score_no_answers,
 )
 from trainer.tasks.squad.reading import Question, read_squad
-from trainer.tasks.task_data import TABLE_FLAGS, CheckedFiles, FileNames, FineTuningData, Making, Scores
+from trainer.tasks.task_data import TABLE_FLAGS, CheckedFiles, FineTuningData, Making, Scores
 
 
 class SquadData(FineTuningData):
