@@ -13,12 +13,11 @@ A file is read from its begin, since a line end within quotes looks like any oth
 import csv
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple, get_args
 
 from bertdata.errors import SettingsError
-from bertdata.io.file_kind import BOM
+from bertdata.io.file_kind import BOM, HEAD_BYTES
 
 Quoting = Literal["csv", "none"]
 QUOTING: tuple[Quoting, ...] = get_args(Quoting)
@@ -90,17 +89,17 @@ class RowReader:
 
     def _quoted_rows(self) -> Iterator[Row]:
         rows = csv.reader(self._lines, delimiter=self._delimiting.separator, strict=True)
-        with _longest_field(self._raw_bytes):
-            while True:
-                self._lines.begin()
-                try:
-                    fields = next(rows, None)
-                except csv.Error as error:
-                    yield Row(self._lines.number, [], f"is no CSV: {error} (--quoting none: quotes are text)")
-                    continue
-                if fields is None:
-                    return
-                yield Row(self._lines.number, fields)
+        allow_fields_of(self._raw_bytes)
+        while True:
+            self._lines.begin()
+            try:
+                fields = next(rows, None)
+            except csv.Error as error:
+                yield Row(self._lines.number, [], f"is no CSV: {error} (--quoting none: quotes are text)")
+                continue
+            if fields is None:
+                return
+            yield Row(self._lines.number, fields)
 
 
 class _Lines:
@@ -154,14 +153,12 @@ class _Lines:
         return self._is_quoting and line.count(b'"') % 2 == 1
 
 
-@contextmanager
-def _longest_field(size: int) -> Iterator[None]:
-    """The time in which a field may have so many characters. The limit is the process's."""
-    before = csv.field_size_limit(size)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+def allow_fields_of(size: int) -> None:
+    """Let a CSV field have so many characters. The limit is the process's, at first 131,072.
+
+    It is only ever raised: another file may be half read, and rows have a limit of their own.
+    """
+    csv.field_size_limit(max(size, csv.field_size_limit()))
 
 
 def parse_separator(given: str) -> str:
@@ -209,11 +206,15 @@ def _word(separator: str) -> str:
 
 
 def _widths(head: bytes, delimiting: Delimiting) -> list[int]:
-    """The number of fields of each of the first rows, 0 for a fault. The last line may be cut."""
+    """The number of fields of each of the first rows, 0 for a fault. The last row may be cut."""
     whole = head.rpartition(b"\n")[0] + b"\n" if head.count(b"\n") > 1 else head
     found: list[int] = []
+    last = ""
     for row in RowReader(io.BytesIO(whole), delimiting, len(whole) + 1):
         found.append(len(row.fields))
+        last = row.fault
         if len(found) == _LINES_LOOKED_AT:
             break
+    if last and len(head) == HEAD_BYTES and len(found) > 1:
+        found.pop()  # a field within quotes goes on behind the head
     return found

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -10,6 +9,10 @@ from torch.nn import functional as F
 from bertdata.errors import DataError
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
+from trainer.tasks.classification.head_labels import HeadLabels, listed
+
+OURS = "bertdata"
+"""The kind of this trainer's own checkpoints."""
 
 WORDS = "bert.embeddings.word_embeddings.weight"
 WORD_BIAS = "cls.predictions.bias"
@@ -19,6 +22,9 @@ DECODER_BIAS = "cls.predictions.decoder.bias"
 """Another name of WORD_BIAS in other programs."""
 VOCABULARY = (WORDS, WORD_BIAS, DECODER)
 """The tensors with a row for each token of the vocabulary."""
+
+CLASSIFIER = "classifier.weight"
+"""The weight of a classification's head, with a row for each label."""
 
 HEADS = ("cls.", "qa_outputs.", "classifier.")
 """Beginnings of the names of heads: of pre-training, of SQuAD, of a classification."""
@@ -88,8 +94,8 @@ class Checkpoint:
     optimiser: the preset whose moments these are; betas: its two. task: the one that the run has learned;
     "": not said. architecture: transformers' class of the model; None: found from its heads. token_ids: the
     ids of special tokens under the names that transformers' config.json has for this kind of model.
-    label_keys: keys of config.json about a classifier's labels, as it has them. warnings: about what the
-    files hold and is not read, a line each, for whoever opens the checkpoint to show once.
+    label_names, problem: what the files say of a classification's head, as of HeadLabels. warnings: about
+    what the files hold and is not read, a line each, for whoever opens the checkpoint to show once.
     """
 
     kind: str
@@ -103,8 +109,23 @@ class Checkpoint:
     task: str = ""
     architecture: str | None = None
     token_ids: Mapping[str, int] = field(default_factory=dict)
-    label_keys: Mapping[str, Any] = field(default_factory=dict)
+    label_names: tuple[str, ...] | None = None
+    problem: str | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def head_labels(self) -> HeadLabels | None:
+        """The labels of the classification's head, or None where it has none.
+
+        DataError where the files name more or fewer labels than the head has rows.
+        """
+        if (weight := self.weights.get(CLASSIFIER)) is None:
+            return None
+        rows, names = (weight.shape or (1,))[0], self.label_names
+        if names is not None and len(names) != rows:
+            found = f"names {len(names)} labels ({listed(names)}), and its head has {rows} rows"
+            raise DataError(f"{self.path}: {found}; expected a label for each row (id2label of config.json)")
+        return HeadLabels(path=self.path, rows=rows, names=names, problem=self.problem)
 
     def expect_config(self) -> ModelConfig:
         """The configuration. CheckpointError with the remedy where no file gives it."""

@@ -1,8 +1,11 @@
 """A checkpoint opened as the start of a run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from trainer.checkpoints.any_checkpoint import Checkpoint
+from torch import Tensor
+
+from trainer.checkpoints.any_checkpoint import Checkpoint, StoredTensor
 from trainer.checkpoints.filling import match_weights
 from trainer.checkpoints.source import open_checkpoint
 from trainer.config.model import ModelConfig
@@ -22,7 +25,15 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
         from trainer.checkpoints.vocabulary_fit import fit_vocabulary
 
         checkpoint = fit_vocabulary(checkpoint, shape, config, runtime.log)
-    found, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
+    own = runtime.empty_model(shape).state_dict()
+    head = runtime.task.head
+    if config.finetuning.new_head and head is not None:
+        left_out = _rows(checkpoint.weights, head)
+        if left_out is not None:
+            new = _rows(own, head)
+            runtime.log(f"new_head: one of {new} rows is drawn; that of {path} with {left_out} is left out")
+        checkpoint = _without(checkpoint, head)
+    found, missing = match_weights(own, shape, checkpoint)
     drawn = f"; drawn anew: {_parts(missing)}" if missing else ""
     left = _parts(name for name in checkpoint.weights if name not in found)
     runtime.log(f"taken from {path}: {_parts(found)}{drawn}{left and f'; left out: {left}'}")
@@ -32,3 +43,18 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
 def _parts(names: Iterable[str]) -> str:
     """The parts of the model that the tensors belong to."""
     return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))
+
+
+def _without(checkpoint: Checkpoint, head: str) -> Checkpoint:
+    """Return the checkpoint without the weights and moments of a head. head: the beginning of its names."""
+    weights = {name: one for name, one in checkpoint.weights.items() if not name.startswith(head)}
+    moments = {
+        key: one for key, one in checkpoint.moments.items() if not key.partition("/")[2].startswith(head)
+    }
+    return replace(checkpoint, weights=weights, moments=moments)
+
+
+def _rows(weights: Mapping[str, Tensor | StoredTensor], head: str) -> int | None:
+    """Return the rows of a head's weight, or None where it is not there."""
+    weight = weights.get(f"{head}weight")
+    return weight.shape[0] if weight is not None and len(weight.shape) else None

@@ -4,17 +4,15 @@ import re
 from pathlib import Path
 
 from bertdata.errors import SettingsError
-from trainer.checkpoints.any_checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor
+from trainer.checkpoints.any_checkpoint import MEAN, OURS, SQUARE, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, State, find_checkpoints
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.kinds import is_recognised, read_checkpoint
+from trainer.checkpoints.learned_task import run_labels
 from trainer.checkpoints.reading import check_file, choose_checkpoint, read_state, tensor_files
 from trainer.checkpoints.safetensors_files import read_safetensors
 from trainer.config.model_kinds import read_model_config
 from trainer.model.headed import HeadedBert
-
-OURS = "bertdata"
-"""The kind of this trainer's own checkpoints."""
 
 _NAME_ELSEWHERE = re.compile(r"(?:model\.ckpt-|ckpt_)(\d+)(?:\.pt)?")
 """The name that TensorFlow's programs, or NVIDIA's and Habana's, give the checkpoint of an update."""
@@ -64,6 +62,7 @@ def is_checkpoint(path: str) -> bool:
 def _open_own(path: Path, with_moments: bool) -> Checkpoint:
     """A checkpoint of this trainer. The md5s of its files are checked now."""
     state = read_state(path)
+    labels = run_labels(state.config)
     has_moments = with_moments and bool(tensor_files(state, MOMENTS))
     moments = _read_files(path, state, MOMENTS) if has_moments else {}
     beta1, beta2 = (state.config.get(name) for name in ("beta1", "beta2"))
@@ -79,6 +78,8 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
         updates=state.number,
         optimiser=state.optimiser,
         betas=(0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2),
+        label_names=labels.names,
+        problem=labels.problem,
     )
 
 

@@ -19,10 +19,9 @@ from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.tokenizer_json import holds_tokenizer, model_casing
-from trainer.checkpoints.any_checkpoint import Checkpoint
+from trainer.checkpoints.any_checkpoint import OURS, Checkpoint
 from trainer.checkpoints.kept_tokenizer import find_training_data
 from trainer.checkpoints.reading import read_state
-from trainer.checkpoints.source import OURS
 from trainer.config.model import ModelConfig
 from trainer.data.named_tokenizer import named_tokenizer, with_casing
 from trainer.data.opening import PADDING_TOKENS

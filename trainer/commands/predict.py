@@ -54,7 +54,7 @@ def _parser() -> Parser:
         "--task",
         metavar="NAME",
         help=f"{_WORDS}, or a task of finetune by its name (default: the run's own; another program's "
-        f"checkpoint: {_WORDS})",
+        f"checkpoint: by its head, else {_WORDS})",
     )
     parser.add_argument(
         "--context",
@@ -63,7 +63,7 @@ def _parser() -> Parser:
         "text itself",
     )
     parser.add_argument(
-        "--labels", metavar="A,B", help="labels in the order of their ids (default: the run's)"
+        "--labels", metavar="A,B", help="labels in the order of their ids (default: the checkpoint's own)"
     )
     parser.add_argument("--num", type=positive, metavar="N", help="words for each [MASK] (default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON, with probabilities")

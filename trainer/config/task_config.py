@@ -13,7 +13,10 @@ from trainer.plugins import FINE_TUNED
 FINETUNE = "python -m trainer finetune"
 
 
-_ASKED_FOR = ("task_train_file", "task_predict_file", "do_eval", "do_predict")
+_ASKED_FOR = (
+    *("task_train_file", "task_predict_file", "do_eval", "do_predict"),
+    *("new_head", "ignore_mismatched_sizes"),
+)
 """Keys of the section that say what a run did, not what its model is."""
 
 

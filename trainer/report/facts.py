@@ -1,7 +1,7 @@
 """Facts about runs as tables: what was trained on what, by which settings, with which results."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +17,7 @@ from bertdata.report.sections.provenance import text_counts
 from trainer.config.settings import Config
 from trainer.logs.charts import guess_column
 from trainer.logs.recorded_run import RecordedRun, columns_of
+from trainer.tasks.classification.head_labels import MOST_SHOWN, shown
 
 _PAGE_ROWS = 25
 _SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
@@ -41,6 +42,7 @@ def _facts(run: RecordedRun) -> dict[str, str]:
     return {
         "directory": run.path,
         "task": _task(run),
+        "labels": _labels(config),
         "model": _model(run),
         "weights": _told(start.get("weights")),
         "training data": _told(config.get("train_data")),
@@ -182,6 +184,16 @@ def _paths(given: object) -> list[str]:
 
 def _task(run: RecordedRun) -> str:
     return str(run.state.get("task") or run.config.get("task") or "")
+
+
+def _labels(config: Mapping[str, Any]) -> str:
+    """The labels that a run has learned by their numbers, or empty where it learns none."""
+    labels = config.get("labels")
+    if not isinstance(labels, list) or not labels:
+        return ""
+    names = [f"{number} {shown(str(label))}" for number, label in enumerate(labels)]
+    more = [f"{len(names) - MOST_SHOWN} more"] if len(names) > MOST_SHOWN else []
+    return ", ".join([*names[:MOST_SHOWN], *more])
 
 
 def _model(run: RecordedRun) -> str:

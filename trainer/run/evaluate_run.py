@@ -16,8 +16,9 @@ from pathlib import Path
 
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.formats.hub_cache import find_pretrained
+from trainer.checkpoints.learned_task import task_config
 from trainer.checkpoints.reading import choose_checkpoint, read_state
-from trainer.checkpoints.source import find_own
+from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.config.flags import make_config
 from trainer.errors import CheckpointError
 from trainer.run.evaluate import evaluate_checkpoints
@@ -43,16 +44,33 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
 
 
 def trained_keys(config: Config) -> dict[str, Any]:
-    """The configuration in the checkpoint that would be evaluated first, or none where it has none."""
+    """The configuration in the checkpoint that would be evaluated first, or none where it has none.
+
+    Where a file of labelled data is given, the head of another program's model tells the task.
+    """
     path = _first_checkpoint(config)
     if path is None:
-        return {}
+        return _keys_of_head(config)
     try:
         return read_state(path).config
     except CheckpointError:
         if path.exists():
             raise
         return trained_keys(config)  # removed meanwhile, because there is a newer one
+
+
+def _keys_of_head(config: Config) -> dict[str, Any]:
+    """The task that the head of another program's model tells, with its labels, for a file of labelled data.
+
+    None where no such file is given, or a task is.
+    """
+    given, path = config.finetuning, config.start.start_from_ckpt
+    has_files = given.task_eval_file or given.task_predict_file or given.task_dir
+    if path is None or given.is_finetuning or not has_files:
+        return {}
+    learned = task_config(open_checkpoint(find_pretrained(path), with_moments=False))
+    names = ("task", "labels", "regression")
+    return {name: learned.values()[name] for name in names} if learned.is_finetuning else {}
 
 
 def _first_checkpoint(config: Config) -> Path | None:

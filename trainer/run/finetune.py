@@ -4,9 +4,11 @@ import math
 from contextlib import ExitStack
 from typing import Any
 
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.tokens.files import VocabularyFile
+from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.reading import choose_checkpoint
@@ -24,12 +26,15 @@ from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import begin, make_model
+from trainer.run.start_point import find_resumed
 from trainer.run.strategies import find_inference
 from trainer.run.training_loop import train_phase
 from trainer.run.weights import give_weights
 from trainer.tasks.fine_tuned import find_data
 from trainer.tasks.fine_tuning import FineTuning
+from trainer.tasks.task_data import CheckedFiles
 from trainer.tasks.task_files import (
+    TaskFiles,
     find_files,
     make_features,
     names_looked_for,
@@ -104,16 +109,19 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if config.run.do_train:
         for warning in same_file_warnings(files):
             runtime.log(f"warning: {warning}")
-    labels = find_data(config.task).check_files(given, files.train, files.evaluation)
-    keys |= {"vocab": found.path, "lower_case": lower_case, "labels": labels}
+    keys |= {"vocab": found.path, "lower_case": lower_case, **_keys_of_files(runtime, files, checkpoint)}
     config = config.changed(**keys)
+    runtime = runtime.changed(config)
     if files.train is not None and config.run.do_train:
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
         keys["train_data"] = made.directory
-        planned = plan_updates(runtime, runtime.task.open(config, made.directory))
+        data = runtime.task.open(config, made.directory)
+        _tell_labels(runtime, files.train, data)
+        planned = plan_updates(runtime, data)
         keys |= schedule_of_epochs(config, made.examples, planned.examples)
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
+        _tell_labels(runtime, files.evaluation, runtime.task.open(config, made.directory))
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
     predicted = None
     if given.do_predict and files.prediction is not None:
@@ -121,6 +129,37 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         predicted = made.directory
         keys["task_predict_file"] = files.prediction
     return shape_of_task(config, shape), keys, predicted
+
+
+def _keys_of_files(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the keys that the files and the checkpoint's head decide: labels, and whether the head is new.
+
+    A run that is resumed goes by the head of its own newest checkpoint, not by that it once began with.
+    """
+    config, given, trains = runtime.config, runtime.config.finetuning, runtime.config.run.do_train
+    resumed = find_resumed(config) if trains else None
+    if resumed is not None:
+        checkpoint = open_checkpoint(str(resumed), with_moments=False)
+    if given.new_head and not trains:
+        raise SettingsError("new_head: only training draws a head, and do_train is false")
+    is_new = given.new_head and resumed is None
+    return find_data(config.task).check_files(
+        given,
+        CheckedFiles(
+            train=files.train,
+            evaluation=files.evaluation,
+            tell=runtime.log,
+            trains=trains,
+            head=None if is_new else checkpoint.head_labels,
+            resumes=resumed is not None,
+        ),
+    )
+
+
+def _tell_labels(runtime: Runtime, path: str, data: OpenedDataset) -> None:
+    """Log the labels of a file's features with their counts."""
+    for line in find_data(runtime.config.task).tell(runtime.config.finetuning, data):
+        runtime.log(f"{path}: {line}")
 
 
 def shape_of_task(config: Config, stored: ModelConfig) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if start.start_moments and not start.start_from_ckpt:
         raise SettingsError("start_moments is given, but no start_from_ckpt to take them from")
     resuming = start.resume or start.resume_step is not None
-    if (path := _find_resumed(config)) is not None:
+    if (path := find_resumed(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
             check_fits(path, state, fresh, "data", "order", "seed", "open_files", "optimiser")
@@ -64,7 +64,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     return ("weights", start.start_from_ckpt) if start.start_from_ckpt else ("new", "")
 
 
-def _find_resumed(config: Config) -> Path | None:
+def find_resumed(config: Config) -> Path | None:
     """The checkpoint to resume from: one of the run's own, else the one that it branches off."""
     run, output_dir = config.start, str(config.run.output_dir)
     if run.resume_step is not None or (run.resume and find_checkpoints(output_dir)):
@@ -199,7 +199,7 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
     A run that goes on after such a start takes its own checkpoint's, as the other may be gone.
     """
     run, output_dir = config.start, str(config.run.output_dir)
-    if run.resume_from and (branched := _find_resumed(config)):
+    if run.resume_from and (branched := find_resumed(config)):
         return read_state(branched).model
     there = find_checkpoints(output_dir) if run.resume or run.phase2 or run.resume_step else {}
     if there and not (run.phase2 and run.start_from_ckpt):
@@ -214,5 +214,5 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
 
 def is_phase_over(config: Config) -> bool:
     """True if the checkpoint to resume from belongs to a later phase than the configuration's."""
-    path = _find_resumed(config)
+    path = find_resumed(config)
     return path is not None and read_state(path).phase > config.phase

@@ -1,9 +1,7 @@
 """A trained model opened to be tried: its checkpoint, shape and tokeniser."""
 
-from pathlib import Path
-
 from bertdata.config.dialects import find_dialect
-from bertdata.errors import MissingInputError, SettingsError
+from bertdata.errors import MissingInputError
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
@@ -11,15 +9,13 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.checkpoints.any_checkpoint import Checkpoint
+from trainer.checkpoints.any_checkpoint import OURS
 from trainer.checkpoints.checkpoint import STATE
 from trainer.checkpoints.filling import fill_model
-from trainer.checkpoints.reading import read_state
-from trainer.checkpoints.source import OURS, is_checkpoint, open_checkpoint
+from trainer.checkpoints.learned_task import task_config
+from trainer.checkpoints.source import is_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
-from trainer.config.settings import Config, section_keys
 from trainer.data.named_tokenizer import warnings_of_given
-from trainer.errors import CheckpointError
 from trainer.tasks.prediction import Trained
 
 
@@ -53,7 +49,8 @@ def open_trained(
         shape=shape,
         tokenizer=_open_tokenizer(found),
         lower_case=found.lower_case if isinstance(found, VocabularyFile) else None,
-        config=_task_config(checkpoint),
+        config=task_config(checkpoint),
+        head=checkpoint.head_labels,
     )
 
 
@@ -66,15 +63,3 @@ def _open_tokenizer(file: TokenizerFile) -> Tokenizer:
     return WordPieceTokenizer(
         words, find_dialect("google"), lower_case=file.lower_case, keep_accents=file.keep_accents
     )
-
-
-def _task_config(checkpoint: Checkpoint) -> Config:
-    """The configuration of the run's task. Pre-training, the default, for another program's checkpoint."""
-    if checkpoint.kind != OURS:
-        return Config.of()
-    found = read_state(Path(checkpoint.path)).config
-    names = ("max_seq_length", *section_keys("finetuning"))
-    try:
-        return Config.of(**{name: found[name] for name in names if name in found})
-    except SettingsError as error:
-        raise CheckpointError(f"{checkpoint.path}: its config: {error}") from None

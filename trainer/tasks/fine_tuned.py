@@ -46,7 +46,21 @@ def add_columns(parser: Parser) -> None:
         "--labels", metavar="A,B", help="labels in the order of their ids (default: the task's, else sorted)"
     )
     group.add_argument("--scores", "--regression", action="store_true", help="labels are numbers")
-    group.add_argument("--no-heading", action="store_true", help="the first line is an example")
+    heading = group.add_mutually_exclusive_group()
+    heading.add_argument(
+        "--no-heading",
+        dest="heading",
+        action="store_false",
+        default=None,
+        help="the first line is an example",
+    )
+    heading.add_argument(
+        "--heading",
+        dest="heading",
+        action="store_true",
+        default=None,
+        help="the first line names the columns",
+    )
     group.add_argument(
         "--quoting",
         choices=QUOTING,

@@ -1,7 +1,10 @@
-"""Names of tasks."""
+"""Names of tasks and of their files."""
 
 from bertdata.errors import SettingsError
 from trainer.plugins import FINE_TUNED
+
+FileNames = tuple[str, str, str]
+"""Names of the files to train, to evaluate and to predict."""
 
 
 def find_name(name: str) -> str:

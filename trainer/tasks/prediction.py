@@ -13,6 +13,7 @@ from trainer.config.settings import Config
 
 if TYPE_CHECKING:
     from trainer.model.headed import HeadedBert
+    from trainer.tasks.classification.head_labels import HeadLabels
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,7 +23,8 @@ class Trained:
     source: the path that was given. fill_from: fills a model from the checkpoint and returns the names of
     the weights that the checkpoint lacks. lower_case: of a vocabulary; None: a tokenizer.json says itself
     how text is read. config: the task that a run of this trainer has learned, with the settings of its
-    features; the rest are defaults.
+    features, or that another program's head tells; the rest are defaults. head: what a classification's
+    head has learned, if there is one.
     """
 
     source: str
@@ -31,6 +33,7 @@ class Trained:
     tokenizer: Tokenizer
     lower_case: bool | None
     config: Config
+    head: "HeadLabels | None" = None
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -2,16 +2,19 @@
 
 from abc import ABC, abstractmethod
 from argparse import Namespace
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bertdata.config.settings import ExampleSettings
+from bertdata.dataset.reader import OpenedDataset
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.tasks.data_file import DataFile
 from trainer.tasks.feature_set import MakeExamples
+from trainer.tasks.names import FileNames
 
-FileNames = tuple[str, str, str]
-"""Names of the files to train, to evaluate and to predict."""
+if TYPE_CHECKING:
+    from trainer.tasks.classification.head_labels import HeadLabels
 
 TABLE_FLAGS = (
     "text_column",
@@ -19,7 +22,7 @@ TABLE_FLAGS = (
     "label_column",
     "labels",
     "scores",
-    "no_heading",
+    "heading",
     "quoting",
 )
 """The flags of a table, as ``add_columns`` adds them."""
@@ -34,6 +37,22 @@ class Scores(NamedTuple):
     metrics: dict[str, float]
     warnings: list[str]
     guess: str = ""
+
+
+class CheckedFiles(NamedTuple):
+    """The files of a run of fine-tuning, and the checkpoint that it begins with.
+
+    train, evaluation: their paths, or None. trains: the first is trained on. head: the labels that the
+    checkpoint's head has learned; None: it has no such head, or it is drawn anew. resumes: the checkpoint is
+    the run's own. tell: gets lines for the log.
+    """
+
+    train: str | None
+    evaluation: str | None
+    tell: Callable[[str], None]
+    trains: bool = True
+    head: "HeadLabels | None" = None
+    resumes: bool = False
 
 
 class FineTuningData(ABC):
@@ -57,13 +76,17 @@ class FineTuningData(ABC):
         """The usual names of the task's files, of each distribution."""
 
     @abstractmethod
-    def check_files(
-        self, given: FinetuningSection, train: str | None, evaluation: str | None
-    ) -> list[str] | None:
-        """The labels, if it has any, in the order of their numbers: given, the task's, or the file's.
+    def check_files(self, given: FinetuningSection, files: "CheckedFiles") -> dict[str, Any]:
+        """Return the keys of the configuration that the files and the checkpoint's head decide.
 
-        InputError for a file to evaluate on that cannot be scored. Nothing has been written yet.
+        They are the labels in the order of their numbers, if the task has any: given, the task's, or the
+        file's, in the order of the head. InputError for a file to evaluate on that cannot be scored,
+        DataError for a head that does not fit. Nothing has been written yet.
         """
+
+    def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
+        """Return lines for the log about the answers in a dataset of features."""
+        return []
 
     @abstractmethod
     def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:

@@ -17,7 +17,7 @@ from trainer.tasks.feature_set import (
 )
 from trainer.tasks.fine_tuned import find_data
 from trainer.tasks.fine_tuning import configured_tokenizer
-from trainer.tasks.task_data import FileNames
+from trainer.tasks.names import FileNames
 
 _KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
 

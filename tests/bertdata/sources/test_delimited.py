@@ -114,3 +114,20 @@ def test_a_field_of_more_than_131_072_characters_is_read_to_fine_tune_on(tmp_pat
     path = write(tmp_path, "a.csv", "text,label\n" + "word " * 30_000 + ",x\n")
     ((_, row),) = read_rows(read_file(str(path)))
     assert (len(row["text"]), row["label"]) == (150_000, "x")
+
+
+def test_long_fields_of_two_files_are_read_in_turn(tmp_path: Path) -> None:
+    """The csv module's limit of 131,072 characters is the process's: no file's end brings it back."""
+    long = "word " * 30_000
+    path = write(tmp_path, "a.csv", f'text,id\nfirst,1\n"{long}",2\n')
+    short = write(tmp_path, "b.csv", "text,id\nfirst,1\n")
+    rows, others = read_rows(read_file(str(path))), read_rows(read_file(str(short)))
+    assert next(others)[1]["text"] == next(rows)[1]["text"] == "first"
+    assert list(others) == []
+    assert next(rows)[1]["text"] == long
+
+
+def test_a_separator_is_found_before_a_field_that_is_longer_than_the_head(tmp_path: Path) -> None:
+    long = "a word\n" * 10_000
+    path = write(tmp_path, "a.csv", f'text;id\n"{long}";1\nlast;2\n')
+    assert [row["text"] for _, row in read_rows(read_file(str(path)))] == [long, "last"]

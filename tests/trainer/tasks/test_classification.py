@@ -241,9 +241,78 @@ def test_features_of_another_quoting_are_others(tmp_path):
 
 
 def test_a_tsv_may_have_more_values_than_its_heading_has_columns(tmp_path):
-    """GLUE's own readers take such rows."""
-    (pair,) = read_pairs(read_file(write(tmp_path, "t.tsv", "text\tlabel\na\t1\tc\n")), OWN).pairs
+    """GLUE's own readers take such rows, of GLUE's files."""
+    path = write(tmp_path, "t.tsv", "sentence\tlabel\na\t1\tc\n")
+    (pair,) = read_pairs(read_file(path), TASKS["sst-2"]).pairs
     assert (pair.first, pair.label) == ("a", "1")
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.csv"])
+@pytest.mark.parametrize("heading", [True, False])
+def test_a_row_of_ones_own_table_is_no_longer_than_its_first(tmp_path, name, heading):
+    """A tab within a text makes an odd class, which CSV had always refused."""
+    mark = "\t" if name == "t.tsv" else ","
+    lines = [*([f"text{mark}label"] if heading else []), f"one{mark}a", f"two{mark}b", f"th{mark}ree{mark}a"]
+    task = replace(OWN, columns=TableColumns(first="0", label="1"), heading=heading)
+    number = len(lines)
+    with pytest.raises(InputError, match=f"line {number}: has 3 values, expected at most 2, as the"):
+        read_pairs(read_file(write(tmp_path, name, "\n".join(lines))), task)
+
+
+def test_whole_numbers_are_labels_in_their_order(tmp_path):
+    rows = "".join(f"a,{label}\n" for label in (11, 2, 10, 1, 0, -1, 11))
+    found = read_pairs(read_file(write(tmp_path, "t.csv", f"text,label\n{rows}")), OWN)
+    assert with_labels(OWN, found).labels == ("-1", "0", "1", "2", "10", "11")
+
+
+@pytest.mark.parametrize("label", ["", "  "])
+def test_an_empty_label_is_a_class_only_where_it_is_stated(tmp_path, label):
+    found = read_pairs(read_file(write(tmp_path, "t.csv", f"text,label\na,x\nb,{label}\nc,y\n")), OWN)
+    with pytest.raises(InputError, match="line 3: has an empty label"):
+        with_labels(OWN, found)
+    stated = replace(OWN, labels=(label, "x", "y"))
+    assert label_ids(found.pairs, with_labels(stated, found)) == [1, 0, 2]
+
+
+def test_fractions_are_scores_or_stated_labels(tmp_path):
+    rows = "".join(f"a,{number / 40}\n" for number in range(200))
+    found = read_pairs(read_file(write(tmp_path, "t.csv", f"text,label\n{rows}")), OWN)
+    with pytest.raises(InputError, match="200 numbers with fractions .* give --regression where they are"):
+        with_labels(OWN, found)
+    assert label_ids(found.pairs, replace(OWN, regression=True))[:3] == [0.0, 0.025, 0.05]
+    whole = read_pairs(read_file(write(tmp_path, "w.csv", "text,label\na,1\nb,2\n")), OWN)
+    assert with_labels(OWN, whole).labels == ("1", "2")
+
+
+def test_a_first_row_that_may_be_an_example_is_not_lost_without_a_word(tmp_path):
+    numbered = replace(OWN, columns=TableColumns(first="0", label="1"))
+    path = write(tmp_path, "t.tsv", "one\ta\ntwo\tb\nthree\ta\n")
+    with pytest.raises(InputError, match="line 1: is read as the heading, but 'a' in column 1 is a label of"):
+        read_pairs(read_file(path), numbered)
+    scores = write(tmp_path, "s.tsv", "one\t0.5\ntwo\t1.5\n")
+    with pytest.raises(InputError, match=r"'0.5' in column 1 is a score; give --no-heading"):
+        read_pairs(read_file(scores), replace(numbered, regression=True))
+    assert len(read_pairs(read_file(path), replace(numbered, heading=False)).pairs) == 3
+    said = read_pairs(read_file(path), replace(numbered, heading=True))
+    assert (len(said.pairs), said.warnings()) == (2, [])
+    # Nobody can tell what this one's first row is: it is said.
+    plain = read_pairs(read_file(path), numbered, labelled=False)
+    (warning,) = plain.warnings()
+    assert (
+        warning == f"{path}: line 1 is taken for the heading: 'one', 'a'; --no-heading where it is an example"
+    )
+    named = read_pairs(read_file(write(tmp_path, "n.tsv", "text\tlabel\none\ta\n")), OWN)
+    assert named.warnings() == []
+
+
+def test_features_of_a_table_without_heading_are_others():
+    sizes = ClassificationSettings(max_seq_length=16)
+    task = replace(OWN, labels=("a", "b"))
+    usual, stated, without = (
+        settings_of(replace(task, heading=one), sizes, labelled=True) for one in (None, True, False)
+    )
+    assert usual.as_json() == stated.as_json()
+    assert without.as_json() == {**usual.as_json(), "heading": "no"}
 
 
 @given(st.binary(max_size=60), st.sampled_from(["t.tsv", "t.csv", "t.jsonl"]), st.booleans())

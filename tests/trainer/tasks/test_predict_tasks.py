@@ -140,14 +140,14 @@ def test_a_context_may_be_the_text_itself(trainer, answering, tmp_path, monkeypa
     assert trainer(*given, "my diary").err == ""
 
 
-def test_another_programs_checkpoint_needs_task_and_labels(trainer, labelled, tmp_path):
+def test_an_export_knows_task_and_labels(trainer, labelled, tmp_path):
     assert main(["convert", str(labelled / "run"), str(tmp_path / "form")]) == 0
     text = "The harbour is new ."
     expected = trainer("predict", labelled / "run", text).out
-    given = ("predict", tmp_path / "form", text, "--task=classification")
-    assert trainer(*given, "--labels=bad,good").out == expected
-    refuse(trainer(*given), 2, "its labels are not known; give --labels")
-    refuse(trainer(*given, "--labels=a,b,c"), 1, "classifier.bias has shape [2], expected [3]")
+    given = ("predict", tmp_path / "form", text)
+    for more in ((), ("--task=classification",), ("--labels=bad,good",), ("--labels=good,bad",)):
+        assert trainer(*given, *more).out == expected
+    refuse(trainer(*given, "--labels=a,b,c"), 1, "has a head for 2 labels (bad, good)", "3 labels (a, b, c)")
 
 
 def test_help_and_a_context_that_is_no_text_are_told(trainer, answering, tmp_path):

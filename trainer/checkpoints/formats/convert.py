@@ -16,14 +16,15 @@ from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, kept_files
-from trainer.checkpoints.any_checkpoint import HEADS, Checkpoint, StoredTensor
+from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import STATE, new_state, write_checkpoint
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import told
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
-from trainer.checkpoints.source import OURS, find_own, open_checkpoint
+from trainer.checkpoints.learned_task import run_labels, task_config
+from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
@@ -239,9 +240,17 @@ def _write_own(
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     moments = match_moments(own, shape, checkpoint)
     updates = checkpoint.updates or 0
-    state = replace(new_state(Config.of(), shape), task=checkpoint.task)
+    config = task_config(checkpoint)
+    learned = checkpoint.task
+    if config.is_finetuning:  # so that predict and evaluate know the labels
+        learned = learned or config.task
+    else:
+        config = Config.of()
+    state = replace(new_state(config, shape), task=learned)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     others = {} if tokenizer is None else kept_files(tokenizer)
     write_checkpoint(Path(target), state, weights, moments, others)
     what = f"weights and moments of update {updates}" if moments else "weights"
+    if checkpoint.problem not in (None, run_labels(config.as_json()).problem):
+        lacks += f", without problem_type {checkpoint.problem}, which runs here do not have"
     return f"{target}: {what} to start from (--start-from-ckpt){lacks}"

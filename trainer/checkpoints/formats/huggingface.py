@@ -18,6 +18,7 @@ from trainer.checkpoints.any_checkpoint import (
 from trainer.checkpoints.checkpoint import write_safetensors
 from trainer.checkpoints.formats.absent_parts import TRANSFORMERS, completed
 from trainer.checkpoints.formats.config_file import GOOGLES_NAME, TRANSFORMERS_NAME, read_description
+from trainer.checkpoints.formats.labels import LabelKeys, label_keys_of, written_label_keys
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
 from trainer.checkpoints.formats.output_layer import with_one_output_layer
@@ -25,6 +26,7 @@ from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
 from trainer.checkpoints.formats.roberta import from_roberta, to_roberta
 from trainer.checkpoints.formats.wrapped_names import unwrapped
 from trainer.checkpoints.safetensors_files import INDEX, read_indexed, read_safetensors
+from trainer.config.model_file import ModelFile
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 
@@ -81,16 +83,27 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         weights = from_pytorch_names(tensors, file)
     weights, warnings = _without_other_heads(weights, classes, path)
     warnings += tokenizer_warnings(directory)
+    labels = _labels(found.file, directory, model_config)
     return with_one_output_layer(
         Checkpoint(
             kind=kind,
             path=path,
             config=config,
             weights=weights,
-            label_keys=found.file.label_keys,
+            label_names=labels.names,
+            problem=labels.problem,
             warnings=(*found.file.warnings, *warnings),
         )
     )
+
+
+def _labels(file: ModelFile, directory: str, model_config: str | None) -> LabelKeys:
+    """Return what the model's file says of labels, or the directory's where a given one says nothing."""
+    labels = label_keys_of(file.label_keys, model_config or directory)
+    if labels == LabelKeys() and model_config is not None:
+        beside = read_description(directory, names=(TRANSFORMERS_NAME,)).file
+        labels = label_keys_of(beside.label_keys, directory)
+    return labels
 
 
 def _refuse_other_files(directory: str, file: str) -> None:
@@ -160,9 +173,8 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
         found, weights = f"Modern{found}", to_modernbert(weights, config)
         keys = config.for_transformers()
     values = {"architectures": [checkpoint.architecture or found], **keys, **checkpoint.token_ids}
-    if (classifier := checkpoint.weights.get("classifier.weight")) is not None:
-        names = {number: f"LABEL_{number}" for number in range(classifier.shape[0])}
-        values |= {"id2label": names, "label2id": {name: number for number, name in names.items()}}
+    if (head := checkpoint.head_labels) is not None:
+        values |= written_label_keys(head)
     storage.make_directory(directory)
     with storage.open_output(storage.join(directory, "config.json")) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")

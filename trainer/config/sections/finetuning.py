@@ -72,9 +72,19 @@ class FinetuningSection(Section):
     labels: Sequence[str] | None = setting(
         None,
         "labels in the order of their numbers: A,B or a JSON list (default: the task's, or those of the "
-        "training file, sorted)",
+        "training file, sorted; a head of start_from_ckpt that has learned the same labels keeps its order)",
     )
     regression: bool = setting(False, "the label is a score")
+    heading: bool | None = setting(
+        None,
+        "the first row of TSV and CSV names the columns; --no-heading: it is an example (default: as the "
+        "task has it, else yes)",
+    )
+    new_head: bool = setting(False, "draw the task's head anew, instead of taking the one of start_from_ckpt")
+    ignore_mismatched_sizes: bool = setting(
+        False,
+        "draw the head anew where that of start_from_ckpt has another number of labels, as transformers does",
+    )
     quoting: str | None = setting(
         None,
         "double quotes of a table: csv, they enclose a value; none, they are text (default: csv for .csv, "

@@ -1,10 +1,11 @@
 """Hugging Face's run_glue.py (GLUE's tasks and tables of your own): the meaning of its command lines."""
 
 import io
+from contextlib import suppress
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
-from bertdata.errors import UsageError
+from bertdata.errors import BertDataError, UsageError
 from bertdata.io import storage
 from bertdata.io.file_kind import HEAD_BYTES
 from bertdata.io.json_text import parse_json_text
@@ -12,6 +13,8 @@ from bertdata.sources.delimited import RowReader, find_delimiting
 from trainer.programs.huggingface.training_arguments import check_files, training_keys
 from trainer.programs.machine import is_here
 from trainer.programs.meaning import Meaning
+from trainer.tasks.classification.reading import are_scores, read_rows
+from trainer.tasks.data_file import read_file
 
 _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {
     name: name for name in ("cola", "mnli", "mrpc", "qnli", "qqp", "rte", "wnli")
@@ -60,7 +63,21 @@ def _own_table(given: Given) -> dict[str, Any]:
     if set(pair) <= set(names) or not names:
         names = pair
     first, second = names[0], names[1] if len(names) > 1 else None
-    return {"task": "classification", "first_column": first, "second_column": second, "label_column": "label"}
+    keys = {"task": "classification", "first_column": first, "second_column": second, "label_column": "label"}
+    return keys | {"regression": True} if _has_scores(given["train_file"]) else keys
+
+
+def _has_scores(path: str) -> bool:
+    """Return True where the label of a table is a float to the program, which then learns a score.
+
+    A table that is not here or cannot be read has none: reading it later says what is wrong.
+    """
+    if not is_here(path):
+        return False
+    with suppress(BertDataError):
+        labels = {row.get("label", "") for _, row in read_rows(read_file(path))}
+        return are_scores(labels)
+    return False
 
 
 def _columns(path: str) -> list[str]:

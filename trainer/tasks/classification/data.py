@@ -3,13 +3,23 @@
 from argparse import Namespace
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
+from bertdata.io.terminal import say_error
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.classification.features import pair_examples, settings_of
-from trainer.tasks.classification.metrics import Guess, read_predictions, score_labels
+from trainer.tasks.classification.head_fit import with_head_labels
+from trainer.tasks.classification.metrics import (
+    Guess,
+    read_predictions,
+    score_labels,
+    tell_labels,
+    told_labels,
+)
 from trainer.tasks.classification.presets import (
     TASKS,
     ClassificationSettings,
@@ -22,8 +32,8 @@ from trainer.tasks.classification.reading import (
     with_labels,
 )
 from trainer.tasks.data_file import DataFile, read_file
-from trainer.tasks.names import find_name
-from trainer.tasks.task_data import FileNames, FineTuningData, Making, Scores
+from trainer.tasks.names import FileNames, find_name
+from trainer.tasks.task_data import CheckedFiles, FineTuningData, Making, Scores
 
 
 class TableData(FineTuningData):
@@ -40,17 +50,32 @@ class TableData(FineTuningData):
         task = TASKS[given.task]
         return [task.files, *task.other_files]
 
-    def check_files(
-        self, given: FinetuningSection, train: str | None, evaluation: str | None
-    ) -> list[str] | None:
-        task = chosen_task(given)
+    def check_files(self, given: FinetuningSection, files: CheckedFiles) -> dict[str, Any]:
+        """Find the labels, in the order of the head's rows where it has learned the same ones."""
+        task, head, keys = chosen_task(given), files.head, dict[str, Any]()
         if task.labels is None and not task.regression:
-            if train is None:
+            if not files.trains and head is not None and head.is_score:
+                task, keys = as_regression(task), {"regression": True}
+            elif not files.trains and head is not None and head.names is not None:
+                task = task.with_labels(head.names)
+            elif files.train is not None:
+                task = with_labels(task, read_pairs(read_file(files.train), task))
+            else:
                 raise SettingsError(
                     f"task {task.name}: its labels are not known without a training file; give --labels"
                 )
-            task = with_labels(task, read_pairs(read_file(train), task))
-        return None if task.labels is None else list(task.labels)
+        may_draw = given.ignore_mismatched_sizes and files.trains and not files.resumes
+        if head is not None and may_draw and head.rows != (len(task.labels or ()) or 1):
+            head, keys["new_head"] = None, True
+        if head is not None:
+            task, lines = with_head_labels(task, head, trains=files.trains, resumes=files.resumes)
+            for line in lines:
+                files.tell(line)
+        return keys | {"labels": None if task.labels is None else list(task.labels)}
+
+    def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
+        """Return the labels in the order of their numbers with their counts, or the range of the scores."""
+        return [tell_labels(chosen_task(given), data)]
 
     def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
         task = chosen_task(given)
@@ -61,7 +86,9 @@ class TableData(FineTuningData):
         """A task without labels takes those of the table, sorted."""
         task, labelled = _task_of_flags(given), not given.no_labels
         if labelled:
-            task = with_labels(task, read_pairs(source, task))
+            found = read_pairs(source, task)
+            task = with_labels(task, found)
+            say_error(f"trainer: {source.path}: {told_labels(task, label_ids(found.pairs, task))}")
         else:
             task = replace(task, labels=task.labels or ())
         return settings_of(task, settings, labelled=labelled), partial(pair_examples, task)
@@ -88,9 +115,16 @@ def chosen_task(given: FinetuningSection) -> ClassificationTask:
     )
     test = None if columns != task.columns else task.test
     task = replace(task, columns=columns, test=test, quoting=given.quoting)
+    if given.heading is not None:
+        task = replace(task, heading=given.heading, test=None)
     if given.regression:
-        return replace(task, labels=None, regression=True, metrics="correlation")
+        return as_regression(task)
     return task if given.labels is None else replace(task, labels=tuple(given.labels), regression=False)
+
+
+def as_regression(task: ClassificationTask) -> ClassificationTask:
+    """Return the task with a score in the place of a label."""
+    return replace(task, labels=None, regression=True, metrics="correlation")
 
 
 def _task_of_flags(given: Namespace) -> ClassificationTask:
@@ -103,6 +137,6 @@ def _task_of_flags(given: Namespace) -> ClassificationTask:
         labels=given.labels and given.labels.split(","),
         regression=given.scores,
         quoting=given.quoting,
+        heading=given.heading,
     )
-    task = chosen_task(keys)
-    return replace(task, heading=False, test=None) if given.no_heading else task
+    return chosen_task(keys)

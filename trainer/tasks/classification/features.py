@@ -17,7 +17,7 @@ from bertdata.examples.classification.batch import (
 )
 from bertdata.records import Example
 from bertdata.tokens.tokenizer import Tokenizer
-from trainer.tasks.classification.presets import ClassificationSettings, ClassificationTask
+from trainer.tasks.classification.presets import TASKS, ClassificationSettings, ClassificationTask
 from trainer.tasks.classification.reading import TextPair, label_ids, read_pairs
 from trainer.tasks.data_file import DataFile
 from trainer.tasks.feature_set import SourceExamples, padded_columns
@@ -91,7 +91,16 @@ def settings_of(
         label_column=columns.label if labelled else "",
         labels=task.labels or (),
         quoting=task.quoting or "",
+        heading=_chosen_heading(task),
     )
+
+
+def _chosen_heading(task: ClassificationTask) -> str:
+    """Return yes or no where the heading was chosen, else an empty text."""
+    usual = TASKS[task.name].heading
+    if (task.heading is not False) == (usual is not False):
+        return ""
+    return "yes" if task.heading else "no"
 
 
 def pair_examples(

@@ -10,6 +10,7 @@ from bertdata.dataset.label_counts import Frequencies, quoted
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
+from trainer.tasks.classification.head_labels import MOST_SHOWN, shown
 from trainer.tasks.classification.presets import ClassificationTask
 from trainer.tasks.data_file import DataFile
 
@@ -126,8 +127,33 @@ class Guess:
 
 def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:
     """The guess by the labels, or scores, of a dataset of features."""
-    found = np.concatenate([_labels(batch, task) for shard in data.shards for batch in data.batches(shard)])
-    return Guess.of_labels(task, found)
+    return Guess.of_labels(task, _all_labels(task, data))
+
+
+def tell_labels(task: ClassificationTask, data: OpenedDataset) -> str:
+    """Return the labels or scores of a dataset of features in words, as ``told_labels`` does."""
+    return told_labels(task, _all_labels(task, data))
+
+
+def told_labels(task: ClassificationTask, found: Labels) -> str:
+    """Return the task's labels by number, each with its count, or the range of its scores, in words.
+
+    found: label numbers, or scores. ``labels by number: 0 bad (28), 1 good (20)``
+    """
+    if task.regression:
+        scores = np.asarray(found)
+        low, high, mean = (float(value) for value in (scores.min(), scores.max(), scores.mean()))
+        return f"{len(scores)} scores from {low:g} to {high:g}, mean {mean:.3f}"
+    names = task.labels or ()
+    counts = np.bincount(np.asarray(found), minlength=len(names)).tolist()
+    told = [f"{number} {shown(names[number])} ({counts[number]})" for number in range(len(names))]
+    more = [f"{len(told) - MOST_SHOWN} more"] if len(told) > MOST_SHOWN else []
+    return f"labels by number: {', '.join([*told[:MOST_SHOWN], *more])}"
+
+
+def _all_labels(task: ClassificationTask, data: OpenedDataset) -> Array:
+    """The label numbers, or scores, of all examples of a dataset of features."""
+    return np.concatenate([_labels(batch, task) for shard in data.shards for batch in data.batches(shard)])
 
 
 def _labels(batch: Any, task: ClassificationTask) -> Array:

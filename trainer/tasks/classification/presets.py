@@ -1,11 +1,12 @@
 """Classification tasks by name (columns, labels and metrics of GLUE's), and settings of their features."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings
-from trainer.tasks.task_data import FileNames
+from trainer.tasks.names import FileNames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,26 +22,34 @@ class TableColumns:
 class ClassificationTask:
     """A task over texts or pairs of texts.
 
-    labels: in the order of their ids; None: those that the training file has, sorted. regression: the label
-    is a score. metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names.
+    labels: in the order of their ids; None: those that the training file has, sorted. other_names: the name
+    of a label in Hugging Face's data set of the task, where it is another. regression: the label is a score.
+    metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names; None: nobody
+    says it, so that a heading is expected, and told where columns are named by numbers alone.
     test: columns of files without labels, where they are others; these have a heading. quoting: how double
-    quotes are read, None as the kind of file has it. skips_short: rows with
-    too few columns are left out (QQP has some). files: names of the training, development and test tables;
-    other_files: those of other distributions of the same data. is_known: False for a table of one's own.
+    quotes are read, None as the kind of file has it. skips_short: rows with too few columns are left out (QQP
+    has some). files: names of the training, development and test tables; other_files: those of other
+    distributions of the same data. is_known: False for a table of one's own, whose rows may not be longer
+    than the heading.
     """
 
     name: str
     columns: TableColumns
     labels: tuple[str, ...] | None = None
+    other_names: Mapping[str, str] = field(default_factory=dict)
     regression: bool = False
     metrics: str = "accuracy"
-    heading: bool = True
+    heading: bool | None = True
     test: TableColumns | None = None
     skips_short: bool = False
     quoting: str | None = None
     files: FileNames = ("train.tsv", "dev.tsv", "test.tsv")
     other_files: tuple[FileNames, ...] = ()
     is_known: bool = True
+
+    def with_labels(self, labels: tuple[str, ...]) -> "ClassificationTask":
+        """Return the task with these labels."""
+        return replace(self, labels=labels)
 
 
 _BINARY = ("0", "1")
@@ -60,6 +69,7 @@ TASKS = {
             name="mrpc",
             columns=TableColumns(first="3", second="4", label="0"),
             labels=_BINARY,
+            other_names={"0": "not_equivalent", "1": "equivalent"},
             metrics="accuracy_and_f1",
             other_files=(("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "msr_paraphrase_test.txt"),),
         ),
@@ -67,11 +77,17 @@ TASKS = {
             name="cola",
             columns=TableColumns(first="3", label="1"),
             labels=_BINARY,
+            other_names={"0": "unacceptable", "1": "acceptable"},
             metrics="matthews",
             heading=False,
             test=TableColumns(first="sentence"),
         ),
-        ClassificationTask(name="sst-2", columns=TableColumns(first="sentence"), labels=_BINARY),
+        ClassificationTask(
+            name="sst-2",
+            columns=TableColumns(first="sentence"),
+            labels=_BINARY,
+            other_names={"0": "negative", "1": "positive"},
+        ),
         ClassificationTask(
             name="sts-b",
             columns=TableColumns(first="sentence1", second="sentence2", label="score"),
@@ -82,6 +98,7 @@ TASKS = {
             name="qqp",
             columns=TableColumns(first="question1", second="question2", label="is_duplicate"),
             labels=_BINARY,
+            other_names={"0": "not_duplicate", "1": "duplicate"},
             metrics="accuracy_and_f1",
             skips_short=True,
         ),
@@ -91,8 +108,15 @@ TASKS = {
             name="qnli", columns=TableColumns(first="question", second="sentence"), labels=_ENTAILMENT
         ),
         ClassificationTask(name="rte", columns=_SENTENCES, labels=_ENTAILMENT),
-        ClassificationTask(name="wnli", columns=_SENTENCES, labels=_BINARY),
-        ClassificationTask(name="classification", columns=TableColumns(first="text"), is_known=False),
+        ClassificationTask(
+            name="wnli",
+            columns=_SENTENCES,
+            labels=_BINARY,
+            other_names={"0": "not_entailment", "1": "entailment"},
+        ),
+        ClassificationTask(
+            name="classification", columns=TableColumns(first="text"), heading=None, is_known=False
+        ),
     )
 }
 """GLUE's tasks, and ``classification`` for a table of one's own."""
@@ -114,10 +138,12 @@ class ClassificationSettings(ExampleSettings):
     label_column: str = setting("label", "the column of the label; empty: labels are not read")
     labels: tuple[str, ...] = setting((), "the labels in the order of their ids; empty for scores")
     quoting: str = setting("", "csv or none, how double quotes are read; empty: as the file's kind has it")
+    heading: str = setting("", "yes or no, the table has a heading; empty: as the task has it")
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name, quoting only where it was chosen."""
+        """The settings by name, quoting and heading only where they were chosen."""
         found = ExampleSettings.as_json(self)
-        if not self.quoting:
-            del found["quoting"]
+        for name in ("quoting", "heading"):
+            if not found[name]:
+                del found[name]
         return found

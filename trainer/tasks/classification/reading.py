@@ -3,7 +3,8 @@
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,24 +15,29 @@ from bertdata.sources.delimited import RowReader, find_delimiting
 from trainer.tasks.classification.presets import ClassificationTask, TableColumns
 from trainer.tasks.data_file import DataFile, parse_json
 
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?")
+_JSON = (".jsonl", ".json")
+
 Row = Mapping[str, str]
 """The values of a row by column: by the heading's names and, of TSV and CSV, by numbers from 0 too."""
 
 
 def read_rows(
-    file: DataFile, *, heading: bool = True, quoting: str | None = None
+    file: DataFile, *, heading: bool = True, quoting: str | None = None, strict: bool = False
 ) -> Iterator[tuple[str, Row]]:
     """Each row of a table with its place (``FILE: line N``). By its name's ending it is CSV, JSON or TSV.
 
     heading: the first row of TSV and CSV names the columns. quoting: as of sources; None: csv for CSV, none
-    for TSV. A byte-order mark is dropped, an empty line is no row. Values are texts; one of JSON that is none
+    for TSV. strict: no row of a TSV may be longer than the first one either, as no row of a CSV may. A
+    byte-order mark is dropped, an empty line is no row. Values are texts; one of JSON that is none
     is written as JSON. InputError names line, what was found and what was expected.
     """
     name, text = file.path, file.text("a table in UTF-8")
-    if name.endswith((".jsonl", ".json")):
+    if name.endswith(_JSON):
         return _objects(text, name)
     is_csv = name.endswith(".csv")
-    return _named_rows(_rows(text, name, is_csv, quoting), name, heading, strict=is_csv)
+    return _named_rows(_rows(text, name, is_csv, quoting), name, heading, strict=is_csv or strict)
 
 
 def _rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[tuple[int, list[str]]]:
@@ -47,16 +53,19 @@ def _rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[t
 def _named_rows(
     rows: Iterator[tuple[int, list[str]]], name: str, heading: bool, *, strict: bool
 ) -> Iterator[tuple[str, Row]]:
-    """Each row by column. strict: refuse a row longer than the heading, which GLUE's readers accept."""
+    """Each row by column. strict: refuse a row longer than the first, which GLUE's readers accept."""
     columns = next(rows, (0, []))[1] if heading else []
+    most, reason = len(columns), "as the heading has columns"
     if len(set(columns)) < len(columns):
         twice = next(column for column in columns if columns.count(column) > 1)
         raise InputError(f"{name}: line 1: names the column {twice!r} twice")
     for number, row in rows:
-        if strict and len(row) > len(columns) > 0:
+        if not most:
+            most, reason = len(row), "as the first row has"
+        if strict and len(row) > most:
+            hint = "" if name.endswith(".csv") else "; a tab within a text divides it"
             raise InputError(
-                f"{name}: line {number}: has {len(row)} values, expected at most {len(columns)}, as the "
-                "heading has columns"
+                f"{name}: line {number}: has {len(row)} values, expected at most {most}, {reason}{hint}"
             )
         yield (
             f"{name}: line {number}",
@@ -100,20 +109,30 @@ class TextPair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pairs:
-    """The examples of a table in its order. skipped: rows left out because they lack columns."""
+    """The examples of a table in its order.
+
+    skipped: rows left out because they lack columns. heading: the first row where nobody said that it is one.
+    """
 
     name: str
     pairs: list[TextPair]
     skipped: list[str]
+    heading: list[str] | None = None
 
     def warnings(self) -> list[str]:
-        """A warning about rows that are left out."""
-        if not self.skipped:
-            return []
-        return [
-            f"{self.skipped[0]}: lacks columns, and so do {len(self.skipped) - 1} other rows; they are left "
-            "out"
-        ]
+        """Warnings about rows that are no examples."""
+        found = []
+        if self.heading is not None:
+            found.append(
+                f"{self.name}: line 1 is taken for the heading: {', '.join(map(repr, self.heading))[:200]}; "
+                "--no-heading where it is an example"
+            )
+        if self.skipped:
+            found.append(
+                f"{self.skipped[0]}: lacks columns, and so do {len(self.skipped) - 1} other rows; they are "
+                "left out"
+            )
+        return found
 
 
 def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
@@ -122,12 +141,13 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
     labelled: False for a table without labels, or whose labels are not to be read. InputError names a row
     that lacks a column.
     """
-    columns, heading = task.columns, task.heading
+    columns, has_heading = task.columns, task.heading is not False
     if not labelled and task.test is not None:
-        columns, heading = task.test, True
+        columns, has_heading = task.test, True
     pairs: list[TextPair] = []
     skipped: list[str] = []
-    for where, row in read_rows(file, heading=heading, quoting=task.quoting):
+    strict = not task.is_known
+    for where, row in read_rows(file, heading=has_heading, quoting=task.quoting, strict=strict):
         missing = _missing(columns, row, labelled)
         if missing is None:
             second = None if columns.second is None else row[columns.second]
@@ -141,7 +161,31 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
             raise InputError(f"{where}: lacks the column {name_of_it}; it has {_listed(row)}{hint}")
     if not pairs:
         raise InputError(f"{file.path}: holds no examples")
-    return Pairs(name=file.path, pairs=pairs, skipped=skipped)
+    heading = _unsaid_heading(file, task, pairs, labelled) if task.heading is None else None
+    return Pairs(name=file.path, pairs=pairs, skipped=skipped, heading=heading)
+
+
+def _unsaid_heading(
+    file: DataFile, task: ClassificationTask, pairs: list[TextPair], labelled: bool
+) -> list[str] | None:
+    """Return the row that was read as the heading, where all columns are numbers and need none, else None.
+
+    InputError where its label shows that it is an example.
+    """
+    columns = task.columns
+    used = [columns.first, columns.second, columns.label if labelled else None]
+    if file.path.endswith(_JSON) or not all(name.isdecimal() for name in used if name is not None):
+        return None
+    _, row = next(read_rows(file, heading=False, quoting=task.quoting))
+    label = row.get(columns.label) if labelled else None
+    is_score = task.regression and _NUMBER.fullmatch(label or "")
+    if label is not None and (is_score or any(pair.label == label for pair in pairs)):
+        found = "a score" if task.regression else "a label of other rows"
+        raise InputError(
+            f"{file.path}: line 1: is read as the heading, but {label!r} in column {columns.label} is "
+            f"{found}; give --no-heading where it is an example, or --heading"
+        )
+    return list(row.values())
 
 
 def _missing(columns: TableColumns, row: Row, labelled: bool) -> str | None:
@@ -157,15 +201,42 @@ def _listed(row: Row) -> str:
 
 
 def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask:
-    """The task with its labels: those of the training examples, sorted, where it has none of its own."""
+    """The task with its labels: those of the training examples, sorted, where it has none of its own.
+
+    InputError for an empty label, and for scores: which of both a column of fractions holds must be said.
+    """
     if task.labels is not None or task.regression:
         return task
-    found = sorted({pair.label for pair in training.pairs if pair.label is not None})
+    for pair in training.pairs:
+        if pair.label is not None and not pair.label.strip():
+            raise InputError(
+                f"{pair.where}: has an empty label; give it one or leave the row out (where it is a class: "
+                "--labels with all labels, the empty one among them)"
+            )
+    found = sorted_labels({pair.label for pair in training.pairs if pair.label is not None})
     if len(found) < 2:
         raise InputError(
             f"{training.name}: has the labels {', '.join(map(repr, found)) or 'none'}, expected two or more"
         )
+    if are_scores(found):
+        raise InputError(
+            f"{training.name}: its labels are {len(found)} numbers with fractions ({', '.join(found[:3])}, "
+            "...), expected classes; give --regression where they are scores, or --labels with all of them"
+        )
     return replace(task, labels=tuple(found))
+
+
+def sorted_labels(labels: Collection[str]) -> list[str]:
+    """Return the labels in the order of their ids: as numbers where all are whole numbers, else as texts."""
+    if all(_WHOLE.fullmatch(label) for label in labels):
+        return sorted(labels, key=lambda label: (int(label), label))
+    return sorted(labels)
+
+
+def are_scores(labels: Collection[str]) -> bool:
+    """Return True where all labels are numbers and one is written with a fraction or an exponent."""
+    is_number = all(_NUMBER.fullmatch(label) for label in labels)
+    return is_number and not all(_WHOLE.fullmatch(label) for label in labels)
 
 
 def label_ids(pairs: list[TextPair], task: ClassificationTask) -> list[int] | list[float]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import SettingsError, UsageError
+from bertdata.errors import DataError, SettingsError, UsageError
 from bertdata.examples.columns import Array
 from bertdata.io.terminal import printable_json, say
 from trainer.config.model import ModelConfig
@@ -22,6 +22,7 @@ from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 from trainer.tasks.classification.data import TableData, chosen_task
 from trainer.tasks.classification.features import make_features
+from trainer.tasks.classification.head_fit import NONE, SIGMOID, read_head
 from trainer.tasks.classification.metrics import (
     METRICS,
     Guess,
@@ -69,6 +70,11 @@ class Classification(FineTuning):
         if self.task.labels is None:
             raise SettingsError(f"task {self.name}: its labels are not known; give --labels")
         return classifier_of(shape, len(self.task.labels), attention)
+
+    def check_head(self, missing: Sequence[str], path: str) -> None:
+        """DataError where the weights at the path lack the head, or a layer before it."""
+        super().check_head(missing, path)
+        _check_whole(missing, path)
 
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
         logits, weights = model(batch).float(), is_there(batch)
@@ -161,35 +167,50 @@ class ClassificationEvaluation(TaskEvaluation):
 def _label_line(given: Namespace, opened: Trained) -> str:
     """The label of a text or of a pair of texts, and its probability, or the score with three digits.
 
-    given: the task may be the run's own or another; its labels, in the order of their ids, are the run's or
-    the task's unless they are given; json: the probabilities of all labels too. UsageError for one text where
-    the task compares two, and the other way round.
+    given: the task may be the run's own or another; its labels, in the order of their ids, are those that are
+    given, else the head's, else the task's; json: the probabilities of all labels too. UsageError for one
+    text where the task compares two, and the other way round.
     """
-    config = opened.config.changed(task=given.task)
+    config = opened.config
+    if given.task != config.task:
+        config = config.changed(task=given.task, labels=None, regression=False)
     if given.labels:
-        config = config.changed(labels=given.labels.split(","))
+        config = config.changed(labels=given.labels.split(","), regression=False)
     learned = Classification(config)
-    is_known = opened.config.is_finetuning or learned.task.is_known
-    pair = _as_pair(given.text, learned.task, is_known=is_known)
-    model = learned.new_model(opened.shape).eval()
-    opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")
-    length = min(TableData.feature_length(config), opened.shape.max_position_embeddings)
+    is_trained = bool(config.finetuning.task_train_file or config.finetuning.task_dir)  # here, on a table
+    pair = _as_pair(given.text, learned.task, is_known=is_trained or learned.task.is_known)
+    if opened.head is None:
+        raise DataError(f"{opened.source}: has no head for labels; fine-tune it with --task {given.task}")
+    read = read_head(learned.task, opened.head, given=bool(given.labels))
+    model = classifier_of(opened.shape, opened.head.rows).eval()
+    _check_whole(opened.fill_from(model), opened.source)
+    longest = opened.shape.max_position_embeddings
+    length = min(TableData.feature_length(config), longest) if is_trained else longest
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
     with torch.no_grad():
         logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()
-    if learned.task.regression:
+    if read.function == NONE:
         score = float(logits[0])
         return json.dumps({"score": score}) if given.json else f"{score:.3f}"
-    labels, probabilities = learned.task.labels or (), logits.softmax(0).tolist()
-    best = max(range(len(labels)), key=probabilities.__getitem__)
+    shares = logits.sigmoid() if read.function == SIGMOID else logits.softmax(0)
+    probabilities = shares.tolist()
+    best = max(range(len(probabilities)), key=probabilities.__getitem__)
     if not given.json:
-        return f"{labels[best]} {probabilities[best]:.1%}"
+        return f"{read.names[best]} {probabilities[best]:.1%}"
     found = {
-        "label": labels[best],
+        "label": read.names[best],
         "probability": probabilities[best],
-        "probabilities": dict(zip(labels, probabilities, strict=True)),
+        "probabilities": dict(zip(read.names, probabilities, strict=True)),
     }
     return printable_json(found)
+
+
+def _check_whole(missing: Sequence[str], path: str) -> None:
+    """DataError where the head lacks the layers before it: the classifier of single tokens has no pooler."""
+    if lost := [name for name in missing if name.startswith(("bert.pooler.", "cls.", "classifier."))]:
+        raise DataError(
+            f"{path}: has a classifier, but lacks {lost[0]}, so that it classifies no texts (but tokens, say)"
+        )
 
 
 def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:

@@ -9,6 +9,7 @@ from typing import Any
 from bertdata.errors import InputError, UsageError
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.data_file import DataFile, parse_json, read_file
+from trainer.tasks.names import FileNames
 from trainer.tasks.squad.features import SquadSettings, squad_examples
 from trainer.tasks.squad.metrics import (
     score_answers,
@@ -16,7 +17,7 @@ from trainer.tasks.squad.metrics import (
     score_no_answers,
 )
 from trainer.tasks.squad.reading import Question, read_squad
-from trainer.tasks.task_data import TABLE_FLAGS, FileNames, FineTuningData, Making, Scores
+from trainer.tasks.task_data import TABLE_FLAGS, CheckedFiles, FineTuningData, Making, Scores
 
 
 class SquadData(FineTuningData):
@@ -37,15 +38,17 @@ class SquadData(FineTuningData):
         version = "v2.0" if given.version_2_with_negative else "v1.1"
         return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
 
-    def check_files(self, given: FinetuningSection, train: str | None, evaluation: str | None) -> None:
+    def check_files(self, given: FinetuningSection, files: CheckedFiles) -> dict[str, Any]:
         """Each question needs an answer by the rules of SQuAD 1.1, and none by those of 2.0."""
+        evaluation = files.evaluation
         if evaluation is None or given.version_2_with_negative:
-            return
+            return {}
         if without := [one.id for one in read_squad(read_file(evaluation)).questions if not one.golds]:
             raise InputError(
                 f"{evaluation}: question {without[0]}: has no answers, expected 1 or more to evaluate on; "
                 "--version-2-with-negative scores questions without any, --no-do-eval leaves evaluation out"
             )
+        return {}
 
     def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
         return squad_settings(given, length, training=training), squad_examples

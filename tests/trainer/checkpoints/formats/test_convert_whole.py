@@ -92,9 +92,9 @@ def test_classifier_dropout_is_written_back(trainer, tmp_path):
 def test_labels_are_at_hand(tmp_path):
     place = save(new_model("bert"), tmp_path)
     add_keys(place, id2label={"0": "no", "1": "yes"}, problem_type="single_label_classification")
-    keys = open_checkpoint(str(place)).label_keys
-    assert keys["id2label"] == {"0": "no", "1": "yes"}
-    assert keys["problem_type"] == "single_label_classification"
+    checkpoint = open_checkpoint(str(place))
+    assert checkpoint.label_names == ("no", "yes")
+    assert checkpoint.problem == "single_label_classification"
 
 
 def test_a_classifier_of_tokens_is_left_out_by_name(tmp_path):

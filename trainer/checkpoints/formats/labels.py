@@ -1,0 +1,53 @@
+"""The keys of transformers' config.json that say what a classification's head means.
+
+They are ``id2label`` (the label of each row), ``label2id`` (the same the other way round, which transformers
+does not read where the first is there) and ``problem_type``.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bertdata.errors import SettingsError
+from trainer.tasks.classification.head_labels import PROBLEMS, HeadLabels, usual_names
+
+
+class LabelKeys(NamedTuple):
+    """Labels by row, None where the file has none or only LABEL_0 and so on, and the problem_type."""
+
+    names: tuple[str, ...] | None = None
+    problem: str | None = None
+
+
+def label_keys_of(values: Mapping[str, Any], where: str) -> LabelKeys:
+    """Return the labels of a parsed config.json. SettingsError for keys that no transformers could read.
+
+    where: the file, for the error.
+    """
+    problem, table = values.get("problem_type"), values.get("id2label")
+    if problem not in (None, *PROBLEMS):
+        raise SettingsError(
+            f"{where}: problem_type is {problem!r}, expected one of {', '.join(PROBLEMS)}, or null"
+        )
+    if table is None:
+        return LabelKeys(None, problem)
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"{where}: id2label is {table!r:.60}, expected an object of rows and labels")
+    by_row = {str(row): str(name) for row, name in table.items()}
+    rows = [str(row) for row in range(len(table))]
+    if by_row.keys() != set(rows):
+        shown = ", ".join(sorted(by_row)[:5])
+        raise SettingsError(
+            f"{where}: id2label has the rows {shown}, expected 0 to {len(rows) - 1}, one for each label"
+        )
+    names = tuple(by_row[row] for row in rows)
+    return LabelKeys(None if names == usual_names(len(names)) else names, problem)
+
+
+def written_label_keys(head: HeadLabels) -> dict[str, Any]:
+    """Return the keys of config.json that say what the head means."""
+    names = head.names or usual_names(head.rows)
+    keys = {
+        "id2label": dict(enumerate(names)),
+        "label2id": {name: row for row, name in enumerate(names)},
+    }
+    return keys if head.problem is None else {**keys, "problem_type": head.problem}

@@ -1,0 +1,107 @@
+"""A classification's head and a task: their labels in one order, and how the head's output is read."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bertdata.errors import DataError
+from trainer.tasks.classification.head_labels import (
+    MULTI_LABEL,
+    REGRESSION,
+    HeadLabels,
+    listed,
+    usual_names,
+)
+from trainer.tasks.classification.presets import ClassificationTask
+
+NONE, SIGMOID, SOFTMAX = "none", "sigmoid", "softmax"
+"""The functions that make a head's output what a person reads."""
+
+
+def order_of_head(names: Sequence[str], task: ClassificationTask) -> tuple[str, ...] | None:
+    """Return the task's labels in the order of the head's rows, or None where they are other labels.
+
+    Case does not matter, as in transformers' run_glue.py, unless it tells two labels apart. A task of GLUE is
+    known by the names of Hugging Face's data set too: of SST-2's 0 and 1 negative and positive.
+    """
+    labels = task.labels or ()
+    others = [task.other_names.get(label, label) for label in labels]
+    for spelling in (labels, others):
+        for changed in (str, str.lower):
+            by_name = {changed(name): label for name, label in zip(spelling, labels, strict=True)}
+            found = [by_name.get(changed(name)) for name in names]
+            if len(by_name) == len(labels) and set(found) == set(labels):
+                return tuple(label for label in found if label is not None)
+    return None
+
+
+def with_head_labels(
+    task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool = False
+) -> tuple[ClassificationTask, list[str]]:
+    """Return the task with its labels in the order of the head's rows, and lines for the log.
+
+    trains: a head of other labels may be trained on, and one of another size may be drawn anew. DataError for
+    a head of another size. Labels of other names are taken in their order, as transformers does, with a line.
+    """
+    wanted = "a score" if task.regression else f"{len(task.labels or ())} labels"
+    fits = head.rows == 1 if task.regression else head.rows == len(task.labels or ())
+    if not fits or (head.is_score and not task.regression):
+        names = f" ({listed(task.labels)})" if task.labels else ""
+        raise DataError(
+            f"{head.path}: has a head {head.described}, the task {task.name} is about {wanted}{names}"
+            f"{_remedy(task, head, trains=trains, resumes=resumes)}"
+        )
+    lines = []
+    if head.problem == MULTI_LABEL:
+        lines.append(
+            f"warning: {head.path}: problem_type is {MULTI_LABEL}: its head is taken for one label a text"
+        )
+    if task.regression or head.names is None:
+        return task, lines
+    ordered = order_of_head(head.names, task)
+    if ordered is None:
+        hint = "; --new-head draws another" if trains and not resumes else ""
+        lines.append(
+            f"warning: {head.path}: has a head {head.described}; its rows are taken in their order for the "
+            f"labels {listed(task.labels or ())}{hint}"
+        )
+        return task, lines
+    if ordered != task.labels:
+        lines.append(f"labels are in the order of the head of {head.path}: {listed(ordered)}")
+    return task.with_labels(ordered), lines
+
+
+def _remedy(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool) -> str:
+    """Return the end of an error for a head of another size: what to do."""
+    if resumes:
+        return "; a run keeps its labels: begin another one, in another --output-dir"
+    if not trains:
+        return "; expected a head of the same labels"
+    keeps = ""
+    if head.names and not task.is_known and set(task.labels or ()) < set(head.names):
+        keeps = f", or --labels {','.join(head.names)} keeps its head"
+    return f"; --new-head draws a head for the task{keeps}"
+
+
+class HeadReading(NamedTuple):
+    """How a head's output on a text is read: the name of each row, and the function of the output."""
+
+    names: tuple[str, ...]
+    function: str
+
+
+def read_head(task: ClassificationTask, head: HeadLabels, *, given: bool) -> HeadReading:
+    """Return how the head's output is read, as transformers' pipeline does where the task does not say more.
+
+    given: the task's labels are the user's own. A head's labels go before those of a task of GLUE, whose
+    rows may be in another order, and have the names that the head has. DataError for a head of another size.
+    """
+    if task.regression:
+        with_head_labels(task, head, trains=False)
+        return HeadReading(usual_names(head.rows), NONE)
+    if task.labels is not None:
+        task, _ = with_head_labels(task, head, trains=False)
+    names = task.labels if given or head.names is None else head.names
+    if head.problem == REGRESSION:
+        raise DataError(f"{head.path}: has a head of {head.rows} scores, which no task here has")
+    is_sigmoid = head.problem == MULTI_LABEL or head.rows == 1
+    return HeadReading(names or usual_names(head.rows), SIGMOID if is_sigmoid else SOFTMAX)
