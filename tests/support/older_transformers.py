@@ -8,6 +8,7 @@ The releases are those of older-transformers.txt. They share torch, numpy and th
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def listed_versions() -> dict[str, list[str]]:
     return {words[0].removeprefix("transformers=="): words for words in found}
 
 
-def tested_versions() -> list[str]:
+def versions_to_try() -> list[str]:
     """Return the versions that a test tries: the oldest and the newest.
 
     All of them where the environment has BERTDATA_EVERY_TRANSFORMERS=1.
@@ -39,9 +40,10 @@ def tested_versions() -> list[str]:
 
 
 def run_with(version: str, code: str, *arguments: str | Path) -> Any:
-    """Return the JSON that the last line printed by Python code holds, run with this version of transformers.
+    """Run a Python program with a version of transformers. Return the JSON of the last line that it prints.
 
-    code: it finds the arguments in sys.argv[1:]. AssertionError with its errors where it fails.
+    code: the program, or the name of a module that is one (``tests.support.NAME``). It finds the arguments in
+    sys.argv[1:]. AssertionError with its errors where it fails.
     """
     environment = {
         **os.environ,
@@ -51,7 +53,8 @@ def run_with(version: str, code: str, *arguments: str | Path) -> Any:
         "TRANSFORMERS_VERBOSITY": "error",
         "TOKENIZERS_PARALLELISM": "false",
     }
-    command = [sys.executable, "-c", code, *map(str, arguments)]
+    is_module = re.fullmatch(r"[\w.]+", code)
+    command = [sys.executable, "-m" if is_module else "-c", code, *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"transformers {version}: {done.stderr[-3000:]}"
     return json.loads(done.stdout.splitlines()[-1])
@@ -83,7 +86,7 @@ def _pip_install(requirements: list[str], folder: str) -> None:
 
 
 if __name__ == "__main__":
-    for tested in tested_versions():
+    for tested in versions_to_try():
         try:
             install(tested)
         except RuntimeError as error:

@@ -17,6 +17,9 @@ _NAMES = {
 """The beginnings of RoBERTa's names by those of this model's."""
 
 _POOLER, _HEAD = "bert.pooler.dense.", "classifier.dense."
+_BIAS, _BIAS_OF_DECODER = "lm_head.bias", "lm_head.decoder.bias"
+"""transformers' two names of the word logits' bias. Releases before 4.50 read the second alone."""
+
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 
@@ -43,7 +46,10 @@ def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor
         table = {_POOLER: _HEAD, **_NAMES}
     elif any(name.startswith("qa_outputs.") for name in weights):
         found = {name: tensor for name, tensor in found.items() if not name.startswith(_POOLER)}
-    return {_named(name, table): tensor for name, tensor in found.items()}
+    named = {_named(name, table): tensor for name, tensor in found.items()}
+    if _BIAS in named:
+        named[_BIAS_OF_DECODER] = named[_BIAS]
+    return named
 
 
 def _named(name: str, table: dict[str, str]) -> str:
