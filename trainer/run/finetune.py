@@ -1,10 +1,12 @@
 """Fine-tuning: features are made once, then the loop of pre-training learns the task from them."""
 
 import math
-from contextlib import ExitStack
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from bertdata.errors import MissingInputError, SettingsError
+from bertdata.errors import BertDataError, MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.tokens.files import VocabularyFile
 from trainer.checkpoints.checkpoint import find_checkpoints
@@ -17,8 +19,10 @@ from trainer.config.model_kinds import read_model_config
 from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
 from trainer.data.rows import find_rows
+from trainer.data.trained_length import length_warnings, longest_feature
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
+from trainer.run.path_check import find_used
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
@@ -29,6 +33,7 @@ from trainer.run.weights import give_weights
 from trainer.tasks.fine_tuned import find_data
 from trainer.tasks.fine_tuning import FineTuning
 from trainer.tasks.task_files import (
+    FEATURES,
     find_files,
     make_features,
     names_looked_for,
@@ -61,6 +66,11 @@ def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf)
     poll, timeout: of the checkpoints to evaluate, as ``evaluate`` takes them. Features, metrics and
     predictions are written to output_dir.
     """
+    with _without_features_of_refused(runtime):
+        _run_task(runtime, poll=poll, timeout=timeout)
+
+
+def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
     model, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
     runtime = runtime.changed(runtime.config.changed(**keys))
     config, shape = runtime.config, read_model_config(model)
@@ -73,6 +83,23 @@ def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf)
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
     if predicted is not None:
         _predict(runtime, shape, predicted)
+
+
+@contextmanager
+def _without_features_of_refused(runtime: Runtime) -> Iterator[None]:
+    """Remove the features again that are made for a start which is refused, where there were none before.
+
+    A start that has begun to train has a table of updates; its features stay.
+    """
+    output_dir = str(runtime.config.run.output_dir)
+    folder = storage.join(output_dir, FEATURES)
+    is_new = runtime.workers.rank == 0 and not storage.is_remote(folder) and not storage.exists(folder)
+    try:
+        yield
+    except BertDataError:
+        if is_new and not find_used(output_dir):
+            shutil.rmtree(folder.removeprefix("file://"), ignore_errors=True)
+        raise
 
 
 def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
@@ -103,19 +130,25 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     labels = find_data(config.task).check_files(given, files.train, files.evaluation)
     keys |= {"vocab": found.path, "lower_case": lower_case, "labels": labels}
     config = config.changed(**keys)
+    found_lengths = list[int]()
     if files.train is not None and config.run.do_train:
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
+        found_lengths.append(longest_feature(runtime.task.open(config, made.directory)))
         keys["train_data"] = made.directory
         planned = plan_updates(runtime, runtime.task.open(config, made.directory))
         keys |= schedule_of_epochs(config, made.examples, planned.examples)
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
+        found_lengths.append(longest_feature(runtime.task.open(config, made.directory)))
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
     predicted = None
     if given.do_predict and files.prediction is not None:
         made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
+        found_lengths.append(longest_feature(runtime.task.open(config, made.directory)))
         predicted = made.directory
         keys["task_predict_file"] = files.prediction
+    for warning in length_warnings("the features", max(found_lengths, default=0), source, checkpoint.longest):
+        runtime.log(f"warning: {warning}")
     return shape_of_task(config, shape), keys, predicted
 
 

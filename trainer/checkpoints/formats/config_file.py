@@ -5,6 +5,7 @@ from typing import Any
 
 from bertdata.config.value_check import read_object
 from bertdata.io import storage
+from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import TRAINED_ACT, of_file
 from trainer.config.model_kinds import read_model_config
@@ -13,6 +14,8 @@ NAMES = ("bert_config.json", "config.json")
 
 _TANH = "gelu_new"
 _TANH_NAMES = (_TANH, "gelu_pytorch_tanh")
+
+_UNKNOWN = 1 << 31  # a length of so many ids, or more, is none
 
 GOOGLES_KEYS = (
     "attention_probs_dropout_prob",
@@ -45,6 +48,19 @@ def read_config(directory: str, given: str | None = None, *, tanh: bool = False)
     if tanh and TRAINED_ACT not in values and values.get("hidden_act", "gelu") == "gelu":
         values["hidden_act"] = _TANH
     return read_model_config(of_file(values, path), path)
+
+
+def exported_length(path: str) -> int | None:
+    """Return the model_max_length beside another program's weights. None where no file tells it.
+
+    transformers writes 10**30 for a length that it does not know.
+    """
+    folder = path if storage.is_directory(path) else storage.parent(path)
+    file = storage.join(folder, CONFIGURATION_NAME)
+    if not storage.exists(file):
+        return None
+    found = read_object(file).get("model_max_length")
+    return found if type(found) is int and 0 < found < _UNKNOWN else None
 
 
 def write_bert_config(config: ModelConfig, directory: str) -> None:

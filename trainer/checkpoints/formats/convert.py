@@ -15,6 +15,7 @@ from bertdata.io.outputs import refuse_inputs
 from bertdata.io.whole_directory import open_directory
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, kept_files
+from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoints.any_checkpoint import HEADS, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import STATE, new_state, write_checkpoint
 from trainer.checkpoints.filling import match_moments, match_weights
@@ -94,14 +95,23 @@ def convert(
                 export_tokenizer(
                     found,
                     directory,
-                    longest=shape.max_position_embeddings,
+                    longest=min(
+                        checkpoint.longest or shape.max_position_embeddings, shape.max_position_embeddings
+                    ),
                     needs_json=isinstance(shape, ModernBertConfig),
                     has_segments=shape.type_vocab_size > 1,
                 )
             else:
                 _keep_tokenizer(found, directory)
             lacks = ""
-    return f"{target}: {what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form{told(checkpoint)}{lacks}"
+    form = f"{what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form"
+    return f"{target}: {form}{told(checkpoint)}{_without_token(shape, found)}{lacks}"
+
+
+def _without_token(shape: ModelConfig, file: TokenizerFile | None) -> str:
+    """Words about the ids of a padded vocabulary, whose rows stay: the weights come back as they were."""
+    rows = 0 if file is None else shape.vocab_size - vocabulary_of(file).tokens
+    return f"; {rows} of its {shape.vocab_size} ids have no token" if rows else ""
 
 
 def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
@@ -196,7 +206,7 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     moments = match_moments(own, shape, checkpoint)
     updates = checkpoint.updates or 0
-    state = replace(new_state(Config.of(), shape), task=checkpoint.task)
+    state = replace(new_state(Config.of(), shape, longest=checkpoint.longest), task=checkpoint.task)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     write_checkpoint(Path(target), state, weights, moments)
     what = f"weights and moments of update {updates}" if moments else "weights"

@@ -7,7 +7,7 @@ from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import Checkpoint, Stored, unpadded
 from trainer.checkpoints.checkpoint import write_safetensors
 from trainer.checkpoints.formats.absent_parts import completed
-from trainer.checkpoints.formats.config_file import read_config
+from trainer.checkpoints.formats.config_file import exported_length, read_config
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
 from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
@@ -44,7 +44,8 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         weights = from_modernbert(tensors, config, answers=_names_answers(directory, model_config))
     else:
         weights = from_pytorch_names(tensors, file)
-    return Checkpoint(kind=kind, path=path, config=config, weights=weights)
+    longest = exported_length(directory)
+    return Checkpoint(kind=kind, path=path, config=config, weights=weights, longest=longest)
 
 
 def _names_answers(directory: str, model_config: str | None) -> bool:

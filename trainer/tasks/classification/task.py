@@ -175,6 +175,7 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")
     length = min(TableData.feature_length(config), opened.shape.max_position_embeddings)
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
+    opened.warn_of_length(len(feature.ids))
     with torch.no_grad():
         logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()
     if learned.task.regression:
