@@ -6,11 +6,13 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+import torch
 import transformers
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from bertdata.tokens.files import TokenizerFile
+from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from tests.support.exported_models import (
     HEADS,
@@ -22,6 +24,7 @@ from tests.support.exported_models import (
     make_tokenizers,
 )
 from tests.support.older_transformers import run_with, versions_to_try
+from tests.support.training_runs import Trainer
 from tests.support.transformers_reading import read_exports
 
 MODEL_TYPES = ("bert", "roberta", "modernbert")
@@ -151,3 +154,40 @@ def test_special_tokens_of_given_roles_are_put_around_a_text(
     ids, segments = one.sequence(("Jakob", "lamp"))
     assert [ids[0], ids[-1]] == [mask, unknown]
     assert [alone.encode("Jakob", "lamp").ids, alone.encode("Jakob", "lamp").type_ids] == [ids, segments]
+
+
+@pytest.fixture(scope="module")
+def padded(place: Path, tokenizers: dict[str, TokenizerFile]) -> Exported:
+    """A model with 34 rows more than its tokeniser has tokens."""
+    size = vocabulary_of(tokenizers["bpe"]).size
+    return export(place / "padded", tokenizers["bpe"], "roberta", vocab_size=size + 34)
+
+
+def test_ids_without_a_token_are_never_guessed(padded: Exported, trainer: Trainer) -> None:
+    """Probabilities are the pipeline's, which counts those ids and would offer them."""
+    size = padded.tokenizer.vocabulary.size
+    outcome = trainer("predict", padded.directory, "Jakob saw the <mask>.", "--num=600", "--json")
+    assert outcome.status == 0, outcome.err
+    (found,) = json.loads(outcome.out)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(padded.directory)
+    model = transformers.AutoModelForMaskedLM.from_pretrained(padded.directory).eval()
+    batch = tokenizer("Jakob saw the <mask>.", return_tensors="pt")
+    with torch.no_grad():
+        shares = model(**batch).logits[0].softmax(1)[batch["input_ids"][0] == tokenizer.mask_token_id][0]
+    assert shares[size:].max() > shares[:size].median()  # the pipeline would offer them
+    assert len(found) == size
+    expected = shares[:size].sort(descending=True).values
+    assert [share for _, share in found] == pytest.approx(expected.tolist(), rel=1e-3)
+
+
+def test_a_padded_vocabulary_is_told_and_comes_back_whole(
+    padded: Exported, trainer: Trainer, tmp_path: Path
+) -> None:
+    size = padded.tokenizer.vocabulary.size
+    outcome = trainer("convert", padded.directory, tmp_path / "own")
+    assert outcome.status == 0, outcome.err
+    outcome = trainer("convert", padded.directory, tmp_path / "again", "--to=huggingface")
+    assert f"34 of its {size + 34} ids have no token" in outcome.out
+    weights, again = (load_file(one / "model.safetensors") for one in (padded.directory, tmp_path / "again"))
+    assert weights.keys() == again.keys()
+    assert all(torch.equal(value, again[name]) for name, value in weights.items())
