@@ -11,7 +11,7 @@ from trainer.checkpoints.formats.config_file import exported_length, read_config
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
 from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
-from trainer.checkpoints.formats.roberta import from_roberta, to_roberta
+from trainer.checkpoints.formats.roberta import from_roberta, to_roberta, with_both_biases
 from trainer.checkpoints.safetensors_files import INDEX, read_indexed, read_safetensors
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
@@ -85,7 +85,8 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     )
     keys = config.as_json()
     if isinstance(config, RobertaConfig):
-        found, weights = found.replace("Bert", "Roberta"), to_roberta(weights, config)
+        found = found.replace("Bert", "Roberta")
+        weights = with_both_biases(to_roberta(weights, config))
         keys = config.for_transformers()
     elif isinstance(config, ModernBertConfig):
         found, weights = f"Modern{found}", to_modernbert(weights, config)

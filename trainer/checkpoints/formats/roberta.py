@@ -17,9 +17,6 @@ _NAMES = {
 """The beginnings of RoBERTa's names by those of this model's."""
 
 _POOLER, _HEAD = "bert.pooler.dense.", "classifier.dense."
-_BIAS, _BIAS_OF_DECODER = "lm_head.bias", "lm_head.decoder.bias"
-"""transformers' two names of the word logits' bias. Releases before 4.50 read the second alone."""
-
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 
@@ -46,10 +43,16 @@ def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor
         table = {_POOLER: _HEAD, **_NAMES}
     elif any(name.startswith("qa_outputs.") for name in weights):
         found = {name: tensor for name, tensor in found.items() if not name.startswith(_POOLER)}
-    named = {_named(name, table): tensor for name, tensor in found.items()}
-    if _BIAS in named:
-        named[_BIAS_OF_DECODER] = named[_BIAS]
-    return named
+    return {_named(name, table): tensor for name, tensor in found.items()}
+
+
+def with_both_biases(weights: Stored) -> Stored:
+    """RoBERTa's tensors with the word logits' bias under both of transformers' names.
+
+    Releases before 4.51 read the second alone, and make it zero where it is not there.
+    """
+    bias = weights.get("lm_head.bias")
+    return weights if bias is None else {**weights, "lm_head.decoder.bias": bias}
 
 
 def _named(name: str, table: dict[str, str]) -> str:

@@ -112,7 +112,7 @@ def test_older_releases_take_a_prefix_space_too(version: str, exported: dict[str
 
 
 def test_a_robertas_bias_is_there_under_both_names(exported: dict[str, Exported]) -> None:
-    """transformers 4.48 reads lm_head.decoder.bias alone, and says nothing where it is missing."""
+    """transformers before 4.51 reads lm_head.decoder.bias alone, and says nothing where it is missing."""
     one = exported["roberta-words-bpe"]
     weights = load_file(one.directory / "model.safetensors")
     size = one.model.config.vocab_size
