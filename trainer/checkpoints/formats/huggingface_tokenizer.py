@@ -112,7 +112,7 @@ def tokenizer_text(file: TokenizerJson, *, has_segments: bool = True) -> bytes:
     """
     data, vocabulary = tokenizer_bytes(file.path), vocabulary_of(file)
     whole = parse_json_text(data)
-    changed = {key: None for key in ("truncation", "padding") if whole.get(key) is not None}
+    changed: dict[str, Any] = {key: None for key in ("truncation", "padding") if whole.get(key) is not None}
     if whole["model"].get("dropout"):
         changed["model"] = {**whole["model"], "dropout": None}
     if vocabulary.cls is not None and vocabulary.sep is not None:

@@ -46,7 +46,7 @@ def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor
     return {_named(name, table): tensor for name, tensor in found.items()}
 
 
-def with_both_biases(weights: Stored) -> Stored:
+def with_both_biases(weights: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
     """RoBERTa's tensors with the word logits' bias under both of transformers' names.
 
     Releases before 4.51 read the second alone, and make it zero where it is not there.

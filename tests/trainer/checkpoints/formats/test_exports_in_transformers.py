@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import vocabulary_of
-from bertdata.tokens.tokenizer_json import find_tokenizer_json
+from bertdata.tokens.tokenizer_json import find_model_tokenizer, find_tokenizer_json
 from tests.support.exported_models import (
     HEADS,
     SHAPES,
@@ -26,6 +26,7 @@ from tests.support.exported_models import (
 from tests.support.older_transformers import run_with, versions_to_try
 from tests.support.training_runs import Trainer
 from tests.support.transformers_reading import read_exports
+from trainer.checkpoints.tokenizer import is_same
 
 MODEL_TYPES = ("bert", "roberta", "modernbert")
 
@@ -154,6 +155,17 @@ def test_special_tokens_of_given_roles_are_put_around_a_text(
     ids, segments = one.sequence(("Jakob", "lamp"))
     assert [ids[0], ids[-1]] == [mask, unknown]
     assert [alone.encode("Jakob", "lamp").ids, alone.encode("Jakob", "lamp").type_ids] == [ids, segments]
+
+
+def test_an_export_with_another_template_has_the_tokeniser_of_its_data(
+    exported: dict[str, Exported], tokenizers: dict[str, TokenizerFile]
+) -> None:
+    """Else evaluating it on data of the tokeniser would warn of ids with another meaning."""
+    found = find_model_tokenizer(str(exported["bert-words-bpe"].directory))
+    assert vocabulary_of(found).md5 != vocabulary_of(tokenizers["bpe"]).md5
+    assert is_same(found, tokenizers["bpe"])
+    assert not is_same(found, tokenizers["prefix"])
+    assert not is_same(found, tokenizers["vocab"])
 
 
 @pytest.fixture(scope="module")
