@@ -23,11 +23,12 @@ define install
 	    >$(LOG) 2>&1 || { tail -n 20 $(LOG); exit 1; }
 endef
 
-# All extras, the kernels, and what tests and checks use.
-$(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
+# All extras, the kernels, and what tests and checks use: two older transformers too, each in a folder of its own.
+$(READY): setup.py pyproject.toml constraints.txt older-transformers.txt $(NATIVE)
 	@echo 'Installing all extras and the test tools into $(VENV): some minutes; log: $(LOG)'
 	@echo 'Downloads 0.9 GB; with the CUDA build of PyTorch, which a package index gives on Linux, 3.4 GB (docs/running.md)'
 	$(call install,--editable '.[dev]')
+	@$(BIN)/python tests/support/older_transformers.py || echo 'Thorough tests of exports will try that again.'
 	@touch $(TOOLKIT) $@
 
 # As little as makes shards from a dump; packaging is for the scripts in tools.

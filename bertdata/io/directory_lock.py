@@ -17,6 +17,7 @@ from time import sleep
 
 from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
+from bertdata.io.made_directories import missing_directories, remove_empty
 
 LOCK_NAME = "run.lock"
 
@@ -35,7 +36,7 @@ def lock_directory(folder: str) -> Iterator[None]:
     """Hold the lock of a directory. folder: its ``unfinished``, which is made where it is missing.
 
     DatasetError where another run holds it. At the end the lock file goes, and the folder if it is empty;
-    so does the directory if it was made here.
+    so do the directory and its parents if they were made here.
     """
     if storage.is_remote(folder):
         yield
@@ -44,8 +45,7 @@ def lock_directory(folder: str) -> Iterator[None]:
     key = os.getpid(), path
     if key in _held:
         raise _in_use(folder, _this_process())
-    directory = os.path.dirname(os.path.dirname(path))
-    was_there = os.path.exists(directory)
+    missing = missing_directories(os.path.dirname(os.path.dirname(path)))
     descriptor = _acquire(folder, path)
     _held.add(key)
     try:
@@ -58,8 +58,7 @@ def lock_directory(folder: str) -> Iterator[None]:
         os.close(descriptor)
         with suppress(OSError):  # not empty
             os.rmdir(os.path.dirname(path))
-            if not was_there:
-                os.rmdir(directory)
+            remove_empty(missing)
 
 
 def remove_stale_lock(folder: str) -> None:

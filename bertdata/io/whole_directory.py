@@ -10,6 +10,7 @@ from pathlib import Path
 from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import UNFINISHED
+from bertdata.io.made_directories import missing_directories, remove_empty
 
 _ATTEMPTS = 10  # against another machine that changes the same names
 
@@ -33,6 +34,7 @@ def open_directory(path: Path, is_same: IsSame = same_files) -> Iterator[Path]:
     system may write the same one at the same time. is_same: compares (the one there, the new one).
     """
     growing = _unfinished(path.parent) / storage.growing_name(path.name)
+    missing = missing_directories(str(path.parent))
     try:
         _make(growing)
         yield growing
@@ -46,6 +48,7 @@ def open_directory(path: Path, is_same: IsSame = same_files) -> Iterator[Path]:
         shutil.rmtree(growing, ignore_errors=True)
         with suppress(OSError):  # others grow there
             growing.parent.rmdir()
+            remove_empty(missing)
 
 
 def _put(growing: Path, path: Path, is_same: IsSame) -> None:

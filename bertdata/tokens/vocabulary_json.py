@@ -1,14 +1,10 @@
 """A vocabulary of WordPiece as a tokenizer.json of the tokenizers library."""
 
 import json
-from typing import Any
 
-from bertdata.records import Vocabulary
 from bertdata.tokens.files import VocabularyFile
 from bertdata.tokens.load import vocabulary_of
-
-_TYPES = {"A": 0, "B": 1}
-"""The type of a text's tokens in a template, by its name there."""
+from bertdata.tokens.templates import own_template, post_processor
 
 _LONGEST_WORD = 200
 """Characters of the longest word that Google's program cuts into pieces."""
@@ -18,6 +14,7 @@ def wordpiece_json(file: VocabularyFile) -> bytes:
     """Return the tokenizer.json of the file's words, casing and special tokens."""
     vocabulary = vocabulary_of(file)
     roles = ("pad", "unk", "cls", "sep", "mask")
+    template = own_template(vocabulary.role("cls"), vocabulary.role("sep"), 1)
     special = {vocabulary.words[number]: number for number in map(vocabulary.role, roles)}
     rules = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     whole = {
@@ -35,7 +32,7 @@ def wordpiece_json(file: VocabularyFile) -> bytes:
             "lowercase": file.lower_case,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": bert_template(vocabulary, vocabulary.role("cls"), vocabulary.role("sep")),
+        "post_processor": post_processor(template, vocabulary, None),
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
         "model": {
             "type": "WordPiece",
@@ -46,25 +43,3 @@ def wordpiece_json(file: VocabularyFile) -> bytes:
         },
     }
     return json.dumps(whole, ensure_ascii=False, indent=2).encode() + b"\n"
-
-
-def bert_template(vocabulary: Vocabulary, cls: int, sep: int) -> dict[str, Any]:
-    """The library's post-processor that puts cls before a text, and sep behind each of one or two."""
-    tokens = {vocabulary.words[number]: number for number in (cls, sep)}
-    before, behind = tokens
-
-    def special(token: str, kind: int) -> dict[str, Any]:
-        return {"SpecialToken": {"id": token, "type_id": kind}}
-
-    def text(name: str) -> list[dict[str, Any]]:
-        kind = _TYPES[name]
-        return [{"Sequence": {"id": name, "type_id": kind}}, special(behind, kind)]
-
-    return {
-        "type": "TemplateProcessing",
-        "single": [special(before, 0), *text("A")],
-        "pair": [special(before, 0), *text("A"), *text("B")],
-        "special_tokens": {
-            token: {"id": token, "ids": [number], "tokens": [token]} for token, number in tokens.items()
-        },
-    }

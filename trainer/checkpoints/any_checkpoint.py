@@ -92,10 +92,11 @@ class Checkpoint:
 
     config: None where no file gives it. updates: those that were made; None where it is not said.
     optimiser: the preset whose moments these are; betas: its two. task: the one that the run has learned;
-    "": not said. architecture: transformers' class of the model; None: found from its heads. token_ids: the
-    ids of special tokens under the names that transformers' config.json has for this kind of model.
-    label_names, problem: what the files say of a classification's head, as of HeadLabels. warnings: about
-    what the files hold and is not read, a line each, for whoever opens the checkpoint to show once.
+    "": not said. architecture: transformers' class of the model; None: found from its heads. longest:
+    ids of the longest sequence that the model was trained on; None: not known. token_ids: the ids of special
+    tokens under the names that transformers' config.json has for this kind of model. label_names, problem:
+    what the files say of a classification's head, as of HeadLabels. warnings: about what the files hold and
+    is not read, a line each, for whoever opens the checkpoint to show once.
     """
 
     kind: str
@@ -108,6 +109,7 @@ class Checkpoint:
     betas: tuple[float, float] = (0.9, 0.999)
     task: str = ""
     architecture: str | None = None
+    longest: int | None = None
     token_ids: Mapping[str, int] = field(default_factory=dict)
     label_names: tuple[str, ...] | None = None
     problem: str | None = None

@@ -62,6 +62,7 @@ class State:
     open_files: int
     optimiser: str
     task: str = ""  # "": not known, in a converted checkpoint or an older one
+    longest: int | None = None  # ids of the longest sequence that the model was trained on; None: not known
     loss_scale: dict[str, float] = field(default_factory=dict)
     model: dict[str, Any]
     config: dict[str, Any]
@@ -80,14 +81,20 @@ class State:
 
 
 def new_state(
-    config: Config, model: ModelConfig, data: str | None = None, order: str = "as stored", task: str = ""
+    config: Config,
+    model: ModelConfig,
+    data: str | None = None,
+    order: str = "as stored",
+    task: str = "",
+    longest: int | None = None,
 ) -> State:
-    """The state before the first update. order: as ``Rows.describe`` says it."""
+    """The state before the first update. order: as ``Rows.describe`` says it. longest: as in ``State``."""
     return State(
         phase=config.phase,
         data=data,
         order=order,
         task=task,
+        longest=longest,
         seed=config.data.seed,
         open_files=config.data.open_files,
         optimiser=config.update.optimiser,

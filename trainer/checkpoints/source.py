@@ -7,6 +7,8 @@ from bertdata.errors import SettingsError
 from trainer.checkpoints.any_checkpoint import MEAN, OURS, SQUARE, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, State, find_checkpoints
 from trainer.checkpoints.filling import fill_model
+from trainer.checkpoints.formats.config_file import exported_length
+from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.formats.kinds import is_recognised, read_checkpoint
 from trainer.checkpoints.learned_task import run_labels
 from trainer.checkpoints.reading import check_file, choose_checkpoint, read_state, tensor_files
@@ -54,6 +56,13 @@ def find_own(path: str) -> Path | None:
     return find_checkpoints(str(folder.parent)).get(int(named[1]))
 
 
+def trained_length(path: str) -> int | None:
+    """Return the ids of the longest sequence that the checkpoint's model was trained on. None: not known."""
+    if (own := find_own(path)) is not None:
+        return read_state(own).longest
+    return exported_length(find_pretrained(path))
+
+
 def is_checkpoint(path: str) -> bool:
     """True if a checkpoint of any kind is at the path. No file is read."""
     return find_own(path) is not None or bool(is_recognised(path))
@@ -75,6 +84,7 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
             key: moment for key, moment in moments.items() if key.startswith((f"{MEAN}/", f"{SQUARE}/"))
         },
         task=state.task,
+        longest=state.longest,
         updates=state.number,
         optimiser=state.optimiser,
         betas=(0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2),

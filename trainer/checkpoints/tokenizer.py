@@ -18,7 +18,7 @@ from bertdata.tokens.files import (
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from bertdata.tokens.load import vocabulary_of
-from bertdata.tokens.tokenizer_json import holds_tokenizer, model_casing
+from bertdata.tokens.tokenizer_json import holds_tokenizer, model_casing, read_tokenizer_json
 from trainer.checkpoints.any_checkpoint import OURS, Checkpoint
 from trainer.checkpoints.kept_tokenizer import find_training_data
 from trainer.checkpoints.reading import read_state
@@ -89,11 +89,23 @@ def tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
 
 
 def is_same(file: TokenizerFile, other: TokenizerFile) -> bool:
-    """True for equal vocabularies, or for a tokenizer.json of equal bytes."""
+    """True for equal vocabularies, or for a tokenizer.json that reads a text in the same way.
+
+    What it puts around a text does not count: an export may have another template, where the file's does not
+    tell the segments of the model.
+    """
     ours, theirs = vocabulary_of(file), vocabulary_of(other)
     if isinstance(file, VocabularyFile) and isinstance(other, VocabularyFile):
         return ours.words == theirs.words
-    return ours.md5 == theirs.md5
+    if isinstance(file, VocabularyFile) or isinstance(other, VocabularyFile):
+        return False
+    return ours.md5 == theirs.md5 or _reading(file) == _reading(other)
+
+
+def _reading(file: TokenizerJson) -> dict[str, Any]:
+    """The parts of a tokenizer.json that read a text."""
+    parsed = read_tokenizer_json(file)[0]
+    return {name: parsed[name] for name in ("added_tokens", "normalizer", "pre_tokenizer", "model")}
 
 
 def _noun(file: TokenizerFile) -> str:

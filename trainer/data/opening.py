@@ -13,7 +13,6 @@ from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.examples.groups import MASKS, has_group
 from bertdata.examples.objectives import find_objective
 from trainer.config.model import check_length
-from trainer.config.model_kinds import model_kind
 from trainer.config.sections.data import DataSection
 from trainer.config.settings import Config
 from trainer.data.dynamic_masks import MaskingAtLoad, mask_once
@@ -33,7 +32,8 @@ def open_configured(
     """The dataset at the paths, fit for the configuration. paths: as of split_paths.
 
     Examples without masks are masked once, the same in each epoch. ``for_training`` makes of that masks drawn
-    at load. model_vocabulary_size: that of a given model, for a configuration without one. held_out: of a
+    at load. A length is checked where the configuration gives the model's, else where its shape is found.
+    model_vocabulary_size: that of a given model, for a configuration without one. held_out: of a
     directory of training and test files the latter, to evaluate on; else the former. task: the one that
     learns it; None: any of pre-training.
     """
@@ -41,7 +41,7 @@ def open_configured(
     data = open_for_training(
         paths,
         replace(config.data, max_predictions_per_seq=None) if is_dynamic else config.data,
-        longest=model.get("max_position_embeddings", model_kind(model)().max_position_embeddings),
+        longest=model.get("max_position_embeddings"),
         vocabulary_size=model.get("vocab_size", model_vocabulary_size),
         split="test" if held_out else "training",
         task=task,
@@ -140,8 +140,17 @@ def open_for_training(
         (most, masks, f"{made} max_predictions_per_seq {masks}, {asked} {most}"),
     ):
         check(given in (None, found), f"{data.name}: {problem}")
-    check_length(ids, longest, data.name)
+    check_data_length(data, longest)
     if tokens and size is not None:
         problem = f"{made} a vocabulary of {tokens} tokens, the model has vocab_size {size}"
         check(tokens <= size <= tokens + PADDING_TOKENS, f"{data.name}: {problem}")
     return data if size is None else replace(data, vocabulary_size=size)
+
+
+def check_data_length(data: OpenedDataset, longest: int | None) -> None:
+    """Raise SettingsError where the dataset's sequences have more ids than the model has positions.
+
+    longest: the model's max_position_embeddings; None: not known yet.
+    """
+    remedy = f"make them with --max-seq-length {longest} or less, or train a model with more positions"
+    check_length(data.layout.max_seq_length, longest, data.name, remedy)

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import BertDataError
+from bertdata.io.made_directories import made_directory
 from trainer.checkpoints.checkpoint import STATE, find_checkpoints
 from trainer.checkpoints.reading import choose_checkpoint, read_state
 from trainer.checkpoints.source import find_own, open_checkpoint
@@ -57,15 +59,16 @@ def evaluate_checkpoints(
         data = open_dataset(paths, unverified=config.data.unverified, split="test")
         runtime = runtime.changed(config, data)
     loggers = list[Logger]()
+    directory: AbstractContextManager[None] = nullcontext()
     if runtime.workers.rank == 0:
-        folder = Path(str(config.run.output_dir).removeprefix("file://"))
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = str(config.run.output_dir).removeprefix("file://")
+        directory = made_directory(folder)
         loggers = [
             Terminal(runtime.task.columns, config.schedule.steps),
-            EvaluationResults(folder),
+            EvaluationResults(Path(folder)),
         ]
     evaluation, shape = None, None
-    with Reporter(loggers) as report:
+    with directory, Reporter(loggers) as report:
         for path in _checkpoints(runtime, poll, timeout, newest=until_step is not None):
             read = partial(_unless_removed, path, poll)
             found = runtime.on_rank_0(partial(read, _inspect, path))

@@ -15,6 +15,7 @@ from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer, is_same
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, find_verified, training_paths
+from trainer.data.trained_length import length_warnings
 
 _CASING = {True: "is lower-cased", False: "keeps its case"}
 _REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
@@ -28,6 +29,7 @@ def warnings_of_model(config: Config, path: str, data: OpenedDataset) -> list[st
     about_data, tokenizer = data_warnings(config, config.data.eval_data), None
     about_data += _trained_on(path, data)
     checkpoint = open_checkpoint(path, with_moments=False)
+    about_data += length_warnings(data.name, data.layout.max_seq_length, path, checkpoint.longest)
     if checkpoint.config is not None:
         with suppress(DataError):  # the vocabulary beside the weights is another model's
             tokenizer = find_tokenizer(checkpoint, checkpoint.config, None, None, None)

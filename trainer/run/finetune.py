@@ -1,11 +1,13 @@
 """Fine-tuning: features are made once, then the loop of pre-training learns the task from them."""
 
 import math
-from contextlib import ExitStack
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import MissingInputError, SettingsError
+from bertdata.errors import BertDataError, MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.tokens.files import VocabularyFile
 from trainer.checkpoints.any_checkpoint import Checkpoint
@@ -20,8 +22,10 @@ from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
 from trainer.data.named_tokenizer import warnings_of_given
 from trainer.data.rows import find_rows
+from trainer.data.trained_length import length_warnings, longest_feature
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
+from trainer.run.path_check import find_used
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
@@ -34,6 +38,7 @@ from trainer.tasks.fine_tuned import find_data
 from trainer.tasks.fine_tuning import FineTuning
 from trainer.tasks.task_data import CheckedFiles
 from trainer.tasks.task_files import (
+    FEATURES,
     TaskFiles,
     find_files,
     make_features,
@@ -67,6 +72,11 @@ def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf)
     poll, timeout: of the checkpoints to evaluate, as ``evaluate`` takes them. Features, metrics and
     predictions are written to output_dir.
     """
+    with _without_features_of_refused(runtime):
+        _run_task(runtime, poll=poll, timeout=timeout)
+
+
+def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
     model, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
     runtime = runtime.changed(runtime.config.changed(**keys))
     config, shape = runtime.config, read_model_config(model)
@@ -79,6 +89,23 @@ def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf)
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
     if predicted is not None:
         _predict(runtime, shape, predicted)
+
+
+@contextmanager
+def _without_features_of_refused(runtime: Runtime) -> Iterator[None]:
+    """Remove the features again that are made for a start which is refused, where there were none before.
+
+    A start that has begun to train has a table of updates; its features stay.
+    """
+    output_dir = str(runtime.config.run.output_dir)
+    folder = storage.join(output_dir, FEATURES)
+    is_new = runtime.workers.rank == 0 and not storage.is_remote(folder) and not storage.exists(folder)
+    try:
+        yield
+    except BertDataError:
+        if is_new and not find_used(output_dir):
+            shutil.rmtree(folder.removeprefix("file://"), ignore_errors=True)
+        raise
 
 
 def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
@@ -112,22 +139,29 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     keys |= {"vocab": found.path, "lower_case": lower_case, **_keys_of_files(runtime, files, checkpoint)}
     config = config.changed(**keys)
     runtime = runtime.changed(config)
+    lengths = list[int]()
     if files.train is not None and config.run.do_train:
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
         keys["train_data"] = made.directory
         data = runtime.task.open(config, made.directory)
+        lengths.append(longest_feature(data))
         _tell_labels(runtime, files.train, data)
         planned = plan_updates(runtime, data)
         keys |= schedule_of_epochs(config, made.examples, planned.examples)
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
-        _tell_labels(runtime, files.evaluation, runtime.task.open(config, made.directory))
+        data = runtime.task.open(config, made.directory)
+        _tell_labels(runtime, files.evaluation, data)
+        lengths.append(longest_feature(data))
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
     predicted = None
     if given.do_predict and files.prediction is not None:
         made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
+        lengths.append(longest_feature(runtime.task.open(config, made.directory)))
         predicted = made.directory
         keys["task_predict_file"] = files.prediction
+    for warning in length_warnings("the features", max(lengths, default=0), source, checkpoint.longest):
+        runtime.log(f"warning: {warning}")
     return shape_of_task(config, shape), keys, predicted
 
 

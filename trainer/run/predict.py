@@ -44,12 +44,16 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
     masks = [row for row, token in enumerate(ids) if token == mask]
     if not masks:
         raise UsageError(f"the text has no {MASK}: write {MASK} where a word is to be guessed")
+    opened.warn_of_length(len(ids))
     with torch.no_grad():
         logits = model(single_sequence(ids, masks=masks)).masked_lm
-    found = logits.float().softmax(1).topk(min(count, vocabulary.size))
+    # Probabilities are those of transformers: rows without a token, as of a padded vocabulary, have some too.
+    shares = logits.float().softmax(1)
+    tokens = torch.tensor(vocabulary.replacements)
+    best = shares[:, tokens].topk(min(count, len(tokens)))
     readable = readable_words(vocabulary)
-    words = [[readable[token] for token in tokens] for tokens in found.indices.tolist()]
-    return [list(zip(*one, strict=True)) for one in zip(words, found.values.tolist(), strict=True)]
+    words = [[readable[token] for token in chosen] for chosen in tokens[best.indices].tolist()]
+    return [list(zip(*one, strict=True)) for one in zip(words, best.values.tolist(), strict=True)]
 
 
 def _encode(opened: Trained, text: str) -> list[int]:

@@ -10,12 +10,19 @@ from bertdata.io import storage
 from bertdata.io.directory_lock import lock_directory
 from bertdata.io.directory_protocol import UNFINISHED
 from trainer.config.settings import Config
-from trainer.data.opening import data_warnings, describe_phase, for_training, training_paths
+from trainer.data.opening import (
+    check_data_length,
+    data_warnings,
+    describe_phase,
+    for_training,
+    training_paths,
+)
 from trainer.data.rows import find_rows
+from trainer.data.trained_length import length_warnings
 from trainer.devices.opening import on_device
 from trainer.run.path_check import require_paths
 from trainer.run.runtime import begin
-from trainer.run.training_loop import train_phase
+from trainer.run.training_loop import find_shape, train_phase
 from trainer.tasks.training_data import open_training_data
 from trainer.update.worker import Runtime
 
@@ -68,13 +75,22 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         for warning in dict.fromkeys(warnings):
             runtime.log(f"warning: {warning}")
     about = list[str]()
+    # Both phases train the same model. Nothing is made before all data are known to fit it.
+    shape = find_shape(runtime, datasets[0])
     for config, data in zip(phases, datasets, strict=True):
+        check_data_length(data, shape.max_position_embeddings)
         if config.split.plan is None and config.run.strategy in ("auto", "replicated"):
             config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         find_rows(config, data)  # fails here, not after the first phase
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
+        if held_out:
+            check_data_length(held_out, shape.max_position_embeddings)
         if held_out and training_paths(config) and runtime.workers.rank == 0:
-            for warning in shared_warnings(data, held_out):
+            warnings = shared_warnings(data, held_out)
+            if not config.start.is_continued:
+                ids = held_out.layout.max_seq_length
+                warnings += length_warnings(held_out.name, ids, "the model", data.layout.max_seq_length)
+            for warning in warnings:
                 runtime.log(f"warning: {warning}")
         about.append(describe_phase(config, data, held_out or None))
     if len(phases) > 1:
@@ -83,4 +99,4 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         return train_both(runtime, phases, datasets, about)
     for line in filter(None, (phases[0].reports.description, *about)):
         runtime.log(line)
-    train_phase(runtime, datasets[0])
+    train_phase(runtime, datasets[0], shape)

@@ -13,6 +13,7 @@ from bertdata.io.terminal import say_error
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config
+from trainer.data.opening import check_data_length
 from trainer.devices.opening import find_device
 from trainer.model.headed import HeadedBert
 from trainer.run.strategies import strategy_class
@@ -60,7 +61,8 @@ def find_model_config(
 ) -> ModelConfig:
     """The model's shape from the given settings, by default the configured ones.
 
-    The vocabulary is the dataset's unless given. SettingsError for two segments in a model of one.
+    The vocabulary is the dataset's unless given. SettingsError for two segments in a model of one, and for
+    sequences of more ids than it has positions.
     """
     settings = {"vocab_size": data.vocabulary_size, **(config.model_settings if given is None else given)}
     if settings["vocab_size"] is None:
@@ -70,6 +72,7 @@ def find_model_config(
     has_pairs = has_group(find_objective(data.layout.objective).batch_type, SEGMENT)
     if shape.type_vocab_size < 2 and has_pairs and not config.is_finetuning:
         raise SettingsError(f"type_vocab_size is 1, but the examples of {data.name} have two segments")
+    check_data_length(data, shape.max_position_embeddings)
     return shape
 
 

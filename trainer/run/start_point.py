@@ -15,11 +15,12 @@ from trainer.checkpoints.filling import fill_model, match_moments
 from trainer.checkpoints.opening import open_start
 from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
 from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position
-from trainer.checkpoints.source import find_own, open_checkpoint
+from trainer.checkpoints.source import find_own, open_checkpoint, trained_length
 from trainer.config.model import ModelConfig
 from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
 from trainer.data.order import Position
+from trainer.data.trained_length import longer_of
 from trainer.errors import CheckpointError
 from trainer.run.path_check import check_free, find_used
 from trainer.run.runtime import find_model_config
@@ -104,10 +105,12 @@ def load_from(kind: str, path: str, training: Training, update_examples: int) ->
         reader.read_weights(path)
         # Phase 2 from elsewhere is numbered on where phase 1 has ended here.
         there = runtime.on_rank_0(lambda: max(find_checkpoints(str(config.run.output_dir)), default=0))
-        return replace(fresh, phase_start=there), None
+        known = runtime.on_rank_0(lambda: trained_length(path))
+        return replace(fresh, phase_start=there, longest=longer_of(known, fresh.longest)), None
     saved = State(**runtime.on_rank_0(lambda: asdict(read_state(Path(path)))))
     if kind == "phase 2":
-        state = replace(fresh, phase_start=saved.number)
+        longest = longer_of(saved.longest, fresh.longest)
+        state = replace(fresh, phase_start=saved.number, longest=longest)
         reader.read(Path(path), saved, state.applied)
         return state, None
     position = Position(*saved.position)

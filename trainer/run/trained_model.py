@@ -47,6 +47,7 @@ def open_trained(
         source=source,
         fill_from=lambda model: fill_model(model, checkpoint),
         shape=shape,
+        longest=checkpoint.longest,
         tokenizer=_open_tokenizer(found),
         lower_case=found.lower_case if isinstance(found, VocabularyFile) else None,
         config=task_config(checkpoint),

@@ -14,6 +14,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Form
 from trainer.data.loader import Loader
+from trainer.data.trained_length import longest_feature
 from trainer.errors import StopRequested
 from trainer.logs.choice import make_loggers
 from trainer.logs.reporter import Reporter
@@ -42,14 +43,15 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     planned = plan_updates(runtime, data)
     runtime.log("building the model")
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
-    fresh = new_state(config, shape, data.digest, order, runtime.task.name)
+    longest = longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
+    fresh = new_state(config, shape, data.digest, order, runtime.task.name, longest)
     schedule = planned.warmed_up(config.make_schedule(runtime.copies))
     training = Training(runtime, make_model(runtime, shape), fresh, schedule)
     if config.run.compile_only:
         from trainer.run.compiling import compile_shapes
 
         return compile_shapes(training, planned)
-    start_training(training, planned.examples)
+    later_than = load_start(training, planned.examples)
     planned.start = training.state.step
     training.strategy.check_accumulation(planned.accumulation)
     device.check_updates(planned.last - planned.start)
@@ -60,6 +62,10 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     after = planned.start if training.is_resumed else None
     rank, every = runtime.workers.rank, config.reports.log_every
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
+    # A start that is refused, by one of the checks above, leaves nothing in the output directory.
+    if runtime.workers.local_rank == 0:
+        clean_up(str(config.run.output_dir), after=later_than)
+        keep_tokenizer(config)
     devices = runtime.workers.size * device.replicas
     report = Reporter(loggers, log_every=every, devices=devices, peak=device.find_peak(described))
     signals = stop_signals(runtime.workers.stopping)
@@ -94,10 +100,11 @@ def is_continued(config: Config) -> bool:
     return config.start.is_continued
 
 
-def start_training(training: Training, update_examples: int) -> None:
+def load_start(training: Training, update_examples: int) -> int | None:
     """Load weights, moments and state on all workers. A new run needs a free directory.
 
-    update_examples: those of this run's updates, over all workers.
+    update_examples: those of this run's updates, over all workers. Returns the number of the checkpoint that
+    the run goes on from, after which others are to be removed. None where it goes on from none.
     """
     runtime, later_than = training.runtime, None
     output_dir = str(runtime.config.run.output_dir)
@@ -108,9 +115,7 @@ def start_training(training: Training, update_examples: int) -> None:
     else:
         runtime.on_rank_0(lambda: check_free(output_dir))
     training.tensors.broadcast()
-    if runtime.workers.local_rank == 0:
-        clean_up(output_dir, after=later_than)
-        keep_tokenizer(runtime.config)
+    return later_than
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertdata.errors import DataError, UsageError
+from bertdata.io.terminal import say_error
 from bertdata.records import Vocabulary
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.trained_length import length_warnings
 
 if TYPE_CHECKING:
     from trainer.model.headed import HeadedBert
@@ -21,7 +23,8 @@ class Trained:
     """A checkpoint, its tensors not read yet, and the tokeniser that its model was trained with.
 
     source: the path that was given. fill_from: fills a model from the checkpoint and returns the names of
-    the weights that the checkpoint lacks. lower_case: of a vocabulary; None: a tokenizer.json says itself
+    the weights that the checkpoint lacks. longest: ids of the longest sequence that the model was trained on;
+    None: not known. lower_case: of a vocabulary; None: a tokenizer.json says itself
     how text is read. config: the task that a run of this trainer has learned, with the settings of its
     features, or that another program's head tells; the rest are defaults. head: what a classification's
     head has learned, if there is one.
@@ -30,6 +33,7 @@ class Trained:
     source: str
     fill_from: "Callable[[HeadedBert], list[str]]"
     shape: ModelConfig
+    longest: int | None
     tokenizer: Tokenizer
     lower_case: bool | None
     config: Config
@@ -43,6 +47,11 @@ class Trained:
         """Fill the model from the checkpoint. DataError that says ``missing`` where that lacks the head."""
         if any(name.startswith(head) for name in self.fill_from(model)):
             raise DataError(f"{self.source}: {missing}")
+
+    def warn_of_length(self, ids: int) -> None:
+        """Print a warning where a sequence is longer than those that the model was trained on."""
+        for warning in length_warnings("the text", ids, self.source, self.longest):
+            say_error(f"trainer: warning: {warning}")
 
 
 def single_text(given: Namespace) -> str:

@@ -19,6 +19,9 @@ from trainer.tasks.fine_tuned import find_data
 from trainer.tasks.fine_tuning import configured_tokenizer
 from trainer.tasks.names import FileNames
 
+FEATURES = "features"
+"""Folder of output_dir that holds the datasets of features."""
+
 _KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
 
 
@@ -112,7 +115,7 @@ def make_features(
     length = task.feature_length(config)
     settings, make = task.configured(config.finetuning, length, training=training, labelled=labelled)
     name = feature_set_name(source, tokenizer.vocabulary, settings)
-    directory = storage.join(str(config.run.output_dir), f"features/{name}")
+    directory = storage.join(str(config.run.output_dir), f"{FEATURES}/{name}")
     made = make_feature_set(directory, source, tokenizer, settings, make)
     for warning in made.warnings:
         tell(f"warning: {warning}")

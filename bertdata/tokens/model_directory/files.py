@@ -57,6 +57,10 @@ class ModelFiles:
             self._objects[name] = None if data is None else parse_object(data, path, "expected an object")
         return self._objects[name]
 
+    def replace(self, name: str, value: dict[str, Any]) -> None:
+        """Take this object for a file's from now on."""
+        self._objects[name] = value
+
     @property
     def config(self) -> dict[str, Any]:
         """The model's config.json; empty where there is none."""

@@ -69,6 +69,18 @@ def read_model_tokenizer(directory: str) -> ModelTokenizer:
     )
 
 
+def is_of_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bool:
+    """Return True where a class of tokeniser makes of a directory what its tokenizer.json says.
+
+    settings: its tokenizer_config.json, of which the class is replaced. VocabularyError where the class makes
+    nothing of it. Segments do not count.
+    """
+    named = ModelFiles(files.directory)
+    named.replace(TOKENIZER_CONFIG_NAME, {**settings, "tokenizer_class": name})
+    own = files.tokenizer_json
+    return own is not None and _say_the_same(own, _made_by_class(named, name)[0])
+
+
 def _check(files: ModelFiles) -> None:
     """Raise for settings that change how a text is read, and that are not known here."""
     where, settings = files.name(TOKENIZER_CONFIG_NAME), files.tokenizer_config

@@ -1,6 +1,7 @@
 """Hugging Face's run_qa.py and run_glue.py: their published commands, defaults and refusals."""
 
 import json
+from pathlib import Path
 from shlex import split
 
 import pytest
@@ -200,6 +201,15 @@ def test_a_table_has_the_columns_that_the_program_would_take(tmp_path):
         (tmp_path / "train.csv").write_text(f"{heading}\n0,a\n")
         found = phase(GLUE, files)
         assert (found["first_column"], found["second_column"]) == wanted
+
+
+@pytest.mark.parametrize(("known", "wanted"), [(64, 64), (512, 128), (10**30, 128)])
+def test_a_sequence_is_no_longer_than_the_models_own_length(known: int, wanted: int, tmp_path: Path) -> None:
+    """The programs take the smaller of max_seq_length and the tokeniser's model_max_length."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "tokenizer_config.json").write_text(json.dumps({"model_max_length": known}))
+    given = f"--model_name_or_path {tmp_path / 'model'} --output_dir out --task_name mrpc --do_train"
+    assert phase(GLUE, given)["max_seq_length"] == wanted
 
 
 def test_a_run_is_continued_unless_it_is_to_be_overwritten(tmp_path):

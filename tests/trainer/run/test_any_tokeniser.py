@@ -109,7 +109,7 @@ def test_an_export_tells_roles_and_positions(place: Path) -> None:
     }
     assert (form / "tokenizer.json").read_bytes() == (place / "bpe-2000.json").read_bytes()
     tokenizer = transformers.AutoTokenizer.from_pretrained(form)
-    assert tokenizer.model_max_length == 512
+    assert tokenizer.model_max_length == 48  # of the examples
     assert tokenizer("One.")["input_ids"][:1] == [0]
 
 

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bertdata.config.value_check import read_object
 from bertdata.io import storage
+from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import TRAINED_ACT, TRAINED_KIND, ModelFile, read_model_file
 from trainer.config.model_kinds import read_model_config
@@ -19,6 +21,8 @@ _TANH_NAMES = ("gelu_new", "gelu_pytorch_tanh")
 
 BERT_EPSILON = ModelConfig().layer_norm_eps
 """The epsilon of layer norms in these programs, which read none from the file."""
+
+_UNKNOWN = 1 << 31  # a length of so many ids, or more, is none
 
 GOOGLES_KEYS = (
     "attention_probs_dropout_prob",
@@ -59,6 +63,19 @@ def read_description(
         return Description(config=None, file=ModelFile(keys={}))
     file = read_model_file(path, tanh=tanh)
     return Description(config=read_model_config(file.keys, path), file=file)
+
+
+def exported_length(path: str) -> int | None:
+    """Return the model_max_length beside another program's weights. None where no file tells it.
+
+    transformers writes 10**30 for a length that it does not know.
+    """
+    folder = path if storage.is_directory(path) else storage.parent(path)
+    file = storage.join(folder, CONFIGURATION_NAME)
+    if not storage.exists(file):
+        return None
+    found = read_object(file).get("model_max_length")
+    return found if type(found) is int and 0 < found < _UNKNOWN else None
 
 
 def write_bert_config(config: ModelConfig, directory: str) -> None:

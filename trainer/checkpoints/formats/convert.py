@@ -16,6 +16,7 @@ from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, kept_files
+from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import STATE, new_state, write_checkpoint
 from trainer.checkpoints.filling import match_moments, match_weights
@@ -102,15 +103,18 @@ def convert(
                 export_tokenizer(
                     found,
                     directory,
-                    longest=shape.max_position_embeddings,
+                    longest=min(
+                        checkpoint.longest or shape.max_position_embeddings, shape.max_position_embeddings
+                    ),
                     needs_json=isinstance(shape, ModernBertConfig),
                     has_segments=shape.type_vocab_size > 1,
                 )
             else:
                 _keep_tokenizer(found, directory)
             lacks = ""
-    form = _PROGRAMS.get(to, "Hugging Face")
-    return f"{target}: {what}{kept} in {form} form{told(checkpoint)}{_as_bert(shape, to)}{lacks}"
+    form = f"{what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form"
+    unnamed = _without_token(shape, found)
+    return f"{target}: {form}{told(checkpoint)}{_as_bert(shape, to)}{unnamed}{lacks}"
 
 
 def _tokenizer_at_hand(
@@ -144,6 +148,12 @@ def _as_bert(shape: ModelConfig, to: str) -> str:
     if shape.layer_norm_eps != BERT_EPSILON:
         epsilon = f", with layer_norm_eps {BERT_EPSILON:g} in place of {shape.layer_norm_eps:g}"
     return f", a RoBERTa that its program takes for a BERT{epsilon}; read here it is a RoBERTa again"
+
+
+def _without_token(shape: ModelConfig, file: TokenizerFile | None) -> str:
+    """Words about the ids of a padded vocabulary, whose rows stay: the weights come back as they were."""
+    rows = 0 if file is None else shape.vocab_size - vocabulary_of(file).tokens
+    return f"; {rows} of its {shape.vocab_size} ids have no token" if rows else ""
 
 
 def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
@@ -246,7 +256,7 @@ def _write_own(
         learned = learned or config.task
     else:
         config = Config.of()
-    state = replace(new_state(config, shape), task=learned)
+    state = replace(new_state(config, shape, longest=checkpoint.longest), task=learned)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     others = {} if tokenizer is None else kept_files(tokenizer)
     write_checkpoint(Path(target), state, weights, moments, others)

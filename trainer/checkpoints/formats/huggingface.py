@@ -17,13 +17,18 @@ from trainer.checkpoints.any_checkpoint import (
 )
 from trainer.checkpoints.checkpoint import write_safetensors
 from trainer.checkpoints.formats.absent_parts import TRANSFORMERS, completed
-from trainer.checkpoints.formats.config_file import GOOGLES_NAME, TRANSFORMERS_NAME, read_description
+from trainer.checkpoints.formats.config_file import (
+    GOOGLES_NAME,
+    TRANSFORMERS_NAME,
+    exported_length,
+    read_description,
+)
 from trainer.checkpoints.formats.labels import LabelKeys, label_keys_of, written_label_keys
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
 from trainer.checkpoints.formats.output_layer import with_one_output_layer
 from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
-from trainer.checkpoints.formats.roberta import from_roberta, to_roberta
+from trainer.checkpoints.formats.roberta import from_roberta, to_roberta, with_both_biases
 from trainer.checkpoints.formats.wrapped_names import unwrapped
 from trainer.checkpoints.safetensors_files import INDEX, read_indexed, read_safetensors
 from trainer.config.model_file import ModelFile
@@ -92,6 +97,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
             weights=weights,
             label_names=labels.names,
             problem=labels.problem,
+            longest=exported_length(directory),
             warnings=(*found.file.warnings, *warnings),
         )
     )
@@ -167,7 +173,8 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     )
     keys = config.as_json()
     if isinstance(config, RobertaConfig):
-        found, weights = found.replace("Bert", "Roberta"), to_roberta(weights, config)
+        found = found.replace("Bert", "Roberta")
+        weights = with_both_biases(to_roberta(weights, config))
         keys = config.for_transformers()
     elif isinstance(config, ModernBertConfig):
         found, weights = f"Modern{found}", to_modernbert(weights, config)

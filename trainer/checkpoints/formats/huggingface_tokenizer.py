@@ -4,18 +4,24 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from bertdata.errors import VocabularyError
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, TokenizerJson
 from bertdata.tokens.json_document import parse_tokenizer_json
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, role_tokens, vocabulary_text
 from bertdata.tokens.load import vocabulary_of
-from bertdata.tokens.roles import roles_in_template
+from bertdata.tokens.model_directory.files import ModelFiles
+from bertdata.tokens.model_directory.reader import is_of_class
+from bertdata.tokens.templates import own_template, post_processor, template_of
 from bertdata.tokens.tokenizer_json import tokenizer_bytes
-from bertdata.tokens.vocabulary_json import bert_template, wordpiece_json
+from bertdata.tokens.vocabulary_json import wordpiece_json
 from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
+
+_AS_IT_IS, _ROBERTAS = "PreTrainedTokenizerFast", "RobertaTokenizer"
+"""transformers' class that takes a tokenizer.json as it is, and RoBERTa's."""
 
 _BERT = {role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")}
 
@@ -48,20 +54,24 @@ def with_token_ids(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
 def export_tokenizer(
     file: TokenizerFile, directory: str, *, longest: int, needs_json: bool = False, has_segments: bool = False
 ) -> None:
-    """Write the tokeniser's files for transformers' AutoTokenizer.
+    """Write the tokeniser's files for transformers' AutoTokenizer, into a directory that has a config.json.
 
     They are vocab.txt or tokenizer.json, tokenizer_config.json and special_tokens_map.json.
     longest: tokens of the longest sequence that the model takes. needs_json: transformers takes no vocab.txt
     for this kind of model, which gets a tokenizer.json beside it. has_segments: the model tells the second
-    text of a pair from the first, which transformers does of a tokenizer.json only where it is told.
+    text of a pair from the first.
     """
     config: dict[str, Any]
+    files: dict[str, bytes]
     if isinstance(file, TokenizerJson):
         special = role_tokens(file.roles)
-        config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": longest}
-        if has_segments:
-            config["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
-        files = {TOKENIZER_NAME: tokenizer_text(file)}
+        text = tokenizer_text(file, has_segments=has_segments)
+        files = {TOKENIZER_NAME: text}
+        config = {"tokenizer_class": _AS_IT_IS, "model_max_length": longest}
+        config["model_input_names"] = input_names(has_segments)
+        if _adds_prefix_space(text, file.path):
+            # transformers 4 takes this from here, whatever tokenizer.json says.
+            config["add_prefix_space"] = True
     else:
         special = role_tokens(tuple(_BERT.items()))
         config = {
@@ -73,29 +83,74 @@ def export_tokenizer(
         }
         files = {VOCABULARY_NAME: vocabulary_text(vocabulary_of(file))}
         if needs_json:
-            config["tokenizer_class"] = "PreTrainedTokenizerFast"
+            config["tokenizer_class"] = _AS_IT_IS
             files[TOKENIZER_NAME] = wordpiece_json(file)
+        if not has_segments:
+            config["model_input_names"] = input_names(has_segments)
     files[CONFIGURATION_NAME] = _indented(config | special)
     files["special_tokens_map.json"] = _indented(special)
     for name, data in files.items():
-        with storage.open_output(storage.join(directory, name)) as output:
-            output.write(data)
+        _write(directory, name, data)
+    # RoBERTa's class knows one segment alone.
+    if isinstance(file, TokenizerJson) and not has_segments and _is_robertas(directory, config | special):
+        _write(directory, CONFIGURATION_NAME, _indented({**config, "tokenizer_class": _ROBERTAS} | special))
 
 
-def tokenizer_text(file: TokenizerJson) -> bytes:
-    """The tokenizer.json, byte for byte where it puts cls and sep around a text.
+def input_names(has_segments: bool) -> list[str]:
+    """Return the names of a model's inputs, in transformers' order.
 
-    One that does not gets a template which does, as examples are made here: cls A sep B sep.
+    transformers 4 gives segments to a model that has none unless it is told so, transformers 5 gives none.
+    """
+    return ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"]
+
+
+def tokenizer_text(file: TokenizerJson, *, has_segments: bool = True) -> bytes:
+    """Return the tokenizer.json with which the tokenizers library alone makes what this trainer makes.
+
+    That is the file byte for byte, unless it cuts or pads texts, draws its merges, or puts other special
+    tokens around a text or a pair than examples have here. has_segments: it tells the segments too.
     """
     data, vocabulary = tokenizer_bytes(file.path), vocabulary_of(file)
-    parsed = parse_tokenizer_json(data, file.path)
-    own = parsed["post_processor"]
-    if any(roles_in_template(own)) or vocabulary.cls is None or vocabulary.sep is None:
+    whole = parse_json_text(data)
+    changed: dict[str, Any] = {key: None for key in ("truncation", "padding") if whole.get(key) is not None}
+    if whole["model"].get("dropout"):
+        changed["model"] = {**whole["model"], "dropout": None}
+    if vocabulary.cls is not None and vocabulary.sep is not None:
+        own = whole.get("post_processor")
+        wanted = own_template(vocabulary.cls, vocabulary.sep, vocabulary.pair_separators)
+        found = template_of(own)
+        if found is None or not found.makes(wanted, has_segments):
+            changed["post_processor"] = post_processor(wanted, vocabulary, own)
+    if not changed:
         return data
-    template = bert_template(vocabulary, vocabulary.cls, vocabulary.sep)
-    processors = [template] if own is None else [own, template]
-    whole = {**parse_json_text(data), "post_processor": {"type": "Sequence", "processors": processors}}
-    return json.dumps(whole, ensure_ascii=False, indent=2).encode() + b"\n"
+    return json.dumps({**whole, **changed}, ensure_ascii=False, indent=2).encode() + b"\n"
+
+
+def _adds_prefix_space(text: bytes, path: str) -> bool:
+    """Return True where the file's byte-level pre-tokeniser puts a blank before a text."""
+    splitting = parse_tokenizer_json(text, path)["pre_tokenizer"] or {}
+    return splitting.get("type") == "ByteLevel" and bool(splitting.get("add_prefix_space"))
+
+
+def _is_robertas(directory: str, config: dict[str, Any]) -> bool:
+    """Return True where transformers' RobertaTokenizer makes the same of a RoBERTa's directory.
+
+    With that class, unlike with the one that takes a tokenizer.json as it is, ``add_prefix_space=True`` of
+    ``from_pretrained`` has an effect in transformers 5; tokens of words are classified with it.
+    """
+    files = ModelFiles(directory)
+    model = files.tokenizer_json["model"] if files.tokenizer_json else {}
+    if files.config.get("model_type") != "roberta" or model.get("type") != "BPE":
+        return False
+    try:
+        return is_of_class(files, _ROBERTAS, config)
+    except VocabularyError:
+        return False
+
+
+def _write(directory: str, name: str, data: bytes) -> None:
+    with storage.open_output(storage.join(directory, name)) as output:
+        output.write(data)
 
 
 def _indented(value: dict[str, Any]) -> bytes:

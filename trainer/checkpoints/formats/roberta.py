@@ -47,6 +47,15 @@ def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor
     return {_named(name, table): tensor for name, tensor in found.items()}
 
 
+def with_both_biases(weights: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
+    """RoBERTa's tensors with the word logits' bias under both of transformers' names.
+
+    Releases before 4.51 read the second alone, and make it zero where it is not there.
+    """
+    bias = weights.get("lm_head.bias")
+    return weights if bias is None else {**weights, "lm_head.decoder.bias": bias}
+
+
 def _named(name: str, table: dict[str, str]) -> str:
     start = next((start for start in table if name.startswith(start)), None)
     return name if start is None else table[start] + name.removeprefix(start)

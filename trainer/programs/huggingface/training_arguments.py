@@ -4,6 +4,8 @@ from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
+from bertdata.tokens.kept_files import CONFIGURATION_NAME
+from trainer.checkpoints.formats.config_file import exported_length
 from trainer.programs.machine import KEEP_ALL, count_gpus, has_checkpoints, is_here
 from trainer.programs.meaning import phase_keys
 from trainer.workers.launchers import find_launcher
@@ -56,7 +58,17 @@ def training_keys(given: Given) -> dict[str, Any]:
         keys["model_config"] = given["config_name"]
     if tokeniser := given["tokenizer_name"]:
         keys["vocab"] = f"{tokeniser}/vocab.txt" if is_here(f"{tokeniser}/vocab.txt") else tokeniser
-    return keys | _schedule(given) | _intervals(given)
+    return keys | _schedule(given) | _intervals(given) | _length(given)
+
+
+def _length(given: Given) -> dict[str, Any]:
+    """Return the key of the length: at most that of the model's tokeniser, as in the programs."""
+    model, asked = given["tokenizer_name"] or given["model_name_or_path"], given["max_seq_length"]
+    known = exported_length(model) if is_here(f"{model}/{CONFIGURATION_NAME}") else None
+    if known is None or asked <= known:
+        return {}
+    given.warn(f"max_seq_length is {asked}, the model's model_max_length {known}, which is taken, as there")
+    return {"max_seq_length": known}
 
 
 def _devices(given: Given) -> dict[str, Any]:

@@ -187,6 +187,7 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     longest = opened.shape.max_position_embeddings
     length = min(TableData.feature_length(config), longest) if is_trained else longest
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
+    opened.warn_of_length(len(feature.ids))
     with torch.no_grad():
         logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()
     if read.function == NONE:

@@ -225,6 +225,7 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
     features = make_features(questions, opened.tokenizer, settings)
     if not features:
         raise InputError(f"{name}: holds no words")
+    opened.warn_of_length(max(len(feature.ids(opened.vocabulary)) for feature in features))
     logits = np.full((len(features), length, 2), np.finfo(np.float32).min, np.float32)
     with torch.no_grad():
         for row, feature in enumerate(features):

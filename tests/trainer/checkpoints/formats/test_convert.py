@@ -39,7 +39,7 @@ def test_the_tokeniser_makes_the_ids_of_the_training_data(trainer, run, tmp_path
     assert (tmp_path / "bert" / "vocab.txt").read_bytes() == small_vocabulary_file.read_bytes()
     assert tokeniser("Été THE")["input_ids"] == tokeniser("ete the")["input_ids"]
     assert tokeniser.mask_token == "[MASK]"
-    assert tokeniser.model_max_length == 512
+    assert tokeniser.model_max_length == 64  # of the examples
 
 
 def test_casing_is_the_datas_unless_given(trainer, run, tmp_path):
