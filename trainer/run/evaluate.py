@@ -19,6 +19,7 @@ from trainer.logs.logs import Terminal
 from trainer.logs.reporter import Logger, Reporter
 from trainer.model.headed import HeadedBert
 from trainer.run.evaluation import Evaluation
+from trainer.run.given_shape import differences, lay_over
 from trainer.run.evaluation_warnings import warnings_of_model
 from trainer.run.placing import place_model
 from trainer.run.runtime import begin, find_model_config, make_model
@@ -68,7 +69,7 @@ def evaluate_checkpoints(
     with Reporter(loggers) as report:
         for path in _checkpoints(runtime, poll, timeout, newest=until_step is not None):
             read = partial(_unless_removed, path, poll)
-            found = runtime.on_rank_0(partial(read, _inspect, path))
+            found = runtime.on_rank_0(partial(read, _inspect, path, config.model.model_config))
             if found is None:
                 continue
             known, step, trained, is_last = found
@@ -130,24 +131,31 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
         raise
 
 
-def _inspect(path: str) -> tuple[dict[str, Any] | None, int, int, bool]:
-    """(model, step, examples trained, is last) of a checkpoint. A prolonged run has later ones."""
+def _inspect(path: str, model_config: str | None) -> tuple[dict[str, Any] | None, int, int, bool]:
+    """(model, step, examples trained, is last) of a checkpoint. A prolonged run has later ones.
+
+    model_config: a file in place of the one beside another program's weights.
+    """
     folder = find_own(path) or Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
         state = read_state(folder)
         is_followed = max(find_checkpoints(str(folder.parent.parent)), default=0) > state.number
         is_last = state.step >= state.config.get("steps", math.inf) and not is_followed
         return state.model, state.step, state.trained, is_last
-    shape = open_checkpoint(path).config
+    shape = open_checkpoint(path, model_config=model_config, with_moments=False).config
     return shape.as_json() if shape else None, 0, 0, False
 
 
 def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, Evaluation, HeadedBert]:
     """The evaluation and a model of the checkpoint's shape, or of the configured one if it has none.
 
-    The runtime has this worker's place.
+    Configured keys go before the checkpoint's. The runtime has this worker's place.
     """
     config = runtime.config
+    if shape is not None:
+        stored, shape = shape, lay_over(config, shape)
+        for difference in differences(stored, shape):
+            runtime.log(f"warning: {difference}")
     tokens = shape["vocab_size"] if shape else None
     task = runtime.task
     runtime.log("opening the data")

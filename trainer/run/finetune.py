@@ -14,11 +14,11 @@ from trainer.checkpoints.source import is_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig, check_length
 from trainer.config.model_kinds import read_model_config
-from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
 from trainer.data.rows import find_rows
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
+from trainer.run.given_shape import lay_over
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
@@ -116,16 +116,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
         predicted = made.directory
         keys["task_predict_file"] = files.prediction
-    return shape_of_task(config, shape), keys, predicted
-
-
-def shape_of_task(config: Config, stored: ModelConfig) -> dict[str, Any]:
-    """The model's keys: those of the checkpoint, overridden by configured ones."""
-    given = config.model_settings
-    if config.model.values()["hidden_act"] is None:
-        given.pop("hidden_act", None)  # a file's gives GELU's form, else the checkpoint does
-    found = {**stored.as_json(), **given}
-    return found | {"hidden_act": with_form(found["hidden_act"], config.model.gelu)}
+    return lay_over(config, shape.as_json()), keys, predicted
 
 
 def _source(config: Config) -> str:

@@ -17,10 +17,10 @@ from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tens
 from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position
 from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.config.model import ModelConfig
-from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
 from trainer.data.order import Position
 from trainer.errors import CheckpointError
+from trainer.run.given_shape import lay_over
 from trainer.run.path_check import check_free, find_used
 from trainer.run.runtime import find_model_config
 from trainer.run.training_state import Training
@@ -172,21 +172,12 @@ class WholeModelReader:
 
 
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """The configured model's shape. Keys that are not configured come from the start checkpoint.
-
-    Of a file's hidden_act its form is taken, since ``gelu`` in a bert_config.json is another than in a
-    config.json.
-    """
+    """The configured model's shape. Keys that are not configured come from the start checkpoint."""
     config, start = runtime.config, runtime.on_rank_0(lambda: find_start_shape(runtime.config))
-    given, known = config.model_settings, dict(start or {})
-    if config.model.values()["hidden_act"] is None and "hidden_act" in known:
-        given.pop("hidden_act", None)
+    known = dict(start or {})
     if data.vocabulary_size is not None and "vocab_size" in known:
         known["vocab_size"] = max(known["vocab_size"], data.vocabulary_size)
-    merged = known | given
-    if "hidden_act" in merged:
-        merged["hidden_act"] = with_form(merged["hidden_act"], config.model.gelu)
-    shape = find_model_config(config, data, merged)
+    shape = find_model_config(config, data, lay_over(config, known))
     if start and start["hidden_act"] != shape.hidden_act:
         found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
         runtime.log(f"warning: {found}; its weights know the latter")
@@ -208,7 +199,8 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
         return last.model if began_elsewhere else None
     if run.start_from_ckpt is None:
         return None
-    found = open_checkpoint(run.start_from_ckpt, with_moments=False).config
+    model_config = config.model.model_config
+    found = open_checkpoint(run.start_from_ckpt, model_config=model_config, with_moments=False).config
     return found.as_json() if found else None
 
 

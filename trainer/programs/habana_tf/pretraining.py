@@ -68,10 +68,13 @@ def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
 
     They are those of one host times the hosts of MULTI_HLS_IPS, or with Kubernetes those of mpirun.
     """
-    each, horovod = given["use_horovod"] or 1, given["use_horovod"] is not None
-    if given["use_horovod"] is not None and given["use_horovod"] < 1:
-        raise UsageError(f"--use_horovod is {given['use_horovod']}, expected 1 worker or more")
-    hosts = len([host for host in os.environ.get("MULTI_HLS_IPS", "").split(",") if host.strip()])
+    each, horovod = given["use_horovod"], given["use_horovod"] is not None
+    if each is True:  # the script's -v alone
+        each = given["NUM_WORKERS_PER_HLS"]
+    if each is not None and each < 1:
+        raise UsageError(f"--use_horovod is {each}, expected 1 worker or more")
+    each = each or 1
+    hosts = len([host for host in given["MULTI_HLS_IPS"].split(",") if host.strip()])
     if given["kubernetes_run"]:
         counted, started, local = each, find_rank()[1] if horovod else 1, False
         if started > counted:
@@ -92,7 +95,7 @@ def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
         keys |= bert_shape(*SIZES[given["model_variant"]])
     # The shell script's workers average the weights before each update, unless that is switched off.
     if given.version and given["use_horovod"]:
-        keys["force_weight_sync"] = os.environ.get("FORCE_WEIGHT_SYNC", "true").lower() in ("1", "true")
+        keys["force_weight_sync"] = given["FORCE_WEIGHT_SYNC"].lower() in ("1", "true")
     return keys
 
 
@@ -124,8 +127,7 @@ def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> 
         )
     root = given["dataset_path"]
     if given.version:
-        prefix = os.environ.get("INPUT_FILES_PREFIX", "/software/data/tf/data/bert/")
-        root = storage.join(prefix, "books_wiki_en_corpus/tfrecord")
+        root = storage.join(given["INPUT_FILES_PREFIX"], "books_wiki_en_corpus/tfrecord")
     folder = given["output_dir"] or os.path.expanduser("~/tmp/pretraining")
     output = storage.join(folder, f"phase_{number + 1}")
     keys = _common(given, workers) | {

@@ -1,6 +1,5 @@
 """MLPerf's run_pretraining.py: the meaning of its command lines."""
 
-import os
 import re
 from typing import Any
 
@@ -166,7 +165,7 @@ def _machine_keys(given: Given) -> dict[str, Any]:
         raise UsageError(f"num_tpu_cores is {given['num_tpu_cores']}, expected 1 or more")
     device = "xla" if given["use_tpu"] else "cuda" if given["num_gpus"] else "cpu"
     count = given["num_tpu_cores"] if given["use_tpu"] else max(1, given["num_gpus"])
-    compiles = re.search(r"--tf_xla_auto_jit=[12]\b", os.environ.get("TF_XLA_FLAGS", ""))
+    compiles = re.search(r"--tf_xla_auto_jit=[12]\b", given["TF_XLA_FLAGS"])
     return {
         "device": device,
         "world_size": count,
