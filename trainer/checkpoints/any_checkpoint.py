@@ -59,6 +59,7 @@ class Checkpoint:
     """Weights by name, moments as KIND/NAME, and what the files say of the model and of the run.
 
     config: None where no file gives it. updates: those that were made; None where it is not said.
+    steps_of_update: steps that the run's numbers count for each, as MLPerf's micro-steps.
     optimiser: the preset whose moments these are; betas: its two. task: the one that the run has learned;
     "": not said. architecture: transformers' class of the model; None: found from its heads. token_ids: the
     ids of special tokens under the names that transformers' config.json has for this kind of model.
@@ -70,6 +71,7 @@ class Checkpoint:
     weights: Stored
     moments: Stored = field(default_factory=dict)
     updates: int | None = None
+    steps_of_update: int = 1
     optimiser: str | None = None
     betas: tuple[float, float] = (0.9, 0.999)
     task: str = ""

@@ -76,7 +76,8 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
             key: moment for key, moment in moments.items() if key.startswith((f"{MEAN}/", f"{SQUARE}/"))
         },
         task=state.task,
-        updates=state.number,
+        updates=state.phase_start // state.steps_of_update + state.step,
+        steps_of_update=state.steps_of_update,
         optimiser=state.optimiser,
         betas=(0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2),
     )

@@ -29,7 +29,7 @@ def wandb_mode() -> str | None:
 
 
 def keys_of_environment(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Return value and variable of each key that the environment changes. keys: those of the configuration."""
+    """Return value and variable of each key that the environment changes, of the configuration's keys."""
     found: dict[str, tuple[Any, str]] = {}
     if forces_weight_sync():
         found["force_weight_sync"] = (True, WEIGHT_SYNC)

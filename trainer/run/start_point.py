@@ -14,7 +14,7 @@ from trainer.checkpoints.checkpoint import MOMENTS, State, find_checkpoints
 from trainer.checkpoints.filling import fill_model, match_moments
 from trainer.checkpoints.opening import open_start
 from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
-from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position
+from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position, check_steps
 from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -43,6 +43,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         if state.phase == fresh.phase:
             check_fits(path, state, fresh, "data", "order", "seed", "open_files", "optimiser")
             check_position(path, state, config)
+            check_steps(path, state, config)
             return "resumed", str(path)
         if state.phase > fresh.phase:
             raise SettingsError(f"{path}: is a checkpoint of phase 2; give --phase2 to resume it")

@@ -31,8 +31,8 @@ def open_trained(
 ) -> Trained:
     """The newest checkpoint of a run, or a checkpoint of any program.
 
-    model_config: a file in place of the one beside another program's weights. vocabulary, train_data, lower_case: as ``convert`` takes them. MissingInputError where checkpoint or
-    vocabulary is not at hand.
+    model_config: a file in place of the one beside another program's weights. vocabulary, train_data,
+    lower_case: as ``convert`` takes them. MissingInputError where checkpoint or vocabulary is not at hand.
     """
     if not is_checkpoint(source):
         what = f"holds no checkpoint: neither {STATE} nor another program's"

@@ -16,7 +16,7 @@ from trainer.data.batches import Form
 from trainer.data.loader import Loader
 from trainer.errors import StopRequested
 from trainer.logs.choice import make_loggers
-from trainer.logs.reporter import Reporter
+from trainer.logs.reporter import Reporter, RunPlan
 from trainer.run.path_check import check_free
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
@@ -57,11 +57,12 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     form = planned.form()
     loader = planned.loader(form, training.state)
     described = device.describe()
-    after = planned.start if training.is_resumed else None
+    after = training.state.told_step if training.is_resumed else None
     rank, every = runtime.workers.rank, config.reports.log_every
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
     devices = runtime.workers.size * device.replicas
-    report = Reporter(loggers, log_every=every, devices=devices, peak=device.find_peak(described))
+    peak, unit = device.find_peak(described), config.steps_of_update
+    report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
     signals = stop_signals(runtime.workers.stopping)
     profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
     if config.run.profile:
@@ -70,6 +71,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         profile = profiled(runtime, planned.last - planned.start)
     with closing(loader), report, signals, training, profile as count_update:
         announce(training, planned, form, described, report)
+        report.plan(plan_of(training, planned, evaluation))
         report.begin()
         stopped = make_updates(training, loader, evaluation, report, planned, count_update)
         training.finish_save()
@@ -146,6 +148,21 @@ def announce(
         weights=weights,
         workers=runtime.workers.size,
         device=described,
+    )
+
+
+def plan_of(training: Training, planned: PlannedUpdates, evaluation: "Evaluation | None") -> RunPlan:
+    """The numbers of the run for its logs."""
+    runtime, state = planned.runtime, training.state
+    return RunPlan(
+        workers=runtime.workers.size * runtime.device.replicas,
+        accumulation=planned.accumulation,
+        update_examples=planned.examples,
+        interval=planned.interval,
+        eval_examples=evaluation.examples if evaluation else runtime.config.evaluation.eval_examples or 0,
+        trained=state.trained,
+        step=state.step,
+        sequence_length=planned.rows.data.layout.max_seq_length,
     )
 
 

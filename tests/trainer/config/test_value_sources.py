@@ -103,7 +103,8 @@ def test_of_another_program_flags_and_variables_are_named(capsys, monkeypatch):
          "--bert_config_file=b --output_dir=c", "compile", True),
         ("TF_BF16_CONVERSION", "1", "habana-tf/run_pretraining.py --bert_config_file=a --do_train "
          "--input_files_dir=b --output_dir=c", "precision", "bf16"),
-        ("NUM_WORKERS_PER_HLS", "4", "habana-tf/demo_bert.py pretraining -v -d bf16 -m large", "world_size", 4),
+        ("NUM_WORKERS_PER_HLS", "4", "habana-tf/demo_bert.py pretraining -v -d bf16 -m large",
+         "world_size", 4),
         ("FORCE_WEIGHT_SYNC", "0", "habana-tf/demo_bert.py pretraining -v -d bf16 -m large",
          "force_weight_sync", False),
     ],

@@ -24,40 +24,6 @@ from trainer.config.settings import Config
 from trainer.logs import choice, further_logs
 
 
-def test_mllog_lines_are_mlperfs(tmp_path):
-    clock = Clock()
-    config = Config.of(output_dir=str(tmp_path), mllog=True, log_every=1)
-    reporter = make_reporter(config, COLUMNS, rank=0, clock=clock)
-    reporter.event("global_batch_size", 32)
-    reporter.begin()
-    clock.now += 1.5
-    reporter.step(record(1))
-    reporter.begin_evaluation()
-    reporter.evaluation(*evaluation(1))
-    reporter.close()
-    lines = (tmp_path / "mllog.txt").read_text(encoding="utf-8").splitlines()
-    assert all(line.startswith(":::MLLOG {") for line in lines)
-    events = [json.loads(line.removeprefix(":::MLLOG ")) for line in lines]
-    assert [(event["event_type"], event["key"]) for event in events] == [
-        ("INTERVAL_START", "init_start"),
-        ("POINT_IN_TIME", "global_batch_size"),
-        ("INTERVAL_END", "init_stop"),
-        ("INTERVAL_START", "run_start"),
-        ("INTERVAL_START", "block_start"),
-        ("INTERVAL_END", "block_stop"),
-        ("INTERVAL_START", "eval_start"),
-        ("POINT_IN_TIME", "eval_accuracy"),
-        ("INTERVAL_END", "eval_stop"),
-        ("INTERVAL_START", "block_start"),
-        ("INTERVAL_END", "block_stop"),
-        ("INTERVAL_END", "run_stop"),
-    ]
-    accuracy = events[7]
-    assert (accuracy["value"], accuracy["time_ms"]) == (0.25, 1_000_001_500)
-    assert accuracy["metadata"]["epoch_num"] == 32
-    assert events[-1]["metadata"]["status"] == "success"
-
-
 @pytest.mark.thorough
 def test_tensorboard_reads_the_event_files(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard.compat.notf", ModuleType("notf"))  # read without TensorFlow

@@ -2,7 +2,6 @@
 
 import pytest
 
-from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.run.given_shape import lay_over
 

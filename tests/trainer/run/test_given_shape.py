@@ -1,4 +1,4 @@
-"""Model keys that are given go before those of another program's checkpoint, in each command that takes them."""
+"""Model keys that are given go before those of another program's checkpoint."""
 
 import json
 from pathlib import Path
