@@ -108,7 +108,7 @@ class Dllogger(Logger):
         self._write([row["epoch"], row["step"]], data, time)
 
     def _habana_speed(self, row: Values) -> Values:
-        """The time of a micro-batch, and the sequences a second of a card, each over all updates of the row."""
+        """The time of a micro-batch, and the sequences a second of a card, over all updates of the row."""
         if not row["seconds"]:
             return {}
         rate = row["sequences"] / row["seconds"]

@@ -96,13 +96,13 @@ def find_used(output_dir: str) -> list[str]:
 def check_free(output_dir: str) -> None:
     """DatasetError for a new run in a directory that has a run."""
     for used in find_used(output_dir):
-        remedy = "give --resume to continue there, or another --output-dir"
+        remedy = "give --resume to continue there, --overwrite-output-dir, or another --output-dir"
         raise DatasetError(f"{output_dir}: is in use: holds {used}; {remedy}")
 
 
 def _check_output(output_dir: str, config: Config) -> None:
     continues = config.start.continues_here
-    if config.run.do_train and not continues:
+    if config.run.do_train and not continues and not config.run.overwrite_output_dir:
         check_free(output_dir)
     folder = storage.join(output_dir, UNFINISHED)
     if storage.exists(storage.join(folder, LOCK_NAME)):

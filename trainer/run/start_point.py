@@ -60,7 +60,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     follows = bool(start.phase2 and there) and read_state(there[max(there)]).phase == 1
     if follows and start.start_from_ckpt:
         return "weights", start.start_from_ckpt
-    if there or not resuming:
+    if (there or not resuming) and not config.run.overwrite_output_dir:
         check_free(output_dir)
     return ("weights", start.start_from_ckpt) if start.start_from_ckpt else ("new", "")
 

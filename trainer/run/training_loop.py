@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.dataset.label_counts import tell_guess
 from bertdata.dataset.reader import OpenedDataset
-from trainer.checkpoints.checkpoint import clean_up, new_state
+from trainer.checkpoints.checkpoint import clean_up, find_checkpoints, new_state
 from trainer.checkpoints.kept_tokenizer import keep_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -78,6 +78,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close("stopped" if stopped else "success")
+    training.is_stopped = stopped
     training.is_over = training.state.step == config.schedule.steps and not stopped
     return training
 
@@ -103,16 +104,31 @@ def start_training(training: Training, update_examples: int) -> None:
     """
     runtime, later_than = training.runtime, None
     output_dir = str(runtime.config.run.output_dir)
+    if runtime.config.run.overwrite_output_dir and not runtime.config.start.continues_here:
+        overwrite(runtime, output_dir)
     if is_continued(runtime.config):
         from trainer.run.start_point import load
 
         later_than = load(training, update_examples)
     else:
-        runtime.on_rank_0(lambda: check_free(output_dir))
+        overwrites = runtime.config.run.overwrite_output_dir
+        runtime.on_rank_0(lambda: None if overwrites else check_free(output_dir))
     training.tensors.broadcast()
     if runtime.workers.local_rank == 0:
         clean_up(output_dir, after=later_than)
         keep_tokenizer(runtime.config)
+
+
+def overwrite(runtime: Runtime, output_dir: str) -> None:
+    """Remove the checkpoints of the run that was here, on each machine. Logs rename its tables."""
+    if runtime.workers.local_rank == 0:
+        removed = len(find_checkpoints(output_dir))
+        clean_up(output_dir, after=-1)
+        if removed:
+            runtime.log(
+                f"{output_dir}: {removed} checkpoints of an earlier run removed (overwrite_output_dir)"
+            )
+    runtime.workers.barrier()
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":

@@ -1,6 +1,5 @@
 """Logs of other programs: MLPerf's lines, TensorBoard, Weights & Biases."""
 
-import json
 import os
 import subprocess
 import sys

@@ -43,6 +43,14 @@ _FIXED = COMMON | {
     "keep_checkpoints": 5,
 }
 
+WORKERS_APART = (
+    "the program gives each worker but a machine's first a directory worker_N in output_dir, with its own "
+    "checkpoints and logs; here the first worker of each machine writes for all",
+    "with fewer data files than workers the program gives all of them the first file; here they share the "
+    "examples of all files",
+)
+"""What the program does with several workers, and this trainer otherwise."""
+
 _UPDATES = (65536, 32768)
 _RATES = (7.5e-4, 5e-4)
 """Of one worker of eight, for updates of the full size."""
@@ -60,6 +68,8 @@ def pretraining(given: Given) -> Meaning:
         phases = _bookswiki(given, counted, workers)
         if given["no_steps_accumulation"] == 1:
             given.warn("no_steps_accumulation 1: the program accumulates all the same")
+    if workers["world_size"] > 1:
+        given.warn(*WORKERS_APART)
     return Meaning(what=test_set if len(phases) == 1 else f"{test_set}, both phases", phases=phases)
 
 
@@ -141,7 +151,8 @@ def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> 
         "allreduce_post_accumulation": True,
         "base_learning_rate": _RATES[number] * (8 / counted) * (update / _UPDATES[number]),
         "checkpoint_every": given["save_ckpt_steps"],
-        "log_every": 10,
+        "log_every": 1,
+        "json_summary_form": "tensorflow",
         "output_dir": output,
         "json_summary": storage.join(output, "bert_dllog.json"),
     }
@@ -187,7 +198,8 @@ def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, A
         # Horovod multiplies a rate that has been multiplied already.
         "base_learning_rate": 6e-3 * size * counted / 65536,
         "checkpoint_every": 1000,
-        "log_every": 10,
+        "log_every": 1,
+        "json_summary_form": "tensorflow",
         "output_dir": folder,
         "json_summary": storage.join(folder, "bert_dllog.json"),
         "start_from_ckpt": storage.join(starts, f"{given['model_variant']}/model.ckpt-0"),
