@@ -207,11 +207,15 @@ def _check_device(config: Config) -> None:
 
 
 def _convert(settings: Mapping[str, Any]) -> None:
-    """Convert a checkpoint. ``added`` is among the settings of the conversion that adds accumulators."""
+    """Convert a checkpoint. ``added``, or ``prefix``, is among the settings of MLPerf's converters."""
     if "added" in settings:
         from trainer.checkpoints.formats.tensorflow1 import add_accumulators
 
         say_error(add_accumulators(settings["source"], settings["target"]))
+    elif "prefix" in settings:
+        from trainer.checkpoints.formats.convert import convert_to_prefix
+
+        say_error(convert_to_prefix(settings["source"], settings["target"], settings["model_config"]))
     else:
         from trainer.checkpoints.formats.convert import convert
 

@@ -25,6 +25,10 @@ FOREIGN = {
 """The schema of each key of other programs alone."""
 
 
+MEGATRON = "megatron-bert"
+"""transformers' kind of a BERT whose norms come first (megatron_residual_connection)."""
+
+
 def check_length(ids: int, longest: int | None, where: str = "", remedy: str = "") -> None:
     """Raise SettingsError where a sequence has more ids than the model has positions.
 
@@ -101,7 +105,10 @@ class ModelConfig:
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """The keys of a bert_config.json or config.json with this class's meaning."""
-        return dict(values)
+        found = dict(values)
+        if found.get("model_type") == MEGATRON:
+            found |= {"model_type": "bert", "megatron_residual_connection": True}
+        return found
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -5,6 +5,7 @@ from typing import Any
 
 from bertdata.config.value_check import read_object
 from bertdata.io import storage
+from trainer.checkpoints.formats.absent_parts import shape_keys
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import TRAINED_ACT, of_file
 from trainer.config.model_kinds import read_model_config
@@ -57,6 +58,7 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
         values["hidden_act"] = "gelu"
     elif config.hidden_act == "gelu":
         values[TRAINED_ACT] = config.hidden_act
+    values |= shape_keys(config)
     if config.layer_norm_eps != ModelConfig().layer_norm_eps:
         values["layer_norm_eps"] = config.layer_norm_eps
     with storage.open_output(storage.join(directory, NAMES[0])) as file:

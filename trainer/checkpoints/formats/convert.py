@@ -21,6 +21,7 @@ from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import told
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
+from trainer.checkpoints.formats.tensorflow2 import write_objects
 from trainer.checkpoints.source import OURS, find_own, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig
@@ -101,7 +102,20 @@ def convert(
             else:
                 _keep_tokenizer(found, directory)
             lacks = ""
-    return f"{target}: {what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form{told(checkpoint)}{lacks}"
+    return f"{target}: {what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form{told(checkpoint, to)}{lacks}"
+
+
+def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str:
+    """Convert a checkpoint to PREFIX.index and PREFIX.data-00000-of-00001 of TensorFlow 2, weights alone.
+
+    Nothing else is written, as the model garden's converter does. Returns a message.
+    """
+    if storage.exists(f"{prefix}.index"):
+        raise DatasetError(f"{prefix}.index: is there already; name a checkpoint that does not exist yet")
+    refuse_inputs(prefix, [source, model_config])
+    checkpoint = replace(open_checkpoint(source, None, model_config, with_moments=False), moments={})
+    write_objects(_held(checkpoint, checkpoint.expect_config()), prefix)
+    return f"{prefix}: weights in TensorFlow 2's form; it is read with --model-config"
 
 
 def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:

@@ -6,13 +6,15 @@ from bertdata.config.value_check import read_object
 from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import Checkpoint, Stored, unpadded
 from trainer.checkpoints.checkpoint import write_safetensors
-from trainer.checkpoints.formats.absent_parts import completed
+from trainer.checkpoints.formats.absent_parts import completed, without_word_head
 from trainer.checkpoints.formats.config_file import read_config
+from trainer.checkpoints.formats.megatron import from_megatron, is_megatron, to_megatron
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
 from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
 from trainer.checkpoints.formats.roberta import from_roberta, to_roberta
 from trainer.checkpoints.safetensors_files import INDEX, read_indexed, read_safetensors
+from trainer.config.model import MEGATRON
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 
@@ -44,6 +46,8 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         weights = from_modernbert(tensors, config, answers=_names_answers(directory, model_config))
     else:
         weights = from_pytorch_names(tensors, file)
+        if config is not None and is_megatron(weights):
+            weights = from_megatron(weights, config.num_hidden_layers)
     return Checkpoint(kind=kind, path=path, config=config, weights=weights)
 
 
@@ -74,7 +78,7 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     """Write config.json and model.safetensors for transformers' from_pretrained. Returns the directory."""
     config = checkpoint.expect_config()
     if not isinstance(config, ModernBertConfig):
-        checkpoint = completed(checkpoint, "transformers")
+        checkpoint = completed(without_word_head(checkpoint), "transformers", has_norms_first=True)
         config = checkpoint.expect_config()
     weights = unpadded(checkpoint.weights, config)
     found = next(
@@ -82,7 +86,13 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
         for beginning, name in _ARCHITECTURES.items()
         if any(weight.startswith(beginning) for weight in weights)
     )
+    if found == "BertForPreTraining" and not any(name.startswith("cls.predictions.") for name in weights):
+        found = "BertForNextSentencePrediction"
     keys = config.as_json()
+    if config.megatron_residual_connection:
+        found = found.replace("Bert", "MegatronBert")
+        keys["model_type"] = MEGATRON
+        weights = to_megatron(weights, config.num_hidden_layers)
     if isinstance(config, RobertaConfig):
         found, weights = found.replace("Bert", "Roberta"), to_roberta(weights, config)
         keys = config.for_transformers()

@@ -71,7 +71,7 @@ def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, Sto
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
     """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
-    checkpoint = completed(checkpoint, "TensorFlow's BERT")
+    checkpoint = completed(checkpoint, "TensorFlow's BERT", says_shape=True)
     config = checkpoint.expect_config()
     steps = (checkpoint.updates or 0) * checkpoint.steps_of_update
     newest = f"model.ckpt-{steps}"
