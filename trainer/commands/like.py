@@ -86,7 +86,7 @@ def run(arguments: Sequence[str]) -> None:
     changed_keys, contradictions = _override(
         meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR.command} {program.name} ... --"
     )
-    keys, missing = with_shapes(changed_keys)
+    keys, missing = with_shapes(changed_keys, asks_elsewhere=not line.printing)
     phases = [Config.of(**of_phase) for of_phase in keys]
     if not line.printing:
         _check_files(missing, phases)
@@ -134,7 +134,8 @@ def _override(
 def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
     """An error for an input file that is not there, and for an output directory on another machine."""
     for path in missing:
-        raise MissingInputError(f"{path}: is not on this machine; name a file that is")
+        where = "no such file" if is_remote(path) else "is not on this machine; name a file that is"
+        raise MissingInputError(f"{path}: {where}")
     for output_dir in (config.run.output_dir for config in phases):
         if output_dir is not None and is_remote(output_dir):
             wanted = "checkpoints are written to a directory of this machine"

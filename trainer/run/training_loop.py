@@ -30,6 +30,11 @@ from trainer.workers.collective import stop_signals
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
 
+SLOW_HALVES = (
+    "precision is fp16 on a processor, which computes fp32 about seven times faster; give --precision fp32, "
+    "or bf16 where the processor has it"
+)
+
 
 def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None = None) -> Training:
     """Train one phase, or the part of it until the run is stopped.
@@ -154,6 +159,8 @@ def announce(
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
     weights = runtime.empty_model(training.model.config).count_weights()
     runtime.log(f"{weights:,} weights; {described}")
+    if device.torch_device.type == "cpu" and runtime.config.update.precision == "fp16":
+        runtime.log(f"warning: {SLOW_HALVES}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
     compiling *= device.compiles or device.compiles_always
     runtime.log(f"reading the first examples, making the first update{compiling}")

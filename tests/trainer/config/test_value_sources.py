@@ -115,3 +115,13 @@ def test_a_variable_that_a_program_reads_is_a_source(capsys, monkeypatch, variab
     printed = json.loads(capsys.readouterr().out)
     assert printed["phases"][0][key] == wanted
     assert variable in printed["sources"][0][key]
+
+
+@pytest.mark.parametrize(
+    ("mode", "key", "value"), [("offline", "wandb_offline", True), ("disabled", "wandb", False)]
+)
+def test_what_wandb_mode_sets_is_printed_with_the_variable(capsys, monkeypatch, mode, key, value):
+    monkeypatch.setenv("WANDB_MODE", mode)
+    assert main(["pretrain", "--wandb", "--print-config"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["phases"][0][key], printed["sources"][0][key]) == (value, "WANDB_MODE")

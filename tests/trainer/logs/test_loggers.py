@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from bertdata.errors import MissingExtraError
+from bertdata.errors import MissingExtraError, SettingsError
 from tests.support.paths import ROOT
 from tests.support.report_records import (
     COLUMNS,
@@ -131,6 +131,31 @@ def test_a_resumed_run_of_weights_and_biases_continues_and_a_new_one_is_new(tmp_
         make_reporter(config, COLUMNS, rank=0, resume_step=resume_step).close(status)
     found = [(one["id"], one["resume"], one["exit_code"]) for one in wandb.inits]
     assert found == [(None, None, 0), ("run1", "allow", 0), (None, None, 0), ("run3", "allow", 1)]
+
+
+@pytest.mark.parametrize(
+    ("variable", "keys", "modes"),
+    [
+        ("offline", {"wandb": True}, ["offline"]),
+        ("dryrun", {"wandb": True}, ["offline"]),
+        ("online", {"wandb": True}, ["online"]),
+        ("online", {"wandb_offline": True}, ["offline"]),  # a flag goes before it
+        ("disabled", {"wandb": True}, []),
+        ("disabled", {}, []),
+    ],
+)
+def test_wandb_mode_of_the_environment_is_obeyed(tmp_path, monkeypatch, variable, keys, modes):
+    wandb = FakeWandb()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.setenv("WANDB_MODE", variable)
+    make_reporter(Config.of(output_dir=str(tmp_path), **keys), COLUMNS, rank=0).close()
+    assert [one["mode"] for one in wandb.inits] == modes
+
+
+def test_an_unknown_wandb_mode_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "sometimes")
+    with pytest.raises(SettingsError, match="WANDB_MODE of the environment is 'sometimes', expected online"):
+        make_reporter(Config.of(output_dir=str(tmp_path), wandb=True), COLUMNS, rank=0)
 
 
 @pytest.mark.parametrize(
