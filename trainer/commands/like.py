@@ -1,6 +1,7 @@
 """``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from bertdata.cli.common.programs.choice import read_line
@@ -86,6 +87,8 @@ def run(arguments: Sequence[str]) -> None:
     changed_keys, contradictions = _override(
         meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR.command} {program.name} ... --"
     )
+    if not line.printing and find_spec("mlperf_logging") is None:
+        changed_keys = [_without_log(keys, given) for keys in changed_keys]
     keys, missing = with_shapes(changed_keys, asks_elsewhere=not line.printing)
     phases = [Config.of(**of_phase) for of_phase in keys]
     if not line.printing:
@@ -129,6 +132,13 @@ def _override(
         changed.append(steps_or_epochs({"unverified": True, **lower}, upper))
         contradictions += lines
     return changed, contradictions
+
+
+def _without_log(keys: Mapping[str, Any], given: Given) -> dict[str, Any]:
+    """The keys without MLPerf's log, whose package is not installed, where the program writes that log."""
+    if keys.get("mllog"):
+        given.warn("mlperf-logging is not installed, so that MLPerf's log is not written (extra mllog)")
+    return {**keys, "mllog": False}
 
 
 def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:

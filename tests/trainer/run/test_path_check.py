@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.errors import DatasetError, MissingInputError, StorageError
+from bertdata.errors import DatasetError, MissingInputError, StorageError, UsageError
 from bertdata.io.directory_lock import lock_directory
 from tests.support.launching import ROOT
 from tests.support.training_runs import words
@@ -111,3 +111,12 @@ def test_overwriting_begins_anew_where_a_run_is(trainer, training_set, tmp_path)
     assert "4 checkpoints of an earlier run removed" in done.err
     assert list(find_checkpoints(str(tmp_path / "run"))) == [1, 2, 3]
     assert (tmp_path / "run" / "training.1.csv").exists()
+
+
+def test_a_file_of_another_kind_is_not_appended_to_as_mlperfs_log(tmp_path):
+    notes = tmp_path / "bert.log"
+    notes.write_text("my notes")
+    with pytest.raises(UsageError, match="bert.log"):
+        check(tmp_path / "run", mllog=True, mllog_file=str(notes))
+    notes.write_text(':::MLLOG {"key": "init_start"}')
+    check(tmp_path / "run", mllog=True, mllog_file=str(notes))

@@ -84,7 +84,7 @@ def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
     if each is not None and each < 1:
         raise UsageError(f"--use_horovod is {each}, expected 1 worker or more")
     each = each or 1
-    hosts = len([host for host in given["MULTI_HLS_IPS"].split(",") if host.strip()])
+    hosts = len([host for host in (given["MULTI_HLS_IPS"] or "").split(",") if host.strip()])
     if given["kubernetes_run"]:
         counted, started, local = each, find_rank()[1] if horovod else 1, False
         if started > counted:

@@ -5,7 +5,6 @@ logs, global_step and TensorFlow's state file count them here too, by the key st
 """
 
 import re
-from importlib.util import find_spec
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
@@ -21,6 +20,14 @@ _LOGGED_STEPS = 100
 
 _EVAL_SAMPLES = 10_000
 """What the program's log says of the evaluation set, whatever it is evaluated on."""
+
+_LOG = {
+    "mllog": True,
+    "mllog_file": "bert.log",
+    "mllog_org": "reference_implementation",
+    "mllog_platform": "reference_implementation",
+}
+"""Keys of MLPerf's log, which the program appends to in the directory that it runs in."""
 
 _ADAMW = {
     "beta1": 0.9,
@@ -57,7 +64,7 @@ def _training(given: Given) -> Meaning:
         "log_every": max(1, _LOGGED_STEPS // micro_steps),
         "eval_examples": _EVAL_SAMPLES,
     }
-    keys |= _log(given)
+    keys |= _LOG
     keys |= _steps(given, micro_steps)
     if given["do_eval"]:
         keys |= _evaluated(given, machine["world_size"]) | {"eval_every": 0}
@@ -65,19 +72,6 @@ def _training(given: Given) -> Meaning:
     if keys["resume"]:
         given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
     return Meaning(what="training", phases=[keys])
-
-
-def _log(given: Given) -> dict[str, Any]:
-    """Return the keys of MLPerf's log, which the program appends to bert.log in the directory it runs in."""
-    if find_spec("mlperf_logging") is None:
-        given.warn("mlperf-logging is not installed, so that bert.log is not written")
-        return {}
-    return {
-        "mllog": True,
-        "mllog_file": "bert.log",
-        "mllog_org": "reference_implementation",
-        "mllog_platform": "reference_implementation",
-    }
 
 
 def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
@@ -136,7 +130,7 @@ def _evaluation(given: Given) -> Meaning:
     }
     if given["use_tpu"]:
         settings["eval_batch_size_per_core"] = evaluated["eval_batch_size"]
-    keys = machine | phase_keys(given) | evaluated | _log(given) | {"steps": max(1, until)}
+    keys = machine | phase_keys(given) | evaluated | _LOG | {"steps": max(1, until)}
     if named is None:
         keys["start_from_ckpt"] = start
         which = f"the newest in output_dir, and each newer one, until one of step >= {until} was evaluated"
@@ -186,7 +180,7 @@ def _machine_keys(given: Given) -> dict[str, Any]:
         raise UsageError(f"num_tpu_cores is {given['num_tpu_cores']}, expected 1 or more")
     device = "xla" if given["use_tpu"] else "cuda" if given["num_gpus"] else "cpu"
     count = given["num_tpu_cores"] if given["use_tpu"] else max(1, given["num_gpus"])
-    compiles = re.search(r"--tf_xla_auto_jit=[12]\b", given["TF_XLA_FLAGS"])
+    compiles = re.search(r"--tf_xla_auto_jit=[12]\b", given["TF_XLA_FLAGS"] or "")
     return {
         "device": device,
         "world_size": count,
