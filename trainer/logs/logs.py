@@ -120,11 +120,11 @@ class Dllogger(Logger):
     @staticmethod
     def _tensorflow_row(row: Values) -> Values:
         """The sequences a second of all workers, losses, and the rate as a text."""
-        speed = {"throughput_train": row["sequences"] / row["seconds"]} if row["seconds"] else {}
-        losses = {name: row[name] for name in ("mlm_loss", "nsp_loss") if name in row}
-        return {
-            **speed,
-            **losses,
+        found: Values = {}
+        if row["seconds"]:
+            found["throughput_train"] = row["sequences"] / row["seconds"]
+        found |= {name: row[name] for name in ("mlm_loss", "nsp_loss") if name in row}
+        return found | {
             "total_loss": row["step_loss"],
             "avg_loss_step": row["loss"],
             "learning_rate": str(row["learning_rate"]),
