@@ -2,9 +2,8 @@
 
     python -m benchmarks.trajectories [--runs DIR] [--only NAME]
 
-DIR holds the runs' JSON files, beside ``examples/`` and ``init/`` of its parent directory; by default it is
-that of the reference kit. The exit status is 1 where a loss of the first updates differs by the bound or
-more.
+DIR holds ``runs/``, ``examples/`` and ``init/``, or is that ``runs/`` itself; by default it is the reference
+kit's. The exit status is 1 where a loss of the first updates differs by the bound or more.
 """
 
 import argparse
@@ -25,10 +24,11 @@ BOUND_UPDATES = 100
 
 def main() -> None:
     given = _parse()
-    runs = sorted(given.runs.glob("*.json"))
+    directory = given.runs / "runs" if (given.runs / "runs").is_dir() else given.runs
+    runs = sorted(directory.glob("*.json"))
     if not runs:
         sys.exit(f"{given.runs}: holds no recorded runs")
-    root = given.runs.parent
+    root = directory.parent
     print("| run | updates | to update 100 | to the end | bound | known to differ |")
     print("|---|---|---|---|---|---|", flush=True)
     fell = 0

@@ -19,6 +19,8 @@ from trainer.run.finetune import schedule_of_epochs
 
 _LENGTH, _MASKS = "64", "10"
 _WARMUP = "warm-?up(?:_steps|_proportion)?"
+_RATE = "(?:lr|learning_rate)"
+_BETAS = r"betas ([\d.]+) ([\d.]+)"
 _OF_PLACE = {
     **{"device": "cpu", "device_options": {}, "world_size": None, "dist": False, "replicas": None},
     **{"compile": False, "resume": False, "resume_step": None, "phase2": False, "start_moments": False},
@@ -81,7 +83,8 @@ def _flags(run: RecordedRun) -> dict[str, str | None]:
     for word, following in zip(words, [*words[1:], "--"], strict=True):
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
-            found[name] = value if equals else None if following.startswith("--") else following
+            value = value if equals else "" if following.startswith("--") else following
+            found[name] = value.rstrip(",;") or None
     return found
 
 
@@ -143,7 +146,7 @@ def _nvidia_tuning(run: RecordedRun) -> list[str]:
     }
     files |= {"bert_model": "bert", "vocab_file": "vocab.txt"}
     flags: dict[str, str | None] = {
-        "learning_rate": str(run.number("lr")),
+        "learning_rate": str(run.number(_RATE)),
         "warmup_proportion": str(run.number(_WARMUP, 0.1)),
         "train_batch_size": f"{run.number('batch', 8):.0f}",
         "do_train": None,
@@ -156,24 +159,31 @@ def _nvidia_tuning(run: RecordedRun) -> list[str]:
 
 
 def _habana_tuning(run: RecordedRun) -> list[str]:
-    flags = {"model_name_or_path": "base", "data_type": "fp32", "data_dir": "data"}
+    flags: dict[str, str | None] = {"model_name_or_path": "base", "data_type": "fp32", "data_dir": "data"}
     flags |= {"task_name": "squad" if run.task == "squad" else "mrpc", "max_steps": str(run.updates)}
-    flags |= {"learning_rate": str(run.number("lr")), "batch_size": f"{run.number('batch', 8):.0f}"}
+    flags |= {"learning_rate": str(run.number(_RATE)), "batch_size": f"{run.number('batch', 8):.0f}"}
     return [*_words("habana/demo_bert.py", {})[:1], "finetuning", *_words("", flags)[1:]]
 
 
 def _transformers(run: RecordedRun) -> list[str]:
-    flags = {"model_name_or_path": "bert", "output_dir": "out", "do_train": "true"}
-    flags |= {"learning_rate": str(run.number("lr")), "max_steps": str(run.updates)}
+    flags: dict[str, str | None] = {"model_name_or_path": "bert", "output_dir": "out", "do_train": "true"}
+    flags |= {"learning_rate": str(run.number(_RATE)), "max_steps": str(run.updates)}
     flags |= {"weight_decay": str(run.number("weight.decay", 0.0))}
-    flags |= {"adam_epsilon": str(run.number("eps", 1e-8))}
+    flags |= {"adam_epsilon": str(run.number("(?:adam_)?eps(?:ilon)?", 1e-8))}
     flags |= {"max_grad_norm": str(run.number("max_grad_norm", 1.0))}
     flags |= {"warmup_steps": f"{run.number(_WARMUP, 0):.0f}"}
     flags |= {"gradient_accumulation_steps": str(run.in_update)}
+    if (betas := re.search(_BETAS, run.settings)) is not None:
+        flags |= {"adam_beta1": betas[1], "adam_beta2": betas[2]}
     if (named := re.search(r"adamw_\w+|sgd", run.settings)) is not None:
         flags["optim"] = named[0]
+    if (schedule := re.search("constant(?:_with_warmup)?", run.settings)) is not None:
+        flags["lr_scheduler_type"] = schedule[0]
+    flags |= _flags(run)
     if run.task == "squad":
         return _words("huggingface/run_qa.py", {**flags, "dataset_name": "squad"})
+    if re.search(r"transformers [5-9]\.", run.original):
+        flags["as_published"] = "true"
     return _words("huggingface/run_glue.py", {**flags, "task_name": "mrpc"})
 
 
@@ -208,12 +218,12 @@ def _shipped_keys(run: RecordedRun) -> dict[str, Any]:
     keys = {name: _of_first_phase(value) for name, value in keys.items() if name not in dropped}
     keys |= {
         "steps": run.updates,
-        "base_learning_rate": run.number("lr"),
+        "base_learning_rate": run.number(_RATE),
         "warmup": int(run.number(_WARMUP, 0)),
     }
     keys |= {"weight_decay": run.number("weight.decay", keys["weight_decay"])}
     keys |= {"optimiser_epsilon": run.number("eps", keys["optimiser_epsilon"])}
-    if (betas := re.search(r"betas ([\d.]+) ([\d.]+)", run.settings)) is not None:
+    if (betas := re.search(_BETAS, run.settings)) is not None:
         keys |= {"beta1": float(betas[1]), "beta2": float(betas[2])}
     if run.kind == "modernbert":
         keys |= {"lr_decay": int(run.number(r"(?<!weight )decay", 0)), "lr_end_share": 0.0}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 import torch
+from torch import Tensor
 
 from benchmarks.trajectories.recorded import RecordedRun
 from benchmarks.trajectories.settings import configured
@@ -26,11 +27,12 @@ from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
 from trainer.config.schedules.form import Schedule
 from trainer.config.settings import Config
-from trainer.data.batches import FlatBatch, flatten
+from trainer.data.batches import Batch, flatten
 from trainer.data.budgets import Budgets, ExampleSizes
 from trainer.data.examples import CompactExamples, gather
 from trainer.data.loader import Update
 from trainer.data.order import Position
+from trainer.data.padded_rows import pad_rows
 from trainer.run.given_shape import lay_over
 from trainer.run.runtime import begin, make_model
 from trainer.run.start_point import find_continued_shape, load_from
@@ -138,19 +140,22 @@ def layout_of(run: RecordedRun) -> ShardLayout:
 class Feeder:
     """Micro-batches of a run's examples, by their numbers."""
 
-    def __init__(self, run: RecordedRun, layout: ShardLayout) -> None:
+    def __init__(self, run: RecordedRun, layout: ShardLayout, *, padded: bool) -> None:
+        """padded: micro-batches are padded rows; else they are flat."""
+        self._padded = padded
         self._layout, self._is_packed = layout, run.is_packed
         self._examples = CompactExamples([_held(run, layout.objective)], layout)
         rows = 1 if self._is_packed else max(map(len, run.micro_batches))
         sizes = ExampleSizes.of(np.full(8, layout.max_seq_length), np.zeros(8))
         self._budgets = Budgets([], sizes, layout, rows)
 
-    def batch(self, numbers: Sequence[int]) -> FlatBatch:
+    def batch(self, numbers: Sequence[int]) -> Batch:
         """The micro-batch of these examples."""
         count = len(numbers)
         row_ends = np.array([count]) if self._is_packed else np.arange(count) + 1
         piece = self._examples, np.array(numbers), np.arange(count)
-        return flatten(gather([piece], self._layout, row_ends), self._budgets)
+        gathered = gather([piece], self._layout, row_ends)
+        return pad_rows(gathered, count) if self._padded else flatten(gathered, self._budgets)
 
 
 def _held(run: RecordedRun, objective: str) -> Any:
@@ -175,7 +180,8 @@ def _held(run: RecordedRun, objective: str) -> Any:
 
 def _losses(training: Training, run: RecordedRun, layout: ShardLayout, updates: int) -> list[float]:
     """Make the run's first updates. Returns the mean loss of each one's micro-batches."""
-    feeder, position, found = Feeder(run, layout), Position(0, 0), []
+    feeder = Feeder(run, layout, padded=training.runtime.has_rows)
+    position, found = Position(0, 0), list[Tensor]()
     for number in range(updates):
         first = number * run.in_update
         batches = [feeder.batch(one) for one in run.micro_batches[first : first + run.in_update]]

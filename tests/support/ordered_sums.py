@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from trainer.data.batches import Batch
+from trainer.devices.clipping import norms_of
 from trainer.splitting.held import TIED
 from trainer.splitting.stage import with_same_length
 from trainer.update.optimiser import Norms
@@ -72,7 +73,7 @@ class PipelinedSums(OrderedSums):
 
 
 class ShardedSums(OrderedSums):
-    """Gradients of one micro-batch of each copy are averaged, then added up; norms are those of RowNorms.
+    """Gradients of one micro-batch of each copy are averaged, then added up; norms are those of PartNorms.
 
     A layer has three products for its attention and two inputs, also where both are the same tensor: so the
     gradients of its input have the order of sums of a layer whose weights are gathered.
@@ -83,7 +84,7 @@ class ShardedSums(OrderedSums):
         for layer in worker.model.bert.encoder.layer:
             layer.attention.self.joins = False  # type: ignore[union-attr]
             layer.register_forward_pre_hook(lambda module, given: tuple(map(own_view, given)))
-        strategy.step.optimiser.norms = RowNorms(copies)  # type: ignore[attr-defined]
+        strategy.step.optimiser.norms = PartNorms(copies)  # type: ignore[attr-defined]
 
     def update(self, batches: Sequence[Batch], rate: float, at: UpdateNumber) -> list[Tensor]:
         """Change the weights; returns the sums of Strategy.update on each copy."""
@@ -100,17 +101,17 @@ class ShardedSums(OrderedSums):
         return [torch.stack(values[copy :: self._copies]).sum(0) for copy in range(self._copies)]
 
 
-class RowNorms(Norms):
+class PartNorms(Norms):
     """Norms of tensors whose rows are divided among so many: squares of each one's own are added up."""
 
     def __init__(self, count: int) -> None:
         self._count = count
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._joined([norms(part) for part in self._parts(tensors)])
+        return self._joined([norms_of(part) for part in self._parts(tensors)])
 
     def all(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._joined([torch.linalg.vector_norm(norms(part)) for part in self._parts(tensors)])
+        return self._joined([torch.linalg.vector_norm(norms_of(part)) for part in self._parts(tensors)])
 
     def _parts(self, tensors: Sequence[Tensor]) -> list[list[Tensor]]:
         """The rows of each one."""
@@ -127,11 +128,6 @@ class RowNorms(Norms):
 def own_view(given: Any) -> Any:
     """The same tensor, whose gradients are added up apart from those of its other uses."""
     return given.view_as(given) if isinstance(given, Tensor) else given
-
-
-def norms(tensors: Sequence[Tensor]) -> Tensor:
-    """The norm of each tensor."""
-    return torch.stack(list(torch._foreach_norm(list(tensors))))
 
 
 def take(weights: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -24,7 +24,7 @@ def loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequ
     """
     config, workers = worker.config, worker.workers
     over = config.update.loss_over
-    if over == "micro_batch":
+    if over in ("micro_batch", "sum"):
         divisor = loss_divisor(config, len(batches), copies)
         return [divisor] * len(batches)
     check(config.ipu.reduction_type != "sum", f"loss_over is {over}: expected reduction_type mean")
@@ -46,7 +46,7 @@ def loss_divisor(config: Config, count: int, copies: int) -> float:
     Where micro-batches are added up, replicas says over how many workers; there may be another number, as one
     may do the work of several.
     """
-    is_sum = config.ipu.reduction_type == "sum"
+    is_sum = config.ipu.reduction_type == "sum" or config.update.loss_over == "sum"
     return (config.update.replicas or copies) / copies if is_sum else count
 
 

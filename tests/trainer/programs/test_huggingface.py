@@ -103,6 +103,16 @@ COMMANDS = {
         "--doc_stride 128 --output_dir squad --version_2_with_negative",
         {"task": "squad", "version_2_with_negative": True, "batch_size": 12, "num_train_epochs": 2.0},
     ),
+    "run_qa.py pads to its longest sequence, and chooses among padding too": (
+        QA,
+        f"{BASE}--dataset_name squad --do_train",
+        {"rows": True, "answers_over_padding": True, "padding_learns": False},
+    ),
+    "micro-batches added up, as transformers 5 does": (
+        GLUE,
+        f"{MRPC}--gradient_accumulation_steps 4 --as_published",
+        {"accumulation": 4, "loss_over": "sum"},
+    ),
     "run_qa.py, own files": (
         QA,
         f"{BASE}--train_file a.json --validation_file b.json --test_file c.json --do_eval --do_predict",
@@ -138,6 +148,20 @@ COMMANDS = {
         {"lr_schedule": "custom", "lr_schedule_by_step": {"0": 5e-5}, "clipping": "none"},
     ),
 }
+
+
+def test_without_padding_to_the_longest_sequence_none_is_chosen_among():
+    keys = phase(QA, f"{BASE}--dataset_name squad --do_train --pad_to_max_length false")
+    assert not keys["rows"]
+    assert not keys["answers_over_padding"]
+
+
+def test_accumulation_tells_where_transformers_5_differs(trainer):
+    line = f"{MRPC}--gradient_accumulation_steps 4"
+    told = trainer("like", GLUE, *split(line), "--print-config").err
+    assert "transformers 5 adds up the gradients of micro-batches" in told
+    assert "--as_published" in told
+    assert "transformers 5" not in trainer("like", GLUE, *split(MRPC), "--print-config").err
 
 
 @pytest.mark.parametrize("name", COMMANDS)

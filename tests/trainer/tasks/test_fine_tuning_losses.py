@@ -5,6 +5,7 @@ import pytest
 import torch
 import transformers
 
+from bertdata.errors import SettingsError
 from bertdata.examples.classification.batch import (
     LabelledBatch,
     LabelledExample,
@@ -109,6 +110,42 @@ def test_answers(form):
     same_gradients(model, peer)
     logits = sequence_logits(model(both[form]), both[form])[:3]
     torch.testing.assert_close(logits[:, :, 0], result.start_logits, rtol=1e-4, atol=1e-5)
+
+
+def test_answers_over_padding_have_the_loss_and_the_gradients_of_transformers():
+    """Places are chosen among all of a row there, while the embedding of padding learns nothing."""
+    found = examples(
+        SquadExample, (16, 9, 12), answer_start=[6, 0, 9], answer_end=[7, 0, 10], impossible=[0, 0, 0]
+    )
+    _, rows = batches(SquadBatch, "squad", found)
+    keys = {"answers_over_padding": True, "padding_learns": False, "rows": True}
+    task = Squad(Config.of(task="squad", **keys))
+    model = task.new_model(SHAPE)
+    outcome = task.outcome(model, rows)
+    outcome.loss.backward()
+    peer = theirs(transformers.BertForQuestionAnswering, model)
+    answers = {"start_positions": torch.tensor([6, 0, 9]), "end_positions": torch.tensor([7, 0, 10])}
+    result = peer(**inputs(rows, 3), **answers)
+    result.loss.backward()
+    assert outcome.loss.item() == pytest.approx(result.loss.item(), rel=1e-5)
+    same_gradients(model, peer)
+    model.eval()
+    logits = task.outcome(model, rows).outputs  # evaluation chooses among the sequence's own tokens
+    assert torch.isinf(logits[1, 9:]).all()
+
+
+def test_the_embedding_of_padding_learns_as_in_tensorflow():
+    found = examples(SquadExample, (9,), answer_start=[0], answer_end=[0], impossible=[0])
+    _, rows = batches(SquadBatch, "squad", found)
+    task = Squad(Config.of(task="squad", answers_over_padding=True, rows=True))
+    model = task.new_model(SHAPE)
+    task.outcome(model, rows).loss.backward()
+    assert model.bert.embeddings.word_embeddings.weight.grad[0].norm() > 0
+
+
+def test_answers_over_padding_need_rows():
+    with pytest.raises(SettingsError, match="answers_over_padding: flat batches .* give --rows too"):
+        Squad(Config.of(task="squad", answers_over_padding=True))
 
 
 @pytest.mark.parametrize("form", [0, 1])

@@ -47,6 +47,11 @@ def test_usually_each_micro_batch_counts_alike():
     assert loss_divisors(worker("micro_batch", None), [words(6), words(2)], 1) == [2, 2]
 
 
+def test_micro_batches_are_added_up_as_in_transformers_5():
+    """Its classifiers divide no loss by the number of micro-batches."""
+    assert loss_divisors(worker("sum", None), [words(6), words(2)], 1) == [1, 1]
+
+
 def test_padding_of_a_packed_row_counts_as_a_sequence_as_in_modernbert():
     batch = flatten(make_batch())
     there = int((batch.next_sentence_labels >= 0).sum())

@@ -45,6 +45,15 @@ class FinetuningSection(Section):
     max_query_length: int = setting(64, "most tokens of a question; the rest is cut off", least=1)
     n_best_size: int = setting(20, "answers in nbest_predictions.json", least=1)
     max_answer_length: int = setting(30, "most tokens of an answer", least=1)
+    answers_over_padding: bool = setting(
+        False,
+        "the softmax of an answer's places runs over the padding of a row too, as in the original programs; "
+        "needs rows",
+    )
+    padding_learns: bool = setting(
+        True,
+        "the embedding of padding learns where padding takes part; no in transformers, whose gradient is 0",
+    )
     version_2_with_negative: bool = setting(False, "questions may have no answer (SQuAD 2.0)")
     null_score_diff_threshold: float = setting(
         0.0, "no answer where its score is more than this above the best answer's"

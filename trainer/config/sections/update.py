@@ -53,8 +53,9 @@ class UpdateSection(Section):
         "micro_batch",
         "loss of an update: the mean of its micro-batches' means (micro_batch); the mean over all masked "
         "words of the update, or examples in fine-tuning (update); micro-batches weighed by sequences, as in "
-        "ModernBERT's program, where padding of a packed row counts as one (sequences)",
-        ("micro_batch", "update", "sequences"),
+        "ModernBERT's program, where padding of a packed row counts as one (sequences); the sum of the means "
+        "(sum)",
+        ("micro_batch", "update", "sequences", "sum"),
     )
     softmax_over_padding: bool = setting(
         False,

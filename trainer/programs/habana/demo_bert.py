@@ -107,6 +107,8 @@ def _finetuning(given: Given) -> Meaning:
         "checkpoint_every": given["save_steps"] or 500,
         "output_dir": storage.join(given["output_dir"], task),
     }
+    if task == "squad":
+        keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
     if steps > 0:  # the program makes one update more, whose rate is 0
         keys |= {"steps": steps, "num_train_epochs": None}
     is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"

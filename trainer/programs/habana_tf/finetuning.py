@@ -59,7 +59,7 @@ def finetuning(given: Given) -> Meaning:
         "output_dir": given["output_dir"] or os.path.expanduser(f"~/tmp/{folder}/"),
     }  # fmt: skip
     if task == "squad":
-        keys["doc_stride"] = 128
+        keys |= {"doc_stride": 128, "rows": True, "answers_over_padding": True}
     given.warn(
         "the program makes the updates of its questions or pairs, this trainer those of their features"
     )

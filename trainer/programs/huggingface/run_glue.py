@@ -31,7 +31,19 @@ def resolve(given: Given) -> Meaning:
             keys["labels"] = ["entailment", "neutral", "contradiction"]
     else:
         keys |= _own_table(given)
+    if given["gradient_accumulation_steps"] > 1:
+        keys |= _accumulation(given)
     return Meaning(what=keys["task"], phases=[keys])
+
+
+def _accumulation(given: Given) -> dict[str, Any]:
+    """Return the keys of several micro-batches an update, and say where the program's version 5 differs."""
+    if given["as_published"]:
+        return {"loss_over": "sum"}
+    given.warn(
+        "transformers 5 adds up the gradients of micro-batches, here they are averaged: see --as_published"
+    )
+    return {}
 
 
 def _own_table(given: Given) -> dict[str, Any]:

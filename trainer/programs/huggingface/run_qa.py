@@ -26,4 +26,6 @@ def resolve(given: Given) -> Meaning:
         given.warn(f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR")
     negative = given["version_2_with_negative"] or dataset == "squad_v2"
     keys = training_keys(given) | {"version_2_with_negative": negative}
+    if given["pad_to_max_length"]:  # the softmax over an answer's places is over all of a row there
+        keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
     return Meaning(what=keys["task"], phases=[keys])

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bertdata.config.settings import check
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError, MissingInputError, UsageError
 from bertdata.io import storage
@@ -53,7 +54,8 @@ _THE_TEXT = "the text"
 class Squad(FineTuning):
     """Cross entropy of the answer's first and of its last token over the tokens of the sequence, halved.
 
-    The original's is over padding too, which flat batches do not have.
+    In training that of the original programs is over the padding of its row too: answers_over_padding. Flat
+    batches have none.
     """
 
     name = "squad"
@@ -70,16 +72,29 @@ class Squad(FineTuning):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
+        if self.keys.answers_over_padding:
+            loading = config.loading
+            check(loading.rows, "answers_over_padding: flat batches have no padding: give --rows too")
+            check(
+                not loading.pack_on_load, "answers_over_padding: rows of pack_on_load hold several sequences"
+            )
         if self.keys.version_2_with_negative:
             names = self.columns.evaluation
             of_guess = (f"guess_{name}" for name in names)
             self.columns = replace(self.columns, evaluation=(*names, *of_guess))
 
     def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
-        return answerer_of(shape, attention)
+        model = answerer_of(shape, attention)
+        if not self.keys.padding_learns:
+            model.bert.embeddings.word_embeddings.padding_idx = shape.pad_token_id
+        return model
 
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
-        logits = sequence_logits(model(batch).float(), batch)
+        logits = model(batch).float()
+        if self.keys.answers_over_padding and model.training:
+            logits = padded_logits(logits, batch)
+        else:
+            logits = sequence_logits(logits, batch)
         logs = logits.log_softmax(1)
         places = torch.stack([target_of(batch, "answer_starts"), target_of(batch, "answer_ends")], 1).long()
         losses = -logs.gather(1, places[:, None]).squeeze(1).mean(1)
@@ -120,6 +135,11 @@ def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
     used, found = sequence_rows(logits, batch)
     first = torch.arange(used.shape[1], device=used.device) == 0
     return found.masked_fill(~(used | first)[:, :, None], -torch.inf)
+
+
+def padded_logits(logits: Tensor, batch: Batch) -> Tensor:
+    """(rows, S, 2) logits of whole rows with their padding, from (rows x S, 2) of a batch of padded rows."""
+    return logits.view(len(batch), -1, 2)
 
 
 class SquadEvaluation(TaskEvaluation):
