@@ -72,7 +72,7 @@ def evaluate_checkpoints(
     with Reporter(loggers, trains=False) as report:
         for path in _checkpoints(runtime, poll, timeout, newest=until_step is not None):
             read = partial(_unless_removed, path, poll)
-            found = runtime.on_rank_0(partial(read, _inspect, path, config))
+            found = runtime.on_rank_0(partial(read, _inspect, config, path))
             if found is None:
                 continue
             known, step, trained, is_last, unit = found
@@ -134,7 +134,7 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
         raise
 
 
-def _inspect(path: str, config: Config) -> tuple[dict[str, Any] | None, int, int, bool, int]:
+def _inspect(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int, bool, int]:
     """(model, step, examples trained, is last, steps of an update) of a checkpoint.
 
     Steps are counted as the run's logs count them. A prolonged run has later checkpoints.
@@ -148,7 +148,7 @@ def _inspect(path: str, config: Config) -> tuple[dict[str, Any] | None, int, int
         is_last = state.step >= state.config.get("steps", math.inf) and not is_followed
         return state.model, state.told_step, state.trained, is_last, state.steps_of_update
     theirs = open_checkpoint(path, model_config=config.model.model_config, with_moments=False)
-    is_here = Path(path).parent == Path(str(config.run.output_dir))
+    is_here = Path(theirs.path).parent == Path(str(config.run.output_dir))
     step = theirs.updates if is_here and theirs.updates is not None else 0
     return theirs.config.as_json() if theirs.config else None, step, 0, False, 1
 
