@@ -12,7 +12,7 @@ import torch
 from bertdata.errors import SettingsError
 from trainer.checkpoints.absent_parts import BIASES, missing_biases
 from trainer.checkpoints.any_checkpoint import Checkpoint, StoredTensor
-from trainer.config.model import ModelConfig
+from trainer.checkpoints.formats.config_file import shape_keys
 
 _WORD_HEAD = "cls.predictions."
 
@@ -80,13 +80,6 @@ def told(checkpoint: Checkpoint, to: str = "") -> str:
         if shapes:
             said += f"; bert_config.json says {' and '.join(shapes)}, which Google's program does not know"
     return said
-
-
-def shape_keys(config: ModelConfig) -> dict[str, bool]:
-    """The keys of ours by which a model computes otherwise than any of Google's, with their values."""
-    usual = ModelConfig()
-    names = ("megatron_residual_connection", "use_cls_layer")
-    return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(usual, name)}
 
 
 def _has_heads(checkpoint: Checkpoint) -> bool:

@@ -5,7 +5,6 @@ from typing import Any
 
 from bertdata.config.value_check import read_object
 from bertdata.io import storage
-from trainer.checkpoints.formats.absent_parts import shape_keys
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import TRAINED_ACT, of_file
 from trainer.config.model_kinds import read_model_config
@@ -63,3 +62,10 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
         values["layer_norm_eps"] = config.layer_norm_eps
     with storage.open_output(storage.join(directory, NAMES[0])) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")
+
+
+def shape_keys(config: ModelConfig) -> dict[str, bool]:
+    """The keys of ours by which a model computes otherwise than any of Google's, with their values."""
+    usual = ModelConfig()
+    names = ("megatron_residual_connection", "use_cls_layer")
+    return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(usual, name)}
