@@ -13,6 +13,7 @@ from bertdata.errors import SettingsError
 from trainer.checkpoints.absent_parts import BIASES, missing_biases
 from trainer.checkpoints.any_checkpoint import Checkpoint, StoredTensor
 from trainer.checkpoints.formats.config_file import shape_keys
+from trainer.config.model import ModelConfig
 
 _WORD_HEAD = "cls.predictions."
 
@@ -26,7 +27,8 @@ def completed(
     first. says_shape: the form has the weights under any shape, which the file beside them says.
     """
     config = checkpoint.expect_config()
-    if config.megatron_residual_connection and not (has_norms_first or says_shape):
+    has_form = (has_norms_first or says_shape) and type(config) is ModelConfig  # of no later encoder
+    if config.megatron_residual_connection and not has_form:
         found = "megatron_residual_connection is true"
         raise SettingsError(f"{checkpoint.path}: {found}: {program} has no such model")
     heads = _has_heads(checkpoint)

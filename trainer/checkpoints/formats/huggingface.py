@@ -89,7 +89,7 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     if found == "BertForPreTraining" and not any(name.startswith("cls.predictions.") for name in weights):
         found = "BertForNextSentencePrediction"
     keys = config.as_json()
-    if config.megatron_residual_connection:
+    if config.megatron_residual_connection and not isinstance(config, ModernBertConfig):
         found = found.replace("Bert", "MegatronBert")
         keys["model_type"] = MEGATRON
         weights = to_megatron(weights, config.num_hidden_layers)

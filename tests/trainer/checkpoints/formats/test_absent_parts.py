@@ -15,6 +15,7 @@ from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.kinds import WRITERS, read_checkpoint
 from trainer.checkpoints.reading import read_state
 from trainer.config.model import ModelConfig
+from trainer.config.modernbert import ModernBertConfig
 from trainer.data.row_batches import RowBatch
 from trainer.model.headed import BertForPreTraining
 
@@ -234,3 +235,11 @@ def test_a_conversion_says_that_it_writes_zeros(trainer, tmp_path, training_set)
     outcome = trainer("convert", tmp_path / "run", tmp_path / "there")
     assert outcome.status == 0, outcome.err
     assert "zeros for its missing biases (false: use_qkv_bias)" in outcome.out
+
+
+@pytest.mark.parametrize("kind", ["tf1", "tf2", "nvidia"])
+def test_a_modernbert_is_refused_by_the_forms_of_bert(tmp_path, kind):
+    shape = ModernBertConfig(vocab_size=101, **CONFIG)
+    whole = replace(made(), config=shape)
+    with pytest.raises(SettingsError):
+        WRITERS[kind](whole, str(tmp_path / "there"))
