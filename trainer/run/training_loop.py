@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
 
 SLOW_HALVES = (
-    "precision is fp16 on a processor, which computes fp32 about seven times faster; give --precision fp32, "
-    "or bf16 where the processor has it"
+    "precision is fp16 on a processor, where fp32 may be several times faster (seven times was seen); give "
+    "--precision fp32, or bf16 where the processor has it"
 )
 
 
