@@ -33,7 +33,7 @@ from trainer.data.examples import CompactExamples, gather
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.data.padded_rows import pad_rows
-from trainer.run.finetune import shape_of_task
+from trainer.run.given_shape import lay_over
 from trainer.run.runtime import begin, make_model
 from trainer.run.start_point import find_continued_shape, load_from
 from trainer.run.training_state import Training
@@ -111,7 +111,7 @@ def _same(rate: float, other: float) -> bool:
 
 def _tuned_shape(config: Config, start: Path) -> ModelConfig:
     stored = open_checkpoint(str(start), with_moments=False).expect_config()
-    return read_model_config(shape_of_task(config, stored))
+    return read_model_config(lay_over(config, stored.as_json()))
 
 
 def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:

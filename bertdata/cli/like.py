@@ -78,7 +78,7 @@ def run(arguments: list[str]) -> int:
         make_parser().parse_args(words[:1])
     line = read_line(DOOR, arguments)
     flags = _our_flags(line)
-    keys = line.given.keys()
+    keys = _joined(line)
     names, settings = _names(line, keys), settings_of(keys)
     if line.printing:
         found = {"program": line.typed, "create": described(keys)}
@@ -87,6 +87,16 @@ def run(arguments: list[str]) -> int:
     warn(line.given.warnings)
     make_files(names, settings, flags.engine, overwrite=flags.overwrite)
     return 0
+
+
+def _joined(line: DoorLine) -> dict[str, Any]:
+    """Return the keys, with several words of one file flag joined by commas, as the programs take them."""
+    keys = line.given.keys()
+    for name in _FILES:
+        if isinstance(keys.get(name), list):
+            keys[name] = ",".join(keys[name])
+            line.given.warn(f"{name}: several words, taken as {keys[name]}; the program refuses them")
+    return keys
 
 
 def settings_of(keys: Mapping[str, Any]) -> ScriptSettings:

@@ -1,6 +1,7 @@
 """Hold a directory tree against a published table of sizes and md5s, or of sums of shards."""
 
 import os
+import re
 from fnmatch import fnmatch
 from functools import cache
 
@@ -12,7 +13,11 @@ from bertdata.io import storage
 from bertdata.io.file_check import file_md5
 from bertdata.io.listing import list_inputs
 from bertdata.io.process_pool import run_all
+from bertdata.shards.crc32c import masked_checksum
 from bertdata.shards.row_sums import row_sum
+
+_TFRECORDS = "tfrecord"
+"""The directory of TFRecords in the paths of a table."""
 
 
 def verify_table(directory: str, table: str, workers: int = 1) -> Report:
@@ -87,6 +92,7 @@ class _Tree:
         self._names = list_inputs(directory, hidden=True).names
         self._above = _components(directory)
         self._md5 = cache(file_md5)
+        self._is_tfrecord = cache(lambda name: _begins_with_a_record(self._path(name)))
 
     def check(self, row: PublishedFile) -> Finding:
         """The finding of one row."""
@@ -94,14 +100,27 @@ class _Tree:
             (name, pattern) for pattern in row.paths for name in self._names if self._is_at(name, pattern)
         ]
         if any("*" in pattern for _, pattern in matches):
-            pattern = matches[0][1]
-            total = sum(storage.size(self._path(name)) for name, p in matches if p == pattern)
-            return compare(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
+            return self._check_total(matches, row)
         claimed = [name for name, _ in matches if self._row_of(name) is row]
         findings = [self._check_file(name, row) for name in claimed]
         if not findings:
             return Finding(file=row.label, status=MISSING, is_fault=False)
         return next((finding for finding in findings if not finding.is_fault), findings[0])
+
+    def _check_total(self, matches: list[tuple[str, str]], row: PublishedFile) -> Finding:
+        """The finding of a row that sums over files: of the fullest directory, all of whose files are there.
+
+        Where some are not, nothing can be said of the sum, which is no fault.
+        """
+        sizes: dict[str, dict[str, int]] = {}
+        for name, _ in matches:
+            sizes.setdefault(storage.parent(name), {})[name] = storage.size(self._path(name))
+        fullest = max(sizes.values(), key=len)
+        total, wanted = sum(fullest.values()), _files_of(matches[0][1])
+        if total != row.bytes and wanted is not None and len(fullest) < wanted:
+            said = f"{len(fullest)} of {wanted} files are here"
+            return Finding(file=row.label, status=MISSING, is_fault=False, detail=said)
+        return compare(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
 
     def elsewhere(self) -> str | None:
         """A file that has the name of one of the table's but lies elsewhere, for a person."""
@@ -138,12 +157,31 @@ class _Tree:
         return [row for row in self._rows if any(self._is_at(name, p) for p in row.paths if "*" not in p)]
 
     def _is_at(self, name: str, pattern: str) -> bool:
-        """True if the path, with the directories above the tree, ends in the pattern's components."""
+        """True if the path, with the directories above the tree, ends in the pattern's components.
+
+        The directory ``tfrecord`` of a pattern may have any name that holds a TFRecord: MLPerf gives it none.
+        """
         parts, wanted = [*self._above, *name.split("/")], pattern.split("/")
-        return len(parts) >= len(wanted) and all(map(fnmatch, parts[-len(wanted) :], wanted))
+        if len(parts) >= len(wanted) and all(map(fnmatch, parts[-len(wanted) :], wanted)):
+            return True
+        is_named = wanted[0] == _TFRECORDS and len(wanted) == 2 and fnmatch(parts[-1], wanted[1])
+        return is_named and self._is_tfrecord(name)
 
     def _path(self, name: str) -> str:
         return storage.join(self._directory, name)
+
+
+def _files_of(pattern: str) -> int | None:
+    """The number of files that a pattern's own name tells, as in part-*-of-00500, or None."""
+    told = re.search(r"-of-([0-9]{1,9})", pattern)
+    return int(told[1]) if told else None
+
+
+def _begins_with_a_record(path: str) -> bool:
+    """True if the file begins with the length of a TFRecord's record and its checksum."""
+    with storage.open_input(path) as file:
+        head = file.read(12)
+    return len(head) == 12 and masked_checksum(head[:8]) == int.from_bytes(head[8:], "little")
 
 
 def _components(directory: str) -> list[str]:

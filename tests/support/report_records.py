@@ -96,7 +96,8 @@ def make_reporter(
 ) -> Reporter:
     """The reporter of a run of one device."""
     loggers = [] if rank else make_loggers(config, columns, clock(), resume_step)
-    return Reporter(loggers, log_every=config.reports.log_every, peak=peak, clock=clock)
+    every, unit = config.reports.log_every, config.steps_of_update
+    return Reporter(loggers, log_every=every, peak=peak, clock=clock, steps_of_update=unit)
 
 
 def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Values:

@@ -91,6 +91,7 @@ class Checkpoint:
     """Weights by name, moments as KIND/NAME, and what the files say of the model and of the run.
 
     config: None where no file gives it. updates: those that were made; None where it is not said.
+    steps_of_update: steps that the run's numbers count for each, as MLPerf's micro-steps.
     optimiser: the preset whose moments these are; betas: its two. task: the one that the run has learned;
     "": not said. architecture: transformers' class of the model; None: found from its heads. longest:
     ids of the longest sequence that the model was trained on; None: not known. token_ids: the ids of special
@@ -105,6 +106,7 @@ class Checkpoint:
     weights: Stored
     moments: Stored = field(default_factory=dict)
     updates: int | None = None
+    steps_of_update: int = 1
     optimiser: str | None = None
     betas: tuple[float, float] = (0.9, 0.999)
     task: str = ""

@@ -70,14 +70,24 @@ class State:
     files: dict[str, str] = field(default_factory=dict)  # md5s by name
 
     @property
+    def steps_of_update(self) -> int:
+        """Steps that the numbers of checkpoints count for an update."""
+        return int(self.config.get("steps_per_update") or 1)
+
+    @property
+    def told_step(self) -> int:
+        """Steps of this phase as logs and the names of checkpoints count them."""
+        return self.step * self.steps_of_update
+
+    @property
     def number(self) -> int:
-        """Updates of both phases. The checkpoint is named after it."""
-        return self.phase_start + self.step
+        """Steps of both phases. The checkpoint is named after it."""
+        return self.phase_start + self.told_step
 
     @property
     def update_number(self) -> UpdateNumber:
         """The place of the next update."""
-        return UpdateNumber(self.phase, self.step, self.number)
+        return UpdateNumber(self.phase, self.step, self.phase_start + self.step)
 
 
 def new_state(

@@ -60,6 +60,14 @@ def check_position(path: Path, state: State, config: Config) -> None:
         raise SettingsError(f"{path}: {found}; give more steps, or an earlier checkpoint with --resume-step")
 
 
+def check_steps(path: Path, state: State, config: Config) -> None:
+    """SettingsError where this run counts other steps for an update than the checkpoint's name."""
+    if state.steps_of_update != config.steps_of_update:
+        found = f"its name counts {state.steps_of_update} steps for an update (steps_per_update)"
+        wanted = f"this run {config.steps_of_update}"
+        raise SettingsError(f"{path}: {found}, {wanted}; give the same, or --resume-from it elsewhere")
+
+
 def changed_settings(state: State, config: Config, update_examples: int) -> list[str]:
     """One line for each hyperparameter that differs from the checkpoint's: its name and both values.
 

@@ -3,8 +3,8 @@
 import math
 
 from bertdata.cli.common.parser import Parser, number
-from trainer.commands.pretrain import announce_torch
-from trainer.config.flags import make_config
+from trainer.commands.pretrain import announce_torch, tell_contradictions
+from trainer.config.flags import make_layered
 from trainer.config.task_names import task_flags
 from trainer.run.path_check import refuse_run_inputs
 from trainer.workers.launch import launch_workers
@@ -26,7 +26,9 @@ run is evaluated by its own task, on the file that it was evaluated on or on --e
     timeout = "with --poll: end after so many seconds without a new checkpoint"
     parser.add_argument("--poll-timeout", type=number, default=math.inf, metavar="X", help=timeout)
     given, rest = parser.parse_known_args(arguments)
-    config = make_config(task_flags(rest), parser.prog)
+    layered = make_layered(task_flags(rest), parser.prog)
+    tell_contradictions(layered)
+    config = layered[-1].config
     refuse_run_inputs([config], evaluates=True)
     if launch_workers(config, "evaluate", *arguments):
         return

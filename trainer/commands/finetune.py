@@ -1,8 +1,8 @@
 """The command ``python -m trainer finetune``, its configuration, and the evaluation of its runs."""
 
 from bertdata.cli.common.door_words import take_print_config
-from trainer.commands.pretrain import announce_torch, print_phases
-from trainer.config.task_config import make_task_config
+from trainer.commands.pretrain import announce_torch, print_phases, tell_contradictions
+from trainer.config.task_config import make_layered_task
 from trainer.run.path_check import check_paths
 from trainer.workers.launch import launch_workers
 
@@ -10,9 +10,11 @@ from trainer.workers.launch import launch_workers
 def run(arguments: list[str]) -> None:
     """Train a task from a checkpoint, evaluate and predict."""
     words, printing = take_print_config(arguments)
-    config = make_task_config(words)
+    layered = make_layered_task(words)
+    tell_contradictions([layered])
     if printing:
-        return print_phases("trainer finetune", [config])
+        return print_phases("trainer finetune", [layered])
+    config = layered.config
     check_paths([config])
     if launch_workers(config, "finetune", *arguments):
         return

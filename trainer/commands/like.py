@@ -1,6 +1,7 @@
 """``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from bertdata.cli.common.programs.choice import read_line
@@ -12,12 +13,14 @@ from trainer.commands.pretrain import announce_torch
 from trainer.config.flags import read_flags, read_keys
 from trainer.config.phases import of_phase, steps_or_epochs
 from trainer.config.printed import print_config
-from trainer.config.settings import Config
+from trainer.config.settings import Config, flag
 from trainer.config.task_names import task_flags
+from trainer.config.value_sources import under_model_file
 from trainer.devices.choice import AUTO, look_for
 from trainer.programs.choice import DOOR, meaning_of, programs
 from trainer.programs.machine import with_shapes
 from trainer.programs.meaning import Meaning
+from trainer.programs.value_sources import sources_of_phases
 from trainer.run.path_check import check_paths, refuse_run_inputs
 from trainer.workers.launch import launch_workers
 from trainer.workers.launchers import find_rank, is_started_here
@@ -81,21 +84,28 @@ def run(arguments: Sequence[str]) -> None:
     except ArithmeticError:  # divided by a 0, or beyond all floats
         raise UsageError(f"{program.name}: nothing can be computed with {_odd_numbers(given)}") from None
     tuned = any(keys.get("task") for keys in meaning.phases)
-    changed_keys = _override(
+    changed_keys, contradictions = _override(
         meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR.command} {program.name} ... --"
     )
-    keys, missing = with_shapes(changed_keys)
+    if not line.printing and find_spec("mlperf_logging") is None:
+        changed_keys = [_without_log(keys, given) for keys in changed_keys]
+    keys, missing = with_shapes(changed_keys, asks_elsewhere=not line.printing)
     phases = [Config.of(**of_phase) for of_phase in keys]
     if not line.printing:
         _check_files(missing, phases)
     if find_rank()[0] == 0 and not is_started_here():
         changed = f"; with {' '.join(ours)}" if ours else ""
         say_error(f"{program.title}: {meaning.summary}{changed}")
-        for warning in dict.fromkeys([*given.warnings, *missing.values()]):
+        for warning in dict.fromkeys([*given.warnings, *missing.values(), *contradictions]):
             say_error(f"trainer: warning: {warning}")
     if line.printing:
         if find_rank()[0] == 0:
-            _print(line.typed, meaning, phases)
+            flags = read_flags(task_flags(ours) if tuned else ours, DOOR.command)
+            sources = [
+                of_program | {name: flag(name) for name in flags}
+                for of_program in sources_of_phases(program, given, meaning)
+            ]
+            _print(line.typed, meaning, phases, sources)
     elif meaning.convert is not None:
         _convert(meaning.convert)
     else:
@@ -104,10 +114,10 @@ def run(arguments: Sequence[str]) -> None:
 
 def _override(
     phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
-) -> list[dict[str, Any]]:
-    """The keys of each phase, where flags of ours win. Of two values each phase has its own.
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The keys of each phase, where flags of ours win, and lines about what they contradict.
 
-    Other programs' data have no manifest, so that none is expected.
+    Of two values each phase has its own. Other programs' data have no manifest, so that none is expected.
     """
     flags = read_flags(arguments, prog)
     if flags.pop("config", None) is not None:
@@ -115,23 +125,36 @@ def _override(
             f"{prog} --config: another program's command has no file of ours; give its keys as flags"
         )
     numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
-    return [
-        steps_or_epochs({"unverified": True, **keys}, read_keys(of_phase(flags, number, number)))
-        for number, keys in zip(numbers, phases, strict=True)
-    ]
+    changed, contradictions = list[dict[str, Any]](), list[str]()
+    for number, keys in zip(numbers, phases, strict=True):
+        upper = read_keys(of_phase(flags, number, number))
+        lower, lines = under_model_file(keys, upper, "the program's command line")
+        changed.append(steps_or_epochs({"unverified": True, **lower}, upper))
+        contradictions += lines
+    return changed, contradictions
+
+
+def _without_log(keys: Mapping[str, Any], given: Given) -> dict[str, Any]:
+    """The keys without MLPerf's log, whose package is not installed, where the program writes that log."""
+    if keys.get("mllog"):
+        given.warn("mlperf-logging is not installed, so that MLPerf's log is not written (extra mllog)")
+    return {**keys, "mllog": False}
 
 
 def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
     """An error for an input file that is not there, and for an output directory on another machine."""
     for path in missing:
-        raise MissingInputError(f"{path}: is not on this machine; name a file that is")
+        where = "no such file" if is_remote(path) else "is not on this machine; name a file that is"
+        raise MissingInputError(f"{path}: {where}")
     for output_dir in (config.run.output_dir for config in phases):
         if output_dir is not None and is_remote(output_dir):
             wanted = "checkpoints are written to a directory of this machine"
             raise SettingsError(f"{output_dir}: {wanted}; append -- --output-dir DIR")
 
 
-def _print(program: str, meaning: Meaning, phases: Sequence[Config]) -> None:
+def _print(
+    program: str, meaning: Meaning, phases: Sequence[Config], sources: Sequence[Mapping[str, str]]
+) -> None:
     """Print the configuration, and what the command does instead of training."""
     if meaning.convert is not None:
         print_config(program, [], convert=meaning.convert)
@@ -140,7 +163,7 @@ def _print(program: str, meaning: Meaning, phases: Sequence[Config]) -> None:
         changed = {name: keys[name] for name in _OF_EVALUATION}
         print_config(program, [], world_size=keys["world_size"], evaluate=meaning.evaluate | changed)
     else:
-        print_config(program, phases)
+        print_config(program, phases, sources)
 
 
 def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) -> None:
@@ -195,11 +218,15 @@ def _check_device(config: Config) -> None:
 
 
 def _convert(settings: Mapping[str, Any]) -> None:
-    """Convert a checkpoint. ``added`` is among the settings of the conversion that adds accumulators."""
+    """Convert a checkpoint. ``added``, or ``prefix``, is among the settings of MLPerf's converters."""
     if "added" in settings:
         from trainer.checkpoints.formats.tensorflow1 import add_accumulators
 
         say_error(add_accumulators(settings["source"], settings["target"]))
+    elif "prefix" in settings:
+        from trainer.checkpoints.formats.convert import convert_to_prefix
+
+        say_error(convert_to_prefix(settings["source"], settings["target"], settings["model_config"]))
     else:
         from trainer.checkpoints.formats.convert import convert
 

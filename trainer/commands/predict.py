@@ -30,7 +30,11 @@ def run(arguments: list[str]) -> None:
     from trainer.tasks.fine_tuned import predict_task
 
     opened = open_trained(
-        given.model, vocabulary=given.vocab, train_data=given.train_data, lower_case=given.lower_case
+        given.model,
+        model_config=given.model_config,
+        vocabulary=given.vocab,
+        train_data=given.train_data,
+        lower_case=given.lower_case,
     )
     task = given.task or (opened.config.task if opened.config.is_finetuning else _WORDS)
     if task.lower() == _WORDS:
@@ -67,6 +71,11 @@ def _parser() -> Parser:
     )
     parser.add_argument("--num", type=positive, metavar="N", help="words for each [MASK] (default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON, with probabilities")
+    parser.add_argument(
+        "--model-config",
+        metavar="FILE",
+        help="bert_config.json, for another program's checkpoint (default: the one beside the weights)",
+    )
     add_tokenizer(parser)
     return parser
 

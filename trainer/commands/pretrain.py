@@ -5,19 +5,21 @@ from collections.abc import Sequence
 
 from bertdata.cli.common.door_words import take_print_config
 from bertdata.io.terminal import say_error
-from trainer.config.flags import make_configs
-from trainer.config.settings import Config
+from trainer.config.flags import make_layered
+from trainer.config.value_sources import Layered
 from trainer.run.path_check import check_paths
 from trainer.workers.launch import launch_workers
-from trainer.workers.launchers import find_rank
+from trainer.workers.launchers import find_rank, is_started_here
 
 
 def run(arguments: list[str]) -> None:
     """Train phase 1, phase 2 or both."""
     words, printing = take_print_config(arguments)
-    phases = make_configs(words)
+    layered = make_layered(words)
+    tell_contradictions(layered)
     if printing:
-        return print_phases("trainer pretrain", phases)
+        return print_phases("trainer pretrain", layered)
+    phases = [phase.config for phase in layered]
     check_paths(phases)
     if launch_workers(phases[0], "pretrain", *arguments):
         return
@@ -27,12 +29,19 @@ def run(arguments: list[str]) -> None:
     pretrain(phases)
 
 
-def print_phases(program: str, phases: Sequence[Config]) -> None:
+def print_phases(program: str, layered: Sequence[Layered]) -> None:
     """Print the configuration once, whatever launcher started how many workers."""
     if find_rank()[0] == 0:
         from trainer.config.printed import print_config
 
-        print_config(program, phases)
+        print_config(program, [phase.config for phase in layered], [phase.sources for phase in layered])
+
+
+def tell_contradictions(layered: Sequence[Layered]) -> None:
+    """Print a warning for each contradiction, once, whatever launcher started how many workers."""
+    if find_rank()[0] == 0 and not is_started_here():
+        found = [line for phase in layered for line in phase.contradictions]
+        say_error(*(f"trainer: warning: {line}" for line in dict.fromkeys(found)))
 
 
 def announce_torch() -> None:

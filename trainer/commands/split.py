@@ -13,7 +13,8 @@ from bertdata.io import storage
 from bertdata.io.outputs import SVG, check_output
 from bertdata.io.terminal import say, say_error, say_text
 from bertdata.records import DEFAULT_OBJECTIVE
-from trainer.config.flags import make_config
+from trainer.commands.pretrain import tell_contradictions
+from trainer.config.flags import make_layered
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
 from trainer.config.sections.split import PLAN_FORM, SplitSection
@@ -42,7 +43,10 @@ def run(arguments: list[str]) -> None:
     """Print the plan, keep it and draw it as the command line says."""
     given, rest = _parser().parse_known_args(arguments)
     own = {"--device-memory": given.memory, "--save-plan": given.output}
-    config = make_config([*rest, *(f"{flag}={text}" for flag, text in own.items() if text is not None)], PROG)
+    words = [*rest, *(f"{flag}={text}" for flag, text in own.items() if text is not None)]
+    layered = make_layered(words, PROG)
+    tell_contradictions(layered)
+    config = layered[-1].config
     say_error(*(f"trainer: warning: {warning}" for warning in config.model.warnings()))
     # Else RaNNC's name, or the workers that the run is to have.
     devices = given.devices or config.workers.world_size

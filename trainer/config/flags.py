@@ -13,6 +13,7 @@ from bertdata.config.value_check import check_names, check_values, types_of
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from trainer.config.settings import Config, add_flag, flag, known_names, older_names, phase_names, united
+from trainer.config.value_sources import Layered, over_model_file, under_model_file
 
 PRETRAIN = "python -m trainer pretrain"
 _NO_KEYS = ("config", "help", "help_all")
@@ -39,6 +40,15 @@ def make_configs(
     prog: str = PRETRAIN,
     defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda keys: {},
 ) -> list[Config]:
+    """The configurations of the command line, as ``make_layered`` makes them, without their sources."""
+    return [phase.config for phase in make_layered(arguments, prog, defaults)]
+
+
+def make_layered(
+    arguments: Sequence[str],
+    prog: str = PRETRAIN,
+    defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda keys: {},
+) -> list[Layered]:
     """The configurations of the command line: flags before --config's file before defaults.
 
     Two, phase 1's and phase 2's, where any key has two values or data for phase 2 are named; with --phase2
@@ -62,23 +72,30 @@ def make_configs(
         from trainer.config.phases import values_by_phase
 
         phases = values_by_phase(in_file, flags, where)
-    configs: list[Config] = []
+    layered: list[Layered] = []
     for below, above in phases:
         lower, upper = read_keys(below, where), read_keys(above)
+        lower, contradictions = under_model_file(lower, upper, str(path))
         keys = lower | upper
         if not {"num_train_epochs", "train_tokens"}.isdisjoint(keys):
             from trainer.config.phases import steps_or_epochs
 
             keys = steps_or_epochs(lower, upper)
+        usual = defaults(keys)
+        sources = dict.fromkeys(usual, prog.rpartition(" ")[2])
+        sources |= dict.fromkeys(lower, str(path)) | {name: flag(name) for name in upper}
         try:
-            configs.append(Config.of(**defaults(keys) | keys))
+            config = Config.of(**usual | keys)
         except SettingsError as error:  # values valid alone but not together
             raise SettingsError(f"{where}{error}") from None
+        contradictions += over_model_file(keys, sources)
+        layered.append(Layered(config=config, sources=sources, contradictions=contradictions))
     only_second = flags.get("phase2", in_file.get("phase2"))
-    for config in configs:
-        if config.data.objective is not None:
-            find_objective(config.data.objective)  # loads one of somebody's own, which no data may choose
-    return configs[-1:] if only_second else configs
+    for phase in layered:
+        if phase.config.data.objective is not None:
+            # Loads an objective of somebody's own, which no data may choose.
+            find_objective(phase.config.data.objective)
+    return layered[-1:] if only_second else layered
 
 
 def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from bertdata.errors import SettingsError
 from trainer.config.foreign_keys import FOREIGN
 from trainer.config.sections.section import named
 
+MEGATRON = "megatron-bert"
+"""transformers' kind of a BERT whose norms come first (megatron_residual_connection)."""
+
 
 def check_length(ids: int, longest: int | None, where: str = "", remedy: str = "") -> None:
     """Raise SettingsError where a sequence has more ids than the model has positions.

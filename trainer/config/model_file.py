@@ -8,6 +8,7 @@ from bertdata.config.declared import schema_of
 from bertdata.config.value_check import check_values, read_object
 from bertdata.errors import SettingsError
 from trainer.config.foreign_keys import LABEL_KEYS, check_foreign_keys, foreign_warnings, label_warnings
+from trainer.config.model import MEGATRON
 from trainer.config.model_kinds import model_kind
 
 TRAINED_ACT = "trained_hidden_act"
@@ -69,6 +70,8 @@ def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
     classes = _classes(found)
     trained_kind = found.pop(TRAINED_KIND, None)
     found["model_type"] = trained_kind or _kind_name(found, classes)
+    if found["model_type"] == MEGATRON:
+        found |= {"model_type": "bert", "megatron_residual_connection": True}
     kind = model_kind(found)
     known = kind.file_keys()
     check_foreign_keys(found)

@@ -1,18 +1,29 @@
 """The resolved configuration as JSON: ``--print-config``. Nothing is opened but the model's description."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertdata.io.terminal import say_text
+from trainer.config.environment import keys_of_environment
 from trainer.config.settings import Config
+from trainer.config.value_sources import source_of_each
 from trainer.plugins import find
 
 
-def print_config(program: str, phases: Sequence[Config], **others: Any) -> None:
-    """Print the phases, and what a command does beside them (evaluate, convert)."""
+def print_config(
+    program: str, phases: Sequence[Config], given: Sequence[Mapping[str, str]] = (), **others: Any
+) -> None:
+    """Print the phases, and what a command does beside them (evaluate, convert).
+
+    given: for each phase the sources of its given keys. The source of every key is printed.
+    """
     size = phases[0].workers.world_size if phases else others.pop("world_size", None)
     found = {"program": program, "world_size": size or 1, "phases": [resolved(config) for config in phases]}
+    if given:
+        found["sources"] = [
+            source_of_each(config, of_phase) for config, of_phase in zip(phases, given, strict=True)
+        ]
     say_text(json.dumps(found | others, indent=1) + "\n")
 
 
@@ -22,6 +33,22 @@ def resolved(config: Config) -> dict[str, Any]:
     update_examples: examples of an update over all workers, as far as the data do not decide it.
     """
     keys = config.as_json()
+    keys |= {name: value for name, value in constants(config).items() if name in keys}
+    described = config.model.described()
+    keys |= {name: value for name, value in described.items() if name in keys and keys[name] is None}
+    keys |= {"lr_schedule": config.schedule_name, "clipping": config.update.clipping_point}
+    keys |= {name: value for name, (value, _) in keys_of_environment(keys).items()}
+    workers = config.workers.world_size or 1
+    whole = config.update.global_batch_size is None or config.update.batch_size is not None
+    if whole and config.update.replicas is None:  # with replicas the numbers are those of one of them
+        size, count = config.update.micro_batches(workers)
+        keys |= {"batch_size": size, "accumulation": count}
+    return keys | {"update_examples": _update_examples(config, workers)}
+
+
+def constants(config: Config) -> dict[str, Any]:
+    """The constants of optimiser and schedule, as they are given or as optimiser and schedule have them."""
+    keys = config.values()
     preset = find("optimiser", config.update.optimiser)
     beta1, beta2 = preset.betas
     usual = {
@@ -33,16 +60,8 @@ def resolved(config: Config) -> dict[str, Any]:
         "use_debiasing": preset.debias,
         "momentum": preset.momentum or None,
         **config.schedule_kind.defaults,
-        **config.model.described(),
     }
-    keys |= {name: value for name, value in usual.items() if name in keys and keys[name] is None}
-    keys |= {"lr_schedule": config.schedule_name, "clipping": config.update.clipping_point}
-    workers = config.workers.world_size or 1
-    whole = config.update.global_batch_size is None or config.update.batch_size is not None
-    if whole and config.update.replicas is None:  # with replicas the numbers are those of one of them
-        size, count = config.update.micro_batches(workers)
-        keys |= {"batch_size": size, "accumulation": count}
-    return keys | {"update_examples": _update_examples(config, workers)}
+    return {name: value if keys.get(name) is None else keys[name] for name, value in usual.items()}
 
 
 def _update_examples(config: Config, workers: int) -> int:

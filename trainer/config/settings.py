@@ -120,6 +120,11 @@ class Config:
         return 2 if self.start.phase2 else 1
 
     @property
+    def steps_of_update(self) -> int:
+        """Steps that checkpoints' numbers and logs count for an update: 1, or MLPerf's micro-steps."""
+        return self.formula.steps_per_update
+
+    @property
     def counts_updates(self) -> bool:
         """True if the data give the number of updates."""
         return self.recipe.train_tokens is not None or self.schedule.num_train_epochs is not None

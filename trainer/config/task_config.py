@@ -5,9 +5,10 @@ from typing import Any
 
 from bertdata.io import storage
 from bertdata.io.assets import VOCABULARIES
-from trainer.config.flags import make_configs
+from trainer.config.flags import make_layered
 from trainer.config.settings import Config, section_keys
 from trainer.config.task_names import task_flags
+from trainer.config.value_sources import Layered
 from trainer.plugins import FINE_TUNED
 
 FINETUNE = "python -m trainer finetune"
@@ -37,9 +38,16 @@ def make_task_config(
 
     known: keys that are known already, as a run's; what is given goes before them.
     """
+    return make_layered_task(arguments, prog, known).config
+
+
+def make_layered_task(
+    arguments: Sequence[str], prog: str = FINETUNE, known: Mapping[str, Any] | None = None
+) -> Layered:
+    """The configuration as ``make_task_config`` makes it, with the sources of its values."""
     below = dict(known or {})
     words = task_flags(arguments)
-    return make_configs(words, prog, lambda keys: task_defaults({**below, **keys}) | below)[-1]
+    return make_layered(words, prog, lambda keys: task_defaults({**below, **keys}) | below)[-1]
 
 
 def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:

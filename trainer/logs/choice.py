@@ -18,8 +18,8 @@ def make_loggers(
 ) -> list[Logger]:
     """The configured loggers of a run that began at ``start``, seconds since 1970.
 
-    columns: those of the task. resume_step: the update that the run resumes after; later rows in the logs
-    are dropped.
+    columns: those of the task. resume_step: the step that the run resumes after, counted as logs count; later
+    rows in the logs are dropped.
     """
     output_dir, reports = str(config.run.output_dir), config.reports
     if storage.is_remote(output_dir):
@@ -28,9 +28,12 @@ def make_loggers(
     folder = Path(output_dir.removeprefix("file://"))
     wanted = further_loggers(config, folder, columns, resume_step)
     if not reports.no_logs:
-        wanted.append(Dllogger(Path(reports.json_summary or folder / "dllogger.json"), start))
+        path = Path(reports.json_summary or folder / "dllogger.json")
+        wanted.append(Dllogger(path, start, reports.json_summary_form))
         wanted.append(Tables(folder, columns, resume_step))
     # The terminal last, because packages may print when they are imported; it is the first to close.
+    unit = config.steps_of_update
+    steps = config.schedule.steps * unit
     if sys.stderr.isatty() and not reports.no_progress_bar:
-        return [ProgressBar(columns, config.schedule.steps, resume_step or 0), *wanted]
-    return [Terminal(columns, config.schedule.steps), *wanted]
+        return [ProgressBar(columns, steps, resume_step or 0, unit), *wanted]
+    return [Terminal(columns, steps, unit), *wanted]

@@ -19,6 +19,11 @@ _OF_DLLOGGER = {
     "learning_rate": "lr",
     "average_training_time_step": "iter_time",
     "average_perf_per_step": "samples_per_sec",
+    "seconds_per_update": "iter_time",
+    "sequences_per_second": "samples_per_sec",
+    "throughput_train": "samples_per_sec",
+    "avg_loss_step": "loss",
+    "total_loss": "step_loss",
 }
 _OF_TRAINER = {"loss": "loss", "learning_rate": "lr", "grad_norm": "gradient_norm", "epoch": "epoch"}
 _TRAINER_STATE: Mapping[str, Any] = {
@@ -68,6 +73,10 @@ def read_dllogger(path: str) -> LoggedRun:
             found.starts.append(data)
         elif step == "PARAMETER":
             found.events |= data
+        elif isinstance(step, int) and not isinstance(step, bool):  # NVIDIA's program for TensorFlow
+            check_step(step, f"{path}: line {number}")
+            numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _numbers(data).items()}
+            found.training.append({"step": step} | numbers | {"step": step})
         elif isinstance(step, list) and step and all(isinstance(one, int) for one in step):
             numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _numbers(data).items()}
             rows = found.evaluations if len(step) == 1 else found.training

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from bertdata.io.terminal import say_error
+from trainer.config.environment import DISABLED, OFFLINE, WANDB_MODE, wandb_mode
 from trainer.config.settings import Config
 from trainer.logs.curves import Curves
 from trainer.logs.mllog import Mllog
@@ -14,12 +16,24 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
     """The further loggers of a run in the folder. columns, resume_step: as of ``make_loggers``."""
     keys = config.loggers
     made: list[Logger] = []
-    if keys.mllog:
-        made.append(Mllog(folder / "mllog.txt", columns))
+    if (mllog := make_mllog(config, folder, columns)) is not None:
+        made.append(mllog)
     if keys.tensorboard:
         made.append(TensorBoard(folder / "tensorboard", resume_step))
-    if keys.wandb or keys.wandb_offline:
-        made.append(WeightsAndBiases(folder, config, resumes=resume_step is not None))
+    asked = keys.wandb or keys.wandb_offline
+    mode = wandb_mode() if asked else None
+    if mode == DISABLED:
+        say_error(f"trainer: {WANDB_MODE} is disabled: nothing is written for Weights & Biases")
+    elif asked:
+        offline = keys.wandb_offline or mode == OFFLINE
+        made.append(WeightsAndBiases(folder, config, offline=offline, resumes=resume_step is not None))
     if keys.curves and not config.reports.no_logs:  # it is drawn from the tables
         made.append(Curves(folder))
     return made
+
+
+def make_mllog(config: Config, folder: Path, columns: Columns) -> Mllog | None:
+    """MLPerf's log where it is configured, by default in the folder."""
+    if not config.loggers.mllog or config.reports.no_logs:
+        return None
+    return Mllog(Path(config.loggers.mllog_file or folder / "mllog.txt"), config, columns)

@@ -33,8 +33,8 @@ _FORMS = {
 class Terminal(Logger):
     """A line for each row with its numbers and the time left, one for each evaluation, and one at the end."""
 
-    def __init__(self, columns: Columns, steps: int) -> None:
-        self._steps = steps
+    def __init__(self, columns: Columns, steps: int, steps_of_update: int = 1) -> None:
+        self._steps, self._steps_of_update = steps, steps_of_update
         self._shown = columns.shown
 
     def row(self, row: Values, time: float) -> None:
@@ -55,7 +55,8 @@ class Terminal(Logger):
     def words(self, row: Values) -> dict[str, str]:
         """The row's known numbers in words, by name, and "shown", the task's metric, and "left", the time."""
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
-        left = (self._steps - row["step"]) * row.get("seconds_per_update", 0.0)
+        updates = (self._steps - row["step"]) / self._steps_of_update
+        left = updates * row.get("seconds_per_update", 0.0)
         return _words({**row, "shown": shown, "left": in_words(left) if left else None})
 
 
@@ -71,24 +72,63 @@ _NAMES = {
     "average_loss": "loss",
     "step_loss": "step_loss",
     "learning_rate": "learning_rate",
-    "average_training_time_step": "seconds_per_update",
-    "average_perf_per_step": "sequences_per_second",
+    "seconds_per_update": "seconds_per_update",
+    "sequences_per_second": "sequences_per_second",
     **{name: name for name in MEASURES},
 }
 """The key of a row for each of NVIDIA's names, then for ours."""
 
+_HABANA, _TENSORFLOW = "habana", "tensorflow"
+
 
 class Dllogger(Logger):
-    """NVIDIA's dllogger lines, appended: ``DLLL`` and one JSON object."""
+    """NVIDIA's dllogger lines, appended: ``DLLL`` and one JSON object.
 
-    def __init__(self, path: Path, start: float) -> None:
+    form: of a row's names, as the key json_summary_form says it.
+    """
+
+    def __init__(self, path: Path, start: float, form: str = "bertdata") -> None:
+        self._form, self._workers, self._accumulation = form, 1, 1
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("a", buffering=1, encoding="utf-8")  # flushed after each line
         self._start = start
 
+    def plan(self, values: Values, time: float) -> None:
+        self._workers, self._accumulation = values["workers"], values["accumulation"]
+
     def row(self, row: Values, time: float) -> None:
+        if self._form == _TENSORFLOW:
+            self._write(row["step"], self._tensorflow_row(row), time)
+            return
         data = {name: row[ours] for name, ours in _NAMES.items() if ours in row}
+        if self._form == _HABANA:
+            data.pop("seconds_per_update", None)
+            data.pop("sequences_per_second", None)
+            data |= self._habana_speed(row)
         self._write([row["epoch"], row["step"]], data, time)
+
+    def _habana_speed(self, row: Values) -> Values:
+        """The time of a micro-batch, and the sequences a second of a card, over all updates of the row."""
+        if not row["seconds"]:
+            return {}
+        rate = row["sequences"] / row["seconds"]
+        return {
+            "average_training_time_step": row["seconds"] / self._accumulation,
+            "average_perf_per_step": rate / self._workers,
+        }
+
+    @staticmethod
+    def _tensorflow_row(row: Values) -> Values:
+        """The sequences a second of all workers, losses, and the rate as a text."""
+        found: Values = {}
+        if row["seconds"]:
+            found["throughput_train"] = row["sequences"] / row["seconds"]
+        found |= {name: row[name] for name in ("mlm_loss", "nsp_loss") if name in row}
+        return found | {
+            "total_loss": row["step_loss"],
+            "avg_loss_step": row["loss"],
+            "learning_rate": str(row["learning_rate"]),
+        }
 
     def evaluation(self, values: Values, text: str, time: float) -> None:
         self._write([values["step"]], values, time)
@@ -100,10 +140,13 @@ class Dllogger(Logger):
         self._write("PARAMETER", values, time)
 
     def close(self, summary: Values, status: str, time: float) -> None:
+        rate = summary.get("training_sequences_per_second")
+        if self._form == _TENSORFLOW and rate is not None:
+            summary = {"throughput_train": rate, **summary}
         self._write([], summary, time)
         self._file.close()
 
-    def _write(self, step: str | list[int], data: Values, time: float) -> None:
+    def _write(self, step: str | int | list[int], data: Values, time: float) -> None:
         line = {
             "timestamp": str(time),
             "datetime": str(datetime.fromtimestamp(time)),

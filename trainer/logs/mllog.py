@@ -1,34 +1,117 @@
-"""MLPerf's events."""
+"""MLPerf's log of a run, as the compliance checker of mlperf-logging reads it (training 1.0.0)."""
 
 import logging
 from pathlib import Path
 from typing import Any
 
+from trainer.config.printed import constants
+from trainer.config.settings import Config
 from trainer.errors import naming_extra
 from trainer.logs.reporter import Logger, Values
 from trainer.tasks.task import Columns
 
+_BENCHMARK = "bert"
+_TARGET = 0.72
+"""MLPerf's target of masked_lm_accuracy, where no other is configured."""
+
+_KINDS = ("start", "stop")
+
 
 class Mllog(Logger):
-    """MLPerf's events, appended by the package mlperf-logging. ``epoch_num`` is the number of examples."""
+    """MLPerf's events, appended by the package mlperf-logging.
 
-    def __init__(self, path: Path, columns: Columns) -> None:
-        self._target = columns.target
+    ``epoch_num`` is the number of examples, as in submissions, ``step_num`` that of steps, as in the
+    reference. A run is a success where an evaluation has reached the target, else it is aborted. The caches
+    of the machine are not cleared, which the value of ``cache_clear`` says.
+    """
+
+    def __init__(self, path: Path, config: Config, columns: Columns) -> None:
+        self._config = config
+        self._columns = columns
+        target = config.evaluation.target_accuracy
+        self._target = (0.0 if config.is_finetuning else _TARGET) if target is None else target
+        self._reached = config.is_finetuning and target is None
+        self._trained, self._step = 0, 0  # at the start of the block or of the evaluation
+        self._block_examples = 1
         with naming_extra("mlperf-logging", "mllog"):
             from mlperf_logging.mllog import mllog
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._file = logging.FileHandler(path, encoding="utf-8")
         logger = logging.Logger(f"mllog {path}", logging.INFO)  # not registered with the root logger
         logger.addHandler(self._file)
         self._mllog = mllog.MLLogger(logger)
 
-    def event(self, name: str, value: Any, time: float, **metadata: Any) -> None:
-        write = {"start": self._mllog.start, "stop": self._mllog.end}.get(name.rpartition("_")[2])
-        metadata = {"status": value} if name == "run_stop" else metadata
-        more = {"value": None if write else value, "metadata": metadata, "time_ms": int(time * 1000)}
-        (write or self._mllog.event)(key=name, **more)
+    def event(self, name: str, value: Any, time: float) -> None:
+        subject, _, kind = name.rpartition("_")
+        if name == "checkpoint":
+            for kind in _KINDS:
+                self._write(f"checkpoint_{kind}", None, time, step_num=value)
+        elif name == "run_stop":
+            self._write(name, None, time, status=value if self._reached else "aborted")
+        elif subject == "block":
+            numbers = {"first_epoch_num": self._trained, "first_step_num": self._step + 1}
+            counts = {"epoch_count": self._block_examples} if kind == "start" else {}
+            self._write(name, None, time, **numbers, **counts)
+        elif subject == "eval":
+            self._write(name, None, time, epoch_num=self._trained, step_num=self._step)
+        else:
+            self._write(name, None if kind in _KINDS else value, time)
+
+    def plan(self, values: Values, time: float) -> None:
+        """Write who submits, and the settings of the run."""
+        config, unit = self._config, self._config.steps_of_update
+        self._trained, self._step = values["trained"], values["step"]
+        examples = config.schedule.steps * values["update_examples"]
+        self._block_examples = values["interval"] or max(1, examples - self._trained)
+        loggers, known = config.loggers, constants(config)
+        warmup = config.find_warmup(config.schedule.steps).updates * unit
+        is_lamb = config.update.optimiser.startswith("lamb")
+        betas = {f"opt_{'lamb' if is_lamb else 'adamw'}_beta_{one}": known[f"beta{one}"] for one in (1, 2)}
+        settings = {
+            "submission_benchmark": _BENCHMARK,
+            "submission_org": loggers.mllog_org,
+            "submission_division": loggers.mllog_division,
+            "submission_status": loggers.mllog_status,
+            "submission_platform": loggers.mllog_platform,
+            "cache_clear": False,
+            "seed": config.data.seed,
+            "global_batch_size": values["update_examples"] // unit,
+            "gradient_accumulation_steps": values["accumulation"],
+            "max_sequence_length": values["sequence_length"],
+            "max_prediction_per_seq": config.data.max_predictions_per_seq,
+            "opt_name": "lamb" if is_lamb else config.update.optimiser,
+            "opt_base_learning_rate": config.schedule.base_learning_rate,
+            "opt_epsilon": known["optimiser_epsilon"],
+            "opt_weight_decay": known["weight_decay"],
+            **betas,
+            "opt_learning_rate_warmup_steps": warmup,
+            "num_warmup_steps": warmup,
+            "start_warmup_step": config.formula.start_warmup_step * unit,
+            "opt_learning_rate_training_steps": config.schedule.steps * unit,
+            "train_samples": examples,
+            "eval_samples": values["eval_examples"],
+        }
+        if is_lamb:
+            settings["opt_lamb_weight_decay_rate"] = known["weight_decay"]
+            settings["opt_lamb_epsilon"] = known["optimiser_epsilon"]
+        if "power" in known:
+            settings["opt_lamb_learning_rate_decay_poly_power"] = known["power"]
+        for name, value in settings.items():
+            self._write(name, value, time)
+
+    def reach(self, step: int, trained: int, time: float) -> None:
+        self._step, self._trained = step, trained
 
     def evaluation(self, values: Values, text: str, time: float) -> None:
-        self.event("eval_accuracy", values[self._target], time, epoch_num=values["trained"])
+        accuracy = values[self._columns.target]
+        self._reached = self._reached or accuracy >= self._target * self._columns.whole
+        place = {"epoch_num": values["trained"], "step_num": values["step"]}
+        self._write("eval_accuracy", accuracy, time, **place)
 
     def close(self, summary: Values, status: str, time: float) -> None:
         self._file.close()
+
+    def _write(self, key: str, value: Any, time: float, **metadata: Any) -> None:
+        kind = key.rpartition("_")[2] if value is None else ""
+        write = {"start": self._mllog.start, "stop": self._mllog.end}.get(kind, self._mllog.event)
+        write(key=key, value=value, metadata=metadata, time_ms=int(time * 1000))

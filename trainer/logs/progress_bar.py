@@ -23,11 +23,11 @@ _BESIDE_THE_BAR = (
 class ProgressBar(Terminal):
     """A bar with the last row's numbers and the time left. Results of evaluations appear above it.
 
-    It shows as many of the numbers as the terminal has room for. done: updates that were made before.
+    It shows as many of the numbers as the terminal has room for. done: steps that were made before.
     """
 
-    def __init__(self, columns: Columns, steps: int, done: int) -> None:
-        super().__init__(columns, steps)
+    def __init__(self, columns: Columns, steps: int, done: int, steps_of_update: int = 1) -> None:
+        super().__init__(columns, steps, steps_of_update)
         console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
         parts = (MofNCompleteColumn(), BarColumn(_BAR_WIDTH), TimeRemainingColumn(), "{task.description}")
         self._bar = Progress(*parts, console=console)

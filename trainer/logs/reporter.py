@@ -50,6 +50,7 @@ class Logger:
     so far) and, if any of its updates were timed, ``seconds_per_update`` and the rates of
     ``Reporter._rates``.
     An evaluation has the values of ``EvaluationRecord``, and its text. The keys of a summary are dllogger's.
+    ``plan`` has the numbers of ``RunPlan``, ``reach`` the place of the evaluation that begins now.
     """
 
     def row(self, row: Values, time: float) -> None: ...
@@ -59,6 +60,10 @@ class Logger:
     def event(self, name: str, value: Any, time: float) -> None: ...
 
     def describe(self, values: Values, time: float) -> None: ...
+
+    def plan(self, values: Values, time: float) -> None: ...
+
+    def reach(self, step: int, trained: int, time: float) -> None: ...
 
     def close(self, summary: Values, status: str, time: float) -> None: ...
 
@@ -70,10 +75,32 @@ SETTLING_UPDATES = 6
 """Updates after the start and after each checkpoint that are not timed, because they are slower."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunPlan:
+    """The numbers of a run before its first update.
+
+    workers: devices of the run. accumulation: micro-batches of an update on each. update_examples: of all
+    workers. interval: examples trained between two evaluations; 0: all of them. eval_examples: of an
+    evaluation. trained, step: examples and updates of this phase that were made before. sequence_length: the
+    data's longest, in ids.
+    """
+
+    workers: int
+    accumulation: int
+    update_examples: int
+    interval: int
+    eval_examples: int
+    trained: int
+    step: int
+    sequence_length: int
+
+
 class Reporter(AbstractContextManager["Reporter"]):
     """Collects the loop's records into a row every ``log_every`` updates and sends it to the loggers.
 
-    The events are MLPerf's: init until ``begin``, then blocks of training with evaluations between them.
+    The events are MLPerf's: init until ``begin``, then blocks of training with evaluations between them. A
+    reporter of evaluations alone has their events only. Loggers are told steps, of which an update has
+    ``steps_of_update``.
     """
 
     def __init__(
@@ -84,17 +111,23 @@ class Reporter(AbstractContextManager["Reporter"]):
         devices: int = 1,
         peak: float | None = None,
         clock: Callable[[], float] = time.time,
+        steps_of_update: int = 1,
+        trains: bool = True,
     ) -> None:
         """devices: of the run. peak: operations a second that each could make at most, if it is known."""
         self._loggers, self._log_every, self._clock = loggers, log_every, clock
         self._devices, self._peak = devices, peak
+        self._steps_of_update, self._trains = steps_of_update, trains
         self._start = clock()
         self._waiting: list[StepRecord] = []
         self._row_sums, self._sums = _no_sums(), _no_sums()  # over timed updates: the row's, and all
         self._settling = SETTLING_UPDATES
         self._summary = {"raw_train_time": 0.0}
-        self._phase = "init"
-        self.event("init_start")
+        self._phase = ""
+        self._between: float | None = None  # since when no block and no evaluation has been open
+        if trains:
+            self._phase = "init"
+            self.event("init_start")
 
     def begin(self) -> None:
         """Write the events of the start of training."""
@@ -102,6 +135,8 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def step(self, record: StepRecord) -> None:
         """Add a record. Where its step is a multiple of log_every, write a row."""
+        if self._between is not None:
+            self._start_block()
         self._waiting.append(record)
         self._summary["final_loss"] = record.loss
         self._summary["raw_train_time"] += record.seconds
@@ -113,18 +148,31 @@ class Reporter(AbstractContextManager["Reporter"]):
         if record.step % self._log_every == 0:
             self._write_row()
 
-    def begin_evaluation(self) -> None:
+    def begin_evaluation(self, step: int = 0, trained: int = 0) -> None:
+        """Write the event of an evaluation's start, after this update and so many examples."""
+        self._each("reach", step * self._steps_of_update, trained)
+        self._between = None
         self._enter("eval")
 
     def evaluation(self, values: Values, text: str) -> None:
-        """Write the results of the evaluation. Training continues. text: they in one line for a person."""
-        self._each("evaluation", values, text)
-        self._enter("block")
+        """Write the results of the evaluation. text: they in one line for a person.
+
+        Training may continue: its block begins now, but is written with its first update.
+        """
+        self._each("evaluation", {**values, "step": values["step"] * self._steps_of_update}, text)
+        self.event("eval_stop")
+        self._phase, self._between = "", self._clock()
+
+    def _start_block(self) -> None:
+        """Write the start of the block that has begun with the end of the last evaluation."""
+        since, self._between, self._phase = self._between, None, "block"
+        for logger in self._loggers:
+            logger.event("block_start", True, since or self._clock())
 
     def saved(self, step: int) -> None:
         """Write the event of a checkpoint. The next updates are not timed."""
         self._settling = SETTLING_UPDATES
-        self.event("checkpoint", step)
+        self.event("checkpoint", step * self._steps_of_update)
 
     def waited_share(self, least_seconds: float) -> float:
         """The share of the timed seconds in which a worker waited for data. 0 before so many seconds."""
@@ -134,6 +182,11 @@ class Reporter(AbstractContextManager["Reporter"]):
     def describe(self, **values: Any) -> None:
         """Write what this process trains, on what: numbers and texts by name."""
         self._each("describe", values)
+
+    def plan(self, planned: RunPlan) -> None:
+        """Tell every log the numbers of the run."""
+        told = asdict(planned) | {"step": planned.step * self._steps_of_update}
+        self._each("plan", told)
 
     def event(self, name: str, value: Any = True) -> None:
         self._each("event", name, value)
@@ -145,8 +198,10 @@ class Reporter(AbstractContextManager["Reporter"]):
         """
         if self._waiting:
             self._write_row()
-        self.event(f"{self._phase}_stop")
-        self.event("run_stop", "aborted" if status == "stopped" else status)
+        if self._phase:
+            self.event(f"{self._phase}_stop")
+        if self._trains:
+            self.event("run_stop", "aborted" if status == "stopped" else status)
         summary = self._summary | {"e2e_train_time": self._clock() - self._start}
         summary |= {f"training_{name}": rate for name, rate in self._rates(self._sums).items()}
         self._each("close", summary, status)
@@ -163,6 +218,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         means = ("loss", *self._waiting[0].metrics, "seconds", "data_wait")
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
+        row["step"] *= self._steps_of_update
         if updates := self._row_sums["is_timed"]:
             row |= {"seconds_per_update": self._row_sums["seconds"] / updates, **self._rates(self._row_sums)}
         if "memory_gib" in row:
@@ -198,7 +254,8 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def _enter(self, phase: str, *between: str) -> None:
         """Write the end of the current phase and the start of another, with events between them."""
-        for name in (f"{self._phase}_stop", *between, f"{phase}_start"):
+        ended = [f"{self._phase}_stop"] if self._phase else []
+        for name in (*ended, *between, f"{phase}_start"):
             self.event(name)
         self._phase = phase
 

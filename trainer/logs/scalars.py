@@ -52,14 +52,13 @@ class WeightsAndBiases(ScalarLogger):
     The run's id is kept in wandb_id.txt, so that a resumed run continues it, offline too.
     """
 
-    def __init__(self, folder: Path, config: Config, *, resumes: bool) -> None:
+    def __init__(self, folder: Path, config: Config, *, offline: bool, resumes: bool) -> None:
         with naming_extra("wandb", "wandb"):
             import wandb
         id_file = folder / "wandb_id.txt"
         known = None
         if resumes and id_file.is_file():
             known = id_file.read_text(encoding="ascii", errors="replace").strip()
-        offline = config.loggers.wandb_offline
         try:
             self._run: Any = wandb.init(
                 dir=str(folder),

@@ -68,7 +68,10 @@ DOOR = Door(
     folder=Path(__file__).parent,
     keys=keys,
     printing="prints the configuration instead of training",
-    rewritings={"habana-tf/demo_bert.py": habana_tf_demo.rewritten},
+    rewritings={
+        "habana-tf/demo_bert.py": habana_tf_demo.rewritten,
+        "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.rewritten,
+    },
 )
 
 

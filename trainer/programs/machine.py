@@ -38,16 +38,20 @@ def is_here(path: str) -> bool:
     return not storage.is_remote(path) and Path(path.removeprefix("file://")).is_file()
 
 
-def with_shapes(phases: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def with_shapes(
+    phases: Sequence[Mapping[str, Any]], *, asks_elsewhere: bool = False
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """(the phases' keys, a warning for each missing file of a model), such a file replaced by what is known.
 
     The bert_config.json beside programs that pre-train is that of BERT-Large. For others the path tells it.
+    asks_elsewhere: a file in a bucket is read there, which takes time.
     """
     found, missing = list[dict[str, Any]](), dict[str, str]()
     for keys in phases:
         path, shape = keys.get("model_config"), dict[str, Any]()
         others = {name: value for name, value in keys.items() if name != "model_config"}
-        if path is not None and is_here(path):
+        is_elsewhere = asks_elsewhere and path is not None and storage.is_remote(path)
+        if path is not None and (is_here(path) or (is_elsewhere and storage.exists(path))):
             shape = {"model_config": path}
         elif path is not None:
             names = [name for name, (named, _) in _NAMED_SHAPES.items() if named.search(path)]

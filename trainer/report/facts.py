@@ -208,6 +208,8 @@ def _model(run: RecordedRun) -> str:
 
 def _progress(run: RecordedRun) -> str:
     steps = run.config.get("steps")
+    if isinstance(steps, int):
+        steps *= int(run.config.get("steps_per_update") or 1)  # as the tables count them
     status = run.log.events.get("run_stop")
     last = run.phases[-1]
     planned = f"{run.updates - last.offset:,} of {steps:,}" if isinstance(steps, int) else f"{run.updates:,}"

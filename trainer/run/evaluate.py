@@ -17,11 +17,13 @@ from trainer.checkpoints.reading import choose_checkpoint, read_state
 from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.config.settings import Config
 from trainer.logs.evaluation_results import EvaluationResults
+from trainer.logs.further_logs import make_mllog
 from trainer.logs.logs import Terminal
 from trainer.logs.reporter import Logger, Reporter
 from trainer.model.headed import HeadedBert
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
+from trainer.run.given_shape import differences, lay_over
 from trainer.run.placing import place_model
 from trainer.run.runtime import begin, find_model_config, make_model
 from trainer.run.strategies import find_inference
@@ -67,17 +69,19 @@ def evaluate_checkpoints(
             Terminal(runtime.task.columns, config.schedule.steps),
             EvaluationResults(Path(folder)),
         ]
+        if (mllog := make_mllog(config, folder, runtime.task.columns)) is not None:
+            loggers.append(mllog)
     evaluation, shape = None, None
-    with directory, Reporter(loggers) as report:
+    with directory, Reporter(loggers, trains=False) as report:
         for path in _checkpoints(runtime, poll, timeout, newest=until_step is not None):
             read = partial(_unless_removed, path, poll)
-            found = runtime.on_rank_0(partial(read, _inspect, path))
+            found = runtime.on_rank_0(partial(read, _inspect, config, path))
             if found is None:
                 continue
-            known, step, trained, is_last = found
+            known, step, trained, is_last, unit = found
             if until_step is not None:
                 step = 0 if path == config.start.start_from_ckpt else step
-                is_last = step >= until_step
+                is_last = step > until_step - unit  # an update has so many steps, the last none of its own
             if evaluation is None or known != shape:
                 if evaluation is None and data is not None:
                     about = partial(read, warnings_of_model, config, path, data)
@@ -88,7 +92,7 @@ def evaluate_checkpoints(
                 inference = find_inference(runtime.worker(model))
             if not give_weights(runtime, model, inference, path, read):
                 continue
-            report.begin_evaluation()
+            report.begin_evaluation(step, trained)
             record = evaluation.measure(inference, step=step, trained=trained)
             report.evaluation(record.values(), record.text)
             if is_last or evaluation.reached(record):
@@ -133,24 +137,35 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
         raise
 
 
-def _inspect(path: str) -> tuple[dict[str, Any] | None, int, int, bool]:
-    """(model, step, examples trained, is last) of a checkpoint. A prolonged run has later ones."""
+def _inspect(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int, bool, int]:
+    """(model, step, examples trained, is last, steps of an update) of a checkpoint.
+
+    Steps are counted as the run's logs count them. A prolonged run has later checkpoints.
+
+    Another program's checkpoint is one of step 0, but in output_dir, where it is a run's own.
+    """
     folder = find_own(path) or Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
         state = read_state(folder)
         is_followed = max(find_checkpoints(str(folder.parent.parent)), default=0) > state.number
         is_last = state.step >= state.config.get("steps", math.inf) and not is_followed
-        return state.model, state.step, state.trained, is_last
-    shape = open_checkpoint(path).config
-    return shape.as_json() if shape else None, 0, 0, False
+        return state.model, state.told_step, state.trained, is_last, state.steps_of_update
+    theirs = open_checkpoint(path, model_config=config.model.model_config, with_moments=False)
+    is_here = Path(theirs.path).parent == Path(str(config.run.output_dir))
+    step = theirs.updates if is_here and theirs.updates is not None else 0
+    return theirs.config.as_json() if theirs.config else None, step, 0, False, 1
 
 
 def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, Evaluation, HeadedBert]:
     """The evaluation and a model of the checkpoint's shape, or of the configured one if it has none.
 
-    The runtime has this worker's place.
+    Configured keys go before the checkpoint's. The runtime has this worker's place.
     """
     config = runtime.config
+    if shape is not None:
+        stored, shape = shape, lay_over(config, shape)
+        for difference in differences(stored, shape):
+            runtime.log(f"warning: {difference}")
     tokens = shape["vocab_size"] if shape else None
     task = runtime.task
     runtime.log("opening the data")

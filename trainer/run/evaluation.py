@@ -58,11 +58,16 @@ class Evaluation:
         survey = runtime.on_rank_0(lambda: runtime.task.survey(training or data))
         return cls(runtime, data, runtime.task.evaluation(data, survey, training))
 
+    @property
+    def examples(self) -> int:
+        """The examples of an evaluation."""
+        return min(self._data.examples, self._runtime.config.evaluation.eval_examples or self._data.examples)
+
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
         """The results over all workers' parts, each example once. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
         division, keys = self._runtime.division, config.evaluation
-        examples = min(self._data.examples, keys.eval_examples or self._data.examples)
+        examples = self.examples
         batch_size = keys.eval_batch_size or config.update.batch_size or 32
         form = make_evaluation_form(
             self._data,
@@ -112,7 +117,7 @@ class Evaluation:
     def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
         """Evaluate and report the update that was made last. True if the target accuracy is reached."""
         report.describe(evaluation=self.note)
-        report.begin_evaluation()
+        report.begin_evaluation(state.step, state.trained)
         record = self.measure(strategy, step=state.step, trained=state.trained)
         report.evaluation(record.values(), record.text)
         if not self.reached(record):
@@ -132,7 +137,7 @@ class Evaluation:
         ):
             return False
         folder = str(self._runtime.config.run.output_dir)
-        evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.step))
+        evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.told_step))
         return not evaluated
 
     def _write_files(self) -> None:

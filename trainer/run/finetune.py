@@ -18,13 +18,13 @@ from trainer.checkpoints.source import is_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig, check_length
 from trainer.config.model_kinds import read_model_config
-from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
 from trainer.data.named_tokenizer import warnings_of_given
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import length_warnings, longest_feature
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
+from trainer.run.given_shape import lay_over
 from trainer.run.path_check import find_used
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
@@ -162,7 +162,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         keys["task_predict_file"] = files.prediction
     for warning in length_warnings("the features", max(lengths, default=0), source, checkpoint.longest):
         runtime.log(f"warning: {warning}")
-    return shape_of_task(config, shape), keys, predicted
+    return lay_over(config, shape.as_json()), keys, predicted
 
 
 def _keys_of_files(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -194,15 +194,6 @@ def _tell_labels(runtime: Runtime, path: str, data: OpenedDataset) -> None:
     """Log the labels of a file's features with their counts."""
     for line in find_data(runtime.config.task).tell(runtime.config.finetuning, data):
         runtime.log(f"{path}: {line}")
-
-
-def shape_of_task(config: Config, stored: ModelConfig) -> dict[str, Any]:
-    """The model's keys: those of the checkpoint, overridden by configured ones."""
-    given = config.model_settings
-    if config.model.values()["hidden_act"] is None:
-        given.pop("hidden_act", None)  # a file's gives GELU's form, else the checkpoint does
-    found = {**stored.as_json(), **given}
-    return found | {"hidden_act": with_form(found["hidden_act"], config.model.gelu)}
 
 
 def _source(config: Config) -> str:

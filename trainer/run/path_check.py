@@ -18,6 +18,7 @@ from trainer.config.settings import Config
 from trainer.workers.launchers import find_launcher
 
 _DLLOGGER = OutputForm(words="a log of dllogger's lines", begins=lambda head: head.startswith(b"DLLL "))
+_MLLOG = OutputForm(words="MLPerf's log", begins=lambda head: head.startswith(b":::MLLOG "))
 _OTHER_NAME = "give another name"
 _RUN = ("checkpoints", "training.csv")
 """Names in the output directory that tell of a run."""
@@ -62,6 +63,8 @@ def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> N
         files = [config.model.model_config, *inputs]
         if (log := config.reports.json_summary) is not None and not evaluates:
             check_output(log, files, _DLLOGGER, remedy=_OTHER_NAME)
+        if config.loggers.mllog and (log := config.loggers.mllog_file) is not None:
+            check_output(log, files, _MLLOG, remedy=_OTHER_NAME)
         split = config.split
         if split.save_plan is not None and not evaluates:
             check_output(split.save_plan, [split.plan, *files], PLAN_FORM, remedy=_OTHER_NAME)
@@ -96,13 +99,13 @@ def find_used(output_dir: str) -> list[str]:
 def check_free(output_dir: str) -> None:
     """DatasetError for a new run in a directory that has a run."""
     for used in find_used(output_dir):
-        remedy = "give --resume to continue there, or another --output-dir"
+        remedy = "give --resume to continue there, --overwrite-output-dir, or another --output-dir"
         raise DatasetError(f"{output_dir}: is in use: holds {used}; {remedy}")
 
 
 def _check_output(output_dir: str, config: Config) -> None:
     continues = config.start.continues_here
-    if config.run.do_train and not continues:
+    if config.run.do_train and not continues and not config.run.overwrite_output_dir:
         check_free(output_dir)
     folder = storage.join(output_dir, UNFINISHED)
     if storage.exists(storage.join(folder, LOCK_NAME)):

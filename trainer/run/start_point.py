@@ -14,14 +14,14 @@ from trainer.checkpoints.checkpoint import MOMENTS, State, find_checkpoints
 from trainer.checkpoints.filling import fill_model, match_moments
 from trainer.checkpoints.opening import open_start
 from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
-from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position
+from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position, check_steps
 from trainer.checkpoints.source import find_own, open_checkpoint, trained_length
 from trainer.config.model import ModelConfig
-from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
 from trainer.data.order import Position
 from trainer.data.trained_length import longer_of
 from trainer.errors import CheckpointError
+from trainer.run.given_shape import lay_over
 from trainer.run.path_check import check_free, find_used
 from trainer.run.runtime import find_model_config
 from trainer.run.training_state import Training
@@ -44,6 +44,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         if state.phase == fresh.phase:
             check_fits(path, state, fresh, "data", "order", "seed", "open_files", "optimiser")
             check_position(path, state, config)
+            check_steps(path, state, config)
             return "resumed", str(path)
         if state.phase > fresh.phase:
             raise SettingsError(f"{path}: is a checkpoint of phase 2; give --phase2 to resume it")
@@ -60,7 +61,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     follows = bool(start.phase2 and there) and read_state(there[max(there)]).phase == 1
     if follows and start.start_from_ckpt:
         return "weights", start.start_from_ckpt
-    if there or not resuming:
+    if (there or not resuming) and not config.run.overwrite_output_dir:
         check_free(output_dir)
     return ("weights", start.start_from_ckpt) if start.start_from_ckpt else ("new", "")
 
@@ -175,21 +176,12 @@ class WholeModelReader:
 
 
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """The configured model's shape. Keys that are not configured come from the start checkpoint.
-
-    Of a file's hidden_act its form is taken, since ``gelu`` in a bert_config.json is another than in a
-    config.json.
-    """
+    """The configured model's shape. Keys that are not configured come from the start checkpoint."""
     config, start = runtime.config, runtime.on_rank_0(lambda: find_start_shape(runtime.config))
-    given, known = config.model_settings, dict(start or {})
-    if config.model.values()["hidden_act"] is None and "hidden_act" in known:
-        given.pop("hidden_act", None)
+    known = dict(start or {})
     if data.vocabulary_size is not None and "vocab_size" in known:
         known["vocab_size"] = max(known["vocab_size"], data.vocabulary_size)
-    merged = known | given
-    if "hidden_act" in merged:
-        merged["hidden_act"] = with_form(merged["hidden_act"], config.model.gelu)
-    shape = find_model_config(config, data, merged)
+    shape = find_model_config(config, data, lay_over(config, known))
     if start and start["hidden_act"] != shape.hidden_act:
         found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
         runtime.log(f"warning: {found}; its weights know the latter")
@@ -211,7 +203,8 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
         return last.model if began_elsewhere else None
     if run.start_from_ckpt is None:
         return None
-    found = open_checkpoint(run.start_from_ckpt, with_moments=False).config
+    model_config = config.model.model_config
+    found = open_checkpoint(run.start_from_ckpt, model_config=model_config, with_moments=False).config
     return found.as_json() if found else None
 
 

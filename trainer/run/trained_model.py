@@ -20,19 +20,24 @@ from trainer.tasks.prediction import Trained
 
 
 def open_trained(
-    source: str, *, vocabulary: str | None, train_data: str | None, lower_case: bool | None
+    source: str,
+    *,
+    model_config: str | None = None,
+    vocabulary: str | None,
+    train_data: str | None,
+    lower_case: bool | None,
 ) -> Trained:
     """The newest checkpoint of a run, or a checkpoint of any program.
 
-    vocabulary, train_data, lower_case: as ``convert`` takes them. MissingInputError where checkpoint or
-    vocabulary is not at hand.
+    model_config: a file in place of the one beside another program's weights. vocabulary, train_data,
+    lower_case: as ``convert`` takes them. MissingInputError where checkpoint or vocabulary is not at hand.
     """
     if not is_checkpoint(source):
         what = f"holds no checkpoint: neither {STATE} nor another program's"
         raise MissingInputError(
             f"{source}: {what if storage.exists(source) else 'no such file or directory'}"
         )
-    checkpoint = open_checkpoint(source, with_moments=False)
+    checkpoint = open_checkpoint(source, model_config=model_config, with_moments=False)
     warnings = (*checkpoint.warnings, *warnings_of_given(vocabulary))
     say_error(*(f"trainer: warning: {warning}" for warning in warnings))
     shape = checkpoint.expect_config()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.dataset.label_counts import tell_guess
 from bertdata.dataset.reader import OpenedDataset
-from trainer.checkpoints.checkpoint import clean_up, new_state
+from trainer.checkpoints.checkpoint import clean_up, find_checkpoints, new_state
 from trainer.checkpoints.kept_tokenizer import keep_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -17,7 +17,7 @@ from trainer.data.loader import Loader
 from trainer.data.trained_length import longest_feature
 from trainer.errors import StopRequested
 from trainer.logs.choice import make_loggers
-from trainer.logs.reporter import Reporter
+from trainer.logs.reporter import Reporter, RunPlan
 from trainer.run.path_check import check_free
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
@@ -30,6 +30,11 @@ from trainer.workers.collective import stop_signals
 
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
+
+SLOW_HALVES = (
+    "precision is fp16 on a processor, where fp32 may be several times faster (seven times was seen); give "
+    "--precision fp32, or bf16 where the processor has it"
+)
 
 
 def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None = None) -> Training:
@@ -59,7 +64,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     form = planned.form()
     loader = planned.loader(form, training.state)
     described = device.describe()
-    after = planned.start if training.is_resumed else None
+    after = training.state.told_step if training.is_resumed else None
     rank, every = runtime.workers.rank, config.reports.log_every
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
     # A start that is refused, by one of the checks above, leaves nothing in the output directory.
@@ -67,7 +72,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         clean_up(str(config.run.output_dir), after=later_than)
         keep_tokenizer(config)
     devices = runtime.workers.size * device.replicas
-    report = Reporter(loggers, log_every=every, devices=devices, peak=device.find_peak(described))
+    peak, unit = device.find_peak(described), config.steps_of_update
+    report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
     signals = stop_signals(runtime.workers.stopping)
     profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
     if config.run.profile:
@@ -76,12 +82,14 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         profile = profiled(runtime, planned.last - planned.start)
     with closing(loader), report, signals, training, profile as count_update:
         announce(training, planned, form, described, report)
+        report.plan(plan_of(training, planned, evaluation))
         report.begin()
         stopped = make_updates(training, loader, evaluation, report, planned, count_update)
         training.finish_save()
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close("stopped" if stopped else "success")
+    training.is_stopped = stopped
     training.is_over = training.state.step == config.schedule.steps and not stopped
     return training
 
@@ -108,14 +116,29 @@ def load_start(training: Training, update_examples: int) -> int | None:
     """
     runtime, later_than = training.runtime, None
     output_dir = str(runtime.config.run.output_dir)
+    if runtime.config.run.overwrite_output_dir and not runtime.config.start.continues_here:
+        overwrite(runtime, output_dir)
     if is_continued(runtime.config):
         from trainer.run.start_point import load
 
         later_than = load(training, update_examples)
     else:
-        runtime.on_rank_0(lambda: check_free(output_dir))
+        overwrites = runtime.config.run.overwrite_output_dir
+        runtime.on_rank_0(lambda: None if overwrites else check_free(output_dir))
     training.tensors.broadcast()
     return later_than
+
+
+def overwrite(runtime: Runtime, output_dir: str) -> None:
+    """Remove the checkpoints of the run that was here, on each machine. Logs rename its tables."""
+    if runtime.workers.local_rank == 0:
+        removed = len(find_checkpoints(output_dir))
+        clean_up(output_dir, after=-1)
+        if removed:
+            runtime.log(
+                f"{output_dir}: {removed} checkpoints of an earlier run removed (overwrite_output_dir)"
+            )
+    runtime.workers.barrier()
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
@@ -141,6 +164,8 @@ def announce(
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
     weights = runtime.empty_model(training.model.config).count_weights()
     runtime.log(f"{weights:,} weights; {described}")
+    if device.torch_device.type == "cpu" and runtime.config.update.precision == "fp16":
+        runtime.log(f"warning: {SLOW_HALVES}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
     compiling *= device.compiles or device.compiles_always
     runtime.log(f"reading the first examples, making the first update{compiling}")
@@ -151,6 +176,21 @@ def announce(
         weights=weights,
         workers=runtime.workers.size,
         device=described,
+    )
+
+
+def plan_of(training: Training, planned: PlannedUpdates, evaluation: "Evaluation | None") -> RunPlan:
+    """The numbers of the run for its logs."""
+    runtime, state = planned.runtime, training.state
+    return RunPlan(
+        workers=runtime.workers.size * runtime.device.replicas,
+        accumulation=planned.accumulation,
+        update_examples=planned.examples,
+        interval=planned.interval,
+        eval_examples=evaluation.examples if evaluation else runtime.config.evaluation.eval_examples or 0,
+        trained=state.trained,
+        step=state.step,
+        sequence_length=planned.rows.data.layout.max_seq_length,
     )
 
 

@@ -26,6 +26,7 @@ class Training(AbstractContextManager["Training"]):
     """The model, its strategy and its state, from the start point on.
 
     Weights and moments have the same bits on all workers. is_over: all updates of the phase are made.
+    is_stopped: it was asked to stop before that.
     tensors: ``WholeTensors``, or the like as the strategy divides them. saved_step: the update of the last
     checkpoint.
     As a context it waits for the last save.
@@ -36,7 +37,7 @@ class Training(AbstractContextManager["Training"]):
     ) -> None:
         """schedule: of the learning rate; None: the configured one."""
         self.state = fresh
-        self.is_over = False
+        self.is_over = self.is_stopped = False
         self.start_point = "new"
         self.saved_step = 0
         self.learning_rate = 0.0

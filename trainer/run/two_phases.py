@@ -17,7 +17,10 @@ from trainer.update.worker import Runtime
 def train_both(
     runtime: Runtime, phases: Sequence[Config], datasets: Sequence[OpenedDataset], about: Sequence[str]
 ) -> None:
-    """Train phase 1 unless it is over, and phase 2 unless phase 1 ends early. about: a line about each."""
+    """Train phase 1 unless it is over, and phase 2 unless phase 1 ends early. about: a line about each.
+
+    Phase 2 also follows the part of phase 1 that this run was to make, where it is to begin with its end.
+    """
     skips_first = runtime.on_rank_0(partial(is_phase_over, phases[0]))
     for config in [] if skips_first else phases[1:]:  # they start at update 0
         runtime.device.check_updates(last_update(config, 0))
@@ -33,5 +36,6 @@ def train_both(
             config = config if skips_first else config.changed(resume_step=None, resume_from=None)
             runtime = replace(runtime, config=config, device=find_device(config, runtime.workers.local_rank))
         training = train_phase(runtime, data)
-        if not training.is_over:
+        ends_here = phases[-1].start.phase1_end_step == training.state.number and not training.is_stopped
+        if not training.is_over and not ends_here:
             break

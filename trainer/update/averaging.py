@@ -1,12 +1,12 @@
 """Averages of the gradients over several workers, at the end of an update or in its backward pass."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
 
+from trainer.config.environment import forces_weight_sync
 from trainer.config.settings import Config
 from trainer.update.worker import Worker
 from trainer.workers.collective import Collective
@@ -53,7 +53,7 @@ def sync_weights(
 
     average: ``Collective.average`` of all workers, or ``Subgroup.average`` of some.
     """
-    if always or os.environ.get("FORCE_WEIGHT_SYNC", "").lower() in ("1", "true"):
+    if always or forces_weight_sync():
         average(weight for weight in weights if weight.requires_grad)
 
 

@@ -144,3 +144,14 @@ def test_several_files_go_by_commas(bertdata, tmp_path):
 )
 def test_what_the_script_refuses_is_refused_in_its_words(bertdata, words, said):
     bertdata("like", *words).assert_one_error(2, said)
+
+
+def test_several_words_of_a_file_flag_are_joined_by_commas_as_the_readme_means_them(bertdata):
+    words = ("--input-file", "a.txt", "b.txt", "--output-file", "a.rec", "b.rec", "--vocab-file", "vocab.txt")
+    found = understood(bertdata, *words)
+    assert (found["input_file"], found["output_file"]) == ("a.txt,b.txt", "a.rec,b.rec")
+
+
+def test_a_program_is_known_without_its_ending(bertdata):
+    name = PROGRAM.removesuffix(".py")
+    assert understood(bertdata, *FILES, program=name)["max_seq_length"] == 128

@@ -8,6 +8,7 @@ import pytest
 from bertdata.dataset.published.tables import load_table
 from bertdata.dataset.verify_table import verify_table
 from bertdata.io.file_check import md5_of
+from bertdata.shards.crc32c import masked_checksum
 
 TABLE = "mlperf-v1.0"
 EVAL_10K_BYTES = 25_382_591
@@ -69,6 +70,31 @@ def test_the_total_of_all_shards_adds_their_sizes_up(verdict, tmp_path):
     sparse_file(tmp_path / "tfrecord" / "part-00001-of-00500", half)
     sparse_file(tmp_path / "tfrecord" / "part-00002-of-00500", ALL_SHARDS_BYTES - half)
     assert verdict("all 500 TFRecords together") == ["right"]
+
+
+def test_some_of_the_shards_are_no_wrong_total(verdict, tmp_path):
+    sparse_file(tmp_path / "tfrecord" / "part-00000-of-00500", 514_241_279)
+    report = verify_table(str(tmp_path), TABLE)
+    assert report.sound
+    total = next(one for one in report.findings if one.file == "all 500 TFRecords together")
+    assert (total.status, total.detail) == ("missing", "1 of 500 files are here")
+
+
+@pytest.mark.parametrize("name", ["tfrecords4", "out/train"])
+def test_tfrecords_are_found_in_a_directory_of_any_name(tmp_path, name):
+    place = tmp_path / name / "part-00000-of-00500"
+    sparse_file(place, 514_241_279)
+    length = (16).to_bytes(8, "little")
+    with place.open("r+b") as file:
+        file.write(length + masked_checksum(length).to_bytes(4, "little"))
+    report = verify_table(str(tmp_path), TABLE)
+    assert [one.file for one in report.findings if one.status == "right"] == [str(place)]
+    assert report.sound
+
+
+def test_a_text_of_that_name_elsewhere_is_no_tfrecord(verdict, tmp_path):
+    (tmp_path / "part-00000-of-00500").write_text("A sentence.\nAnother one.\n")
+    assert verdict("TFRecord of part-00000-of-00500") == ["missing"]
 
 
 def test_two_checkpoints_of_one_name_are_told_apart_by_what_fits(verdict, tmp_path):

@@ -1,6 +1,5 @@
 """Logs of other programs: MLPerf's lines, TensorBoard, Weights & Biases."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from bertdata.errors import MissingExtraError
+from bertdata.errors import MissingExtraError, SettingsError
 from tests.support.paths import ROOT
 from tests.support.report_records import (
     COLUMNS,
@@ -22,40 +21,6 @@ from tests.support.report_records import (
 )
 from trainer.config.settings import Config
 from trainer.logs import choice, further_logs
-
-
-def test_mllog_lines_are_mlperfs(tmp_path):
-    clock = Clock()
-    config = Config.of(output_dir=str(tmp_path), mllog=True, log_every=1)
-    reporter = make_reporter(config, COLUMNS, rank=0, clock=clock)
-    reporter.event("global_batch_size", 32)
-    reporter.begin()
-    clock.now += 1.5
-    reporter.step(record(1))
-    reporter.begin_evaluation()
-    reporter.evaluation(*evaluation(1))
-    reporter.close()
-    lines = (tmp_path / "mllog.txt").read_text(encoding="utf-8").splitlines()
-    assert all(line.startswith(":::MLLOG {") for line in lines)
-    events = [json.loads(line.removeprefix(":::MLLOG ")) for line in lines]
-    assert [(event["event_type"], event["key"]) for event in events] == [
-        ("INTERVAL_START", "init_start"),
-        ("POINT_IN_TIME", "global_batch_size"),
-        ("INTERVAL_END", "init_stop"),
-        ("INTERVAL_START", "run_start"),
-        ("INTERVAL_START", "block_start"),
-        ("INTERVAL_END", "block_stop"),
-        ("INTERVAL_START", "eval_start"),
-        ("POINT_IN_TIME", "eval_accuracy"),
-        ("INTERVAL_END", "eval_stop"),
-        ("INTERVAL_START", "block_start"),
-        ("INTERVAL_END", "block_stop"),
-        ("INTERVAL_END", "run_stop"),
-    ]
-    accuracy = events[7]
-    assert (accuracy["value"], accuracy["time_ms"]) == (0.25, 1_000_001_500)
-    assert accuracy["metadata"]["epoch_num"] == 32
-    assert events[-1]["metadata"]["status"] == "success"
 
 
 @pytest.mark.thorough
@@ -166,6 +131,31 @@ def test_a_resumed_run_of_weights_and_biases_continues_and_a_new_one_is_new(tmp_
         make_reporter(config, COLUMNS, rank=0, resume_step=resume_step).close(status)
     found = [(one["id"], one["resume"], one["exit_code"]) for one in wandb.inits]
     assert found == [(None, None, 0), ("run1", "allow", 0), (None, None, 0), ("run3", "allow", 1)]
+
+
+@pytest.mark.parametrize(
+    ("variable", "keys", "modes"),
+    [
+        ("offline", {"wandb": True}, ["offline"]),
+        ("dryrun", {"wandb": True}, ["offline"]),
+        ("online", {"wandb": True}, ["online"]),
+        ("online", {"wandb_offline": True}, ["offline"]),  # a flag goes before it
+        ("disabled", {"wandb": True}, []),
+        ("disabled", {}, []),
+    ],
+)
+def test_wandb_mode_of_the_environment_is_obeyed(tmp_path, monkeypatch, variable, keys, modes):
+    wandb = FakeWandb()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.setenv("WANDB_MODE", variable)
+    make_reporter(Config.of(output_dir=str(tmp_path), **keys), COLUMNS, rank=0).close()
+    assert [one["mode"] for one in wandb.inits] == modes
+
+
+def test_an_unknown_wandb_mode_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "sometimes")
+    with pytest.raises(SettingsError, match="WANDB_MODE of the environment is 'sometimes', expected online"):
+        make_reporter(Config.of(output_dir=str(tmp_path), wandb=True), COLUMNS, rank=0)
 
 
 @pytest.mark.parametrize(

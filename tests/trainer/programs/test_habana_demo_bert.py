@@ -1,8 +1,11 @@
 """Habana's demo_bert.py: its published commands, the rules of its versions, and what it refuses."""
 
+import json
+
 import pytest
 
 from tests.support.published_commands import assert_equal, commands, refusal, told, understood
+from trainer.checkpoints.checkpoint import find_checkpoints
 
 PROGRAM = "habana/demo_bert.py"
 PUBLISHED = {one["id"]: one for one in commands("habana-pytorch demo_bert.py") if one["kind"] == "train"}
@@ -171,7 +174,33 @@ def test_steps_of_this_run_are_of_the_phase():
         [100, 7038],
         [None, 1563],
     ]
-    assert "phase 1 stops at update 100 of 7038, so phase 2 does not begin" in told(PROGRAM, words)
+    assert values(understood(PROGRAM, words)["phases"], "phase1_end_step") == [[None], [100]]
+    said = told(PROGRAM, words)
+    assert "phase 1 stops at update 100 of 7038; phase 2 begins there with its update 0" in said
+    assert "the program counts as -6938" in said
+
+
+def test_fine_tuning_overwrites_the_run_before_and_logs_have_habanas_form():
+    (tuned,) = understood(PROGRAM, SQUAD)["phases"]
+    assert tuned["overwrite_output_dir"]
+    first = understood(PROGRAM, PRETRAINING)["phases"][0]
+    assert (first["overwrite_output_dir"], first["json_summary_form"]) == (False, "habana")
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_part_of_phase_1_and_phase_2_are_trained_by_one_command(
+    trainer, training_set, longer_set, tmp_path
+):
+    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    (tmp_path / "cfg.json").write_text(json.dumps({"vocab_size": 2000, **shape}), encoding="utf-8")
+    words = ["--data_type", "fp32", "--max_steps", "8", "3", "--steps_this_run", "2", "-1"]
+    words += ["--batch_size", "4", "2", "--train_batch_size", "8", "4", "--accumulate_gradients"]
+    words += ["--data_dir", str(training_set), str(longer_set), "--max_seq_length", "64", "96"]
+    words += ["--config_file", str(tmp_path / "cfg.json"), "--output_dir", str(tmp_path)]
+    ours = ["--", "--device=cpu", "--max-predictions-per-seq", "10", "15"]
+    done = trainer("like", PROGRAM, "pretraining", "--model_name_or_path", "base", *words, *ours)
+    assert done.status == 0, done.err
+    assert list(find_checkpoints(str(tmp_path / "results" / "checkpoints"))) == [2, 5]
 
 
 # --- versions -----------------------------------------------------------------------------------

@@ -48,7 +48,8 @@ def test_eight_workers_train_both_phases_with_the_program_s_values():
         "lr_schedule": "habana-tf",
         "allreduce_post_accumulation": True,
         "checkpoint_every": 100,
-        "log_every": 10,
+        "log_every": 1,
+        "json_summary_form": "tensorflow",
         "eval_data": None,
         "phase2": False,
         "start_moments": False,
@@ -303,3 +304,10 @@ def test_wrong_command_lines_are_refused(line, message):
 def test_a_shell_command_line_without_its_sub_command_says_so():
     message = "expected a sub-command, pretraining or finetuning; found none"
     assert message in refusal(f"{PROGRAM}@0.13", ["-d", "bf16"])
+
+
+def test_what_several_workers_do_otherwise_is_in_the_first_lines():
+    words = ["--command", "pretraining", "--model_variant", "tiny", "--data_type", "fp32"]
+    assert "a directory worker_N in output_dir" in told(PROGRAM, [*words, "--use_horovod", "8"])
+    assert "the first file" in told(PROGRAM, [*words, "--use_horovod", "8"])
+    assert "worker_N" not in told(PROGRAM, words)

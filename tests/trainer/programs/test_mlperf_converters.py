@@ -75,15 +75,27 @@ def test_the_checkpoint_of_tensorflow_2_has_no_moments_and_the_same_weights(trai
     config = tmp_path / "tf1" / "bert_config.json"
     outcome = trainer(
         *("like", TO_TF2, f"--bert_config_file={config}", f"--checkpoint_to_convert={source}"),
-        f"--converted_checkpoint_path={tmp_path / 'tf2'}",
+        f"--converted_checkpoint_path={tmp_path / 'tf2' / 'model.ckpt-7'}",
     )
     assert outcome.status == 0, outcome.err
-    found, wanted = read_checkpoint(str(tmp_path / "tf2")), read_checkpoint(source)
+    assert sorted(path.name for path in (tmp_path / "tf2").iterdir()) == [
+        "model.ckpt-7.data-00000-of-00001",
+        "model.ckpt-7.index",
+    ]
+    prefix = str(tmp_path / "tf2" / "model.ckpt-7")
+    found, wanted = read_checkpoint(prefix, None, str(config)), read_checkpoint(source)
+    assert found.config == wanted.config
     assert (found.kind, found.moments) == ("tf2", {})
     assert found.weights.keys() == wanted.weights.keys()
     assert all(
         torch.equal(found.weights[name].read(), wanted.weights[name].read()) for name in wanted.weights
     )
+
+
+def test_a_checkpoint_of_tensorflow_2_is_not_overwritten(trainer, source, tmp_path):
+    config = tmp_path / "tf1" / "bert_config.json"
+    line = ("like", TO_TF2, f"--bert_config_file={config}", f"--checkpoint_to_convert={source}")
+    refuse(trainer(*line, f"--converted_checkpoint_path={source}"), 2, "is there already")
 
 
 @pytest.mark.parametrize("kind", ["tf1", "tf2", "nvidia", "bertdata"])

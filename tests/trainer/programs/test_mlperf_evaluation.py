@@ -61,7 +61,7 @@ def evaluated(trainer, files, run):
     """The steps that are evaluated, in order, of an output directory."""
 
     def evaluate_steps(place: Path, *flags: str) -> list[str]:
-        start = f"--init_checkpoint={run.parent / 'start' / 'model.ckpt-4'}"
+        start = f"--init_checkpoint={run.parent / 'start' / 'model.ckpt-8'}"
         common = (*files, "--do_eval", "--nodo_train", "--max_eval_steps=2", "--num_gpus=1", start)
         outcome = trainer("like", PROGRAM, *common, f"--output_dir={place}", *flags, *OURS)
         assert outcome.status == 0, outcome.err
@@ -77,18 +77,53 @@ def results(place: Path) -> dict[str, float]:
     return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
 
 
+def test_a_run_that_counts_otherwise_is_not_gone_on_with(trainer, files, run):
+    flags = (*files, "--do_train", "--optimizer=lamb", "--train_batch_size=4", "--num_warmup_steps=2")
+    other = ("--num_train_steps=16", "--steps_per_update=4", f"--output_dir={run}", "--num_gpus=1")
+    refuse(trainer("like", PROGRAM, *flags, *other, *OURS), 2, "counts 2 steps for an update", "this run 4")
+
+
+def test_an_evaluation_ends_with_the_last_whole_update_of_a_training(evaluated, run):
+    assert evaluated(run, "--num_train_steps=9") == ["step 8"]  # the ninth step made no update
+
+
+def test_a_training_and_its_evaluation_append_to_bert_log(trainer, files, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    steps = ("--num_train_steps=4", "--num_warmup_steps=2", "--steps_per_update=2", "--train_batch_size=4")
+    lines = (*files, *steps, "--optimizer=lamb", "--num_gpus=1", "--output_dir=out", "--max_eval_steps=2")
+    for what in (("--do_train",), ("--do_eval", "--nodo_train")):
+        done = trainer("like", PROGRAM, *lines, *what, "--", "--device=cpu")
+        assert done.status == 0, done.err
+    text = Path("bert.log").read_text(encoding="utf-8")
+    events = [json.loads(line.removeprefix(":::MLLOG ")) for line in text.splitlines()]
+    values = {event["key"]: event["value"] for event in events}
+    wanted = {
+        "submission_org": "reference_implementation",
+        "global_batch_size": 4,
+        "gradient_accumulation_steps": 2,
+        "opt_learning_rate_training_steps": 4,
+        "opt_learning_rate_warmup_steps": 2,
+        "train_samples": 16,
+        "eval_samples": 10000,
+    }
+    assert {name: values[name] for name in wanted} == wanted
+    steps_of = {event["key"]: event["metadata"].get("step_num") for event in events}
+    assert (steps_of["checkpoint_stop"], steps_of["eval_stop"], steps_of["eval_accuracy"]) == (4, 4, 4)
+    assert [event["key"] for event in events].count("init_start") == 1
+
+
 def test_a_training_is_that_of_its_micro_steps(run):
-    assert list(find_checkpoints(str(run))) == [2, 4]
-    state = read_state(find_checkpoints(str(run))[4])
+    assert list(find_checkpoints(str(run))) == [4, 8]
+    state = read_state(find_checkpoints(str(run))[8])
     keys = ("optimiser", "accumulation", "batch_size", "warmup", "steps")
     assert [state.config[key] for key in keys] == ["lamb-mlperf", 2, 4, 1, 4]
     assert state.model["hidden_act"] == "gelu_new"
 
 
 def test_the_newest_checkpoint_goes_before_the_start(evaluated, run):
-    assert evaluated(run, "--num_train_steps=8", "--steps_per_update=2") == ["step 4"]
+    assert evaluated(run, "--num_train_steps=8") == ["step 8"]
     found = results(run)
-    assert found["global_step"] == 4
+    assert found["global_step"] == 8
     assert found.keys() >= METRICS
 
 
@@ -107,11 +142,11 @@ def test_newer_checkpoints_are_waited_for_until_the_last_step(evaluated, run, tm
 
     thread = threading.Thread(target=appear)
     thread.start()
-    assert evaluated(tmp_path, "--num_train_steps=4") == ["step 0", "step 4"]  # always the newest
+    assert evaluated(tmp_path, "--num_train_steps=8") == ["step 0", "step 8"]  # always the newest
     thread.join()
 
 
-@pytest.mark.parametrize(("named", "wanted"), [("model.ckpt-2", "step 2"), ("model.ckpt-0", "step 0")])
+@pytest.mark.parametrize(("named", "wanted"), [("model.ckpt-4", "step 4"), ("model.ckpt-0", "step 0")])
 def test_the_checkpoint_that_the_state_file_names_is_evaluated_once(evaluated, run, tmp_path, named, wanted):
     shutil.copytree(run / "checkpoints", tmp_path / "checkpoints")
     (tmp_path / "checkpoint").write_text(f'model_checkpoint_path: "{named}"\n')
@@ -120,7 +155,7 @@ def test_the_checkpoint_that_the_state_file_names_is_evaluated_once(evaluated, r
 
 def test_tensorflows_own_checkpoints_in_the_output_directory_are_evaluated(evaluated, run, tmp_path):
     shutil.copytree(run.parent / "start", tmp_path / "theirs")
-    assert evaluated(tmp_path / "theirs", "--num_train_steps=4") == ["step 0"]
+    assert evaluated(tmp_path / "theirs", "--num_train_steps=8") == ["step 8"]
     assert results(tmp_path / "theirs")["masked_lm_loss"] == pytest.approx(results(run)["masked_lm_loss"])
 
 
@@ -128,7 +163,7 @@ def test_a_checkpoint_that_is_named_and_not_there_is_one_line(trainer, files, ru
     shutil.copytree(run / "checkpoints", tmp_path / "checkpoints")
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-3"\n')
     flags = (*files, "--do_eval", "--num_gpus=1", f"--output_dir={tmp_path}")
-    refuse(trainer("like", PROGRAM, *flags, *OURS), 2, "holds no checkpoint 3; there are 2, 4")
+    refuse(trainer("like", PROGRAM, *flags, *OURS), 2, "holds no checkpoint 3; there are 4, 8")
 
 
 def test_a_device_that_is_not_there_is_named_with_the_way_around_it(trainer, files, tmp_path):

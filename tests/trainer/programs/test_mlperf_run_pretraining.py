@@ -149,8 +149,9 @@ def test_each_replica_evaluates_its_own_batches_of_the_same_records():
     assert_equal(cores, {"eval_batch_size": 40, "eval_batch_size_per_core": 10, "eval_examples": 70})
 
 
-def test_an_evaluation_waits_for_updates_where_steps_are_micro_steps():
-    assert evaluation("--num_train_steps=600", "--steps_per_update=4")["until_step"] == 150
+@pytest.mark.parametrize("flags", [(), ("--steps_per_update=4",)])
+def test_an_evaluation_counts_micro_steps_as_the_training_does(flags):
+    assert evaluation("--num_train_steps=600", *flags)["until_step"] == 600
 
 
 def test_this_trainers_flags_go_before_an_evaluations():
@@ -195,4 +196,4 @@ def test_a_run_on_another_machines_directory_is_refused_and_printed(trainer, tmp
 def test_the_step_that_tensorflows_state_file_names_is_evaluated_once(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-12"\nmore: "x-7"\n')
-    assert_equal(evaluation("--steps_per_update=4"), {"poll": False, "resume_step": 3})
+    assert_equal(evaluation("--steps_per_update=4"), {"poll": False, "resume_step": 12})

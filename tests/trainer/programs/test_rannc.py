@@ -107,3 +107,47 @@ def test_wrong_variables_are_refused(monkeypatch):
             for variable, value in given.items():
                 patch.setenv(variable, value)
             assert message in refusal()
+
+
+def test_words_by_position_go_before_the_variables(monkeypatch):
+    monkeypatch.setenv("TRAIN_STEPS_P1", "7000")
+    words = "16 2e-4 fp32 8 0.02 500 50 false true true 4 7 name true true - 8 3e-4 0.1 60 2 /d1 /d2 /other"
+    one, two = understood(NAME, words.split())["phases"]
+    wanted = {
+        "batch_size": 4,
+        "accumulation": 4,
+        "base_learning_rate": 2e-4,
+        "precision": "fp32",
+        "steps": 500,
+    }
+    wanted |= {"warmup": 0.02, "checkpoint_every": 50, "seed": 7, "train_data": "/d1", "resume": False}
+    assert_equal(one, wanted)
+    wanted = {"batch_size": 4, "accumulation": 2, "base_learning_rate": 3e-4, "warmup": 0.1, "steps": 60}
+    assert_equal(two, wanted | {"train_data": "/d2", "phase2": True, "phase1_end_step": 500})
+    assert one["output_dir"].startswith("/other/results/")
+
+
+def test_an_empty_word_is_as_good_as_none_and_too_many_are_refused():
+    one = understood(NAME, ["", "", "fp32"])["phases"][0]
+    assert_equal(one, {"batch_size": 8, "base_learning_rate": 1e-4, "precision": "fp32"})
+    with pytest.raises(UsageError, match="found 26 words, the script reads 25"):
+        PROGRAM.read(["1"] * 26)
+
+
+def test_resuming_is_asked_for_by_a_word_alone(tmp_path):
+    (tmp_path / "results").mkdir()
+    words = ["", "", "", "", "", "", "", "true", *[""] * 15, str(tmp_path), "start.pt"]
+    one, two = understood(NAME, words)["phases"]
+    assert_equal(one, {"start_from_ckpt": "start.pt", "start_moments": True, "moments_updates": 0})
+    assert_equal(two, {"phase2": True, "phase1_end_step": 1000000, "start_from_ckpt": None})
+
+
+def test_other_variables_of_the_script_are_known_and_one_that_would_change_updates_is_refused(monkeypatch):
+    known = {flag.name for flag in PROGRAM.variables}
+    assert {"NGPUS", "DECOMPOSER", "MAX_PARTITION_NUM", "DP_SEARCH_ALL", "TRACE_EVENTS", "PART"} <= known
+    monkeypatch.setenv("SKIP_GRAD_SCALING", "true")
+    assert "averages gradients" in refusal()
+
+
+def test_the_vocabulary_is_padded_and_its_padding_is_in_the_softmax_as_in_the_program():
+    assert_equal(understood(NAME, [])["phases"][0], {"softmax_over_padding": True})

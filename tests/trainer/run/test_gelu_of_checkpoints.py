@@ -2,19 +2,18 @@
 
 import pytest
 
-from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.run.finetune import shape_of_task
+from trainer.run.given_shape import lay_over
 
 
 @pytest.mark.parametrize("stored", ["gelu", "gelu_new", "gelu_pytorch_tanh"])
 @pytest.mark.parametrize(("gelu", "is_tanh"), [("exact", False), ("tanh", True)])
 def test_a_given_form_goes_before_the_checkpoints(stored, gelu, is_tanh):
-    found = shape_of_task(Config.of(gelu=gelu), ModelConfig(hidden_act=stored))["hidden_act"]
+    found = lay_over(Config.of(gelu=gelu), {"hidden_act": stored})["hidden_act"]
     assert (found in ("gelu_new", "gelu_pytorch_tanh")) == is_tanh
 
 
 @pytest.mark.parametrize("stored", ["gelu", "gelu_new", "relu"])
 def test_without_one_the_checkpoints_form_stays(stored):
-    assert shape_of_task(Config.of(), ModelConfig(hidden_act=stored))["hidden_act"] == stored
-    assert shape_of_task(Config.of(gelu="tanh"), ModelConfig(hidden_act="relu"))["hidden_act"] == "relu"
+    assert lay_over(Config.of(), {"hidden_act": stored})["hidden_act"] == stored
+    assert lay_over(Config.of(gelu="tanh"), {"hidden_act": "relu"})["hidden_act"] == "relu"

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.errors import DatasetError, MissingInputError, StorageError
+from bertdata.errors import DatasetError, MissingInputError, StorageError, UsageError
 from bertdata.io.directory_lock import lock_directory
 from tests.support.launching import ROOT
+from tests.support.training_runs import words
+from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.config.settings import Config
 from trainer.run import path_check
 from trainer.run.path_check import check_paths
@@ -63,7 +65,13 @@ def test_the_workers_of_a_launcher_leave_it_to_the_run(tmp_path, monkeypatch):
 def test_a_directory_with_a_run_is_refused_unless_it_goes_on(used):
     with pytest.raises(DatasetError, match="is in use: holds checkpoints; give --resume"):
         check(used)
-    for keys in ({"resume": True}, {"resume_step": 4}, {"phase2": True}, {"compile_only": True}):
+    for keys in (
+        {"resume": True},
+        {"resume_step": 4},
+        {"phase2": True},
+        {"compile_only": True},
+        {"overwrite_output_dir": True},
+    ):
         check(used, **keys)
     check(used, do_train=False)
 
@@ -92,3 +100,23 @@ def test_a_directory_that_may_not_be_written_to_is_refused(tmp_path, monkeypatch
     monkeypatch.setattr(path_check.os, "access", lambda path, mode: False)
     with pytest.raises(StorageError, match=f"{tmp_path}: may not be written to"):
         check(tmp_path / "run")
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_overwriting_begins_anew_where_a_run_is(trainer, training_set, tmp_path):
+    run = words(training_set, tmp_path / "run", "--checkpoint-every=1")
+    assert trainer(*run, "--steps=4").status == 0
+    done = trainer(*run, "--steps=3", "--seed=9", "--overwrite-output-dir")
+    assert done.status == 0, done.err
+    assert "4 checkpoints of an earlier run removed" in done.err
+    assert list(find_checkpoints(str(tmp_path / "run"))) == [1, 2, 3]
+    assert (tmp_path / "run" / "training.1.csv").exists()
+
+
+def test_a_file_of_another_kind_is_not_appended_to_as_mlperfs_log(tmp_path):
+    notes = tmp_path / "bert.log"
+    notes.write_text("my notes")
+    with pytest.raises(UsageError, match="bert.log"):
+        check(tmp_path / "run", mllog=True, mllog_file=str(notes))
+    notes.write_text(':::MLLOG {"key": "init_start"}')
+    check(tmp_path / "run", mllog=True, mllog_file=str(notes))

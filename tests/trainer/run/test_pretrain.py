@@ -231,7 +231,9 @@ def test_two_workers_are_one_that_accumulates(launcher, trainer, training_set, t
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_16_bits_train_and_resume_bit_for_bit(trainer, training_set, tmp_path, precision):
     run = ("--precision", precision, "--steps=6", "--base-learning-rate=0.02", "--init-loss-scale=1024")
-    assert trainer(*words(training_set, tmp_path / "a", *run)).status == 0
+    done = trainer(*words(training_set, tmp_path / "a", *run))
+    assert done.status == 0
+    assert ("warning: precision is fp16 on a processor" in done.err) == (precision == "fp16")
     assert trainer(*words(training_set, tmp_path / "b", *run, "--steps-this-run=3")).status == 0
     assert trainer(*words(training_set, tmp_path / "b", *run, "--resume")).status == 0
     assert losses(tmp_path / "a") == losses(tmp_path / "b")

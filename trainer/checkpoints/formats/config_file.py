@@ -89,9 +89,17 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
         values["hidden_act"] = "gelu"
     elif config.hidden_act == "gelu":
         values[TRAINED_ACT] = config.hidden_act
+    values |= shape_keys(config)
     if isinstance(config, RobertaConfig):
         values |= {TRAINED_KIND: config.model_type, "pad_token_id": config.pad_token_id}
     if config.layer_norm_eps != BERT_EPSILON or isinstance(config, RobertaConfig):
         values["layer_norm_eps"] = config.layer_norm_eps
     with storage.open_output(storage.join(directory, GOOGLES_NAME)) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")
+
+
+def shape_keys(config: ModelConfig) -> dict[str, bool]:
+    """The keys of ours by which a model computes otherwise than any of Google's, with their values."""
+    usual = ModelConfig()
+    names = ("megatron_residual_connection", "use_cls_layer")
+    return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(usual, name)}

@@ -24,6 +24,7 @@ from trainer.checkpoints.formats.absent_parts import told
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
+from trainer.checkpoints.formats.tensorflow2 import write_objects
 from trainer.checkpoints.learned_task import run_labels, task_config
 from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
@@ -114,7 +115,7 @@ def convert(
             lacks = ""
     form = f"{what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form"
     unnamed = _without_token(shape, found)
-    return f"{target}: {form}{told(checkpoint)}{_as_bert(shape, to)}{unnamed}{lacks}"
+    return f"{target}: {form}{told(checkpoint, to)}{_as_bert(shape, to)}{unnamed}{lacks}"
 
 
 def _tokenizer_at_hand(
@@ -154,6 +155,19 @@ def _without_token(shape: ModelConfig, file: TokenizerFile | None) -> str:
     """Words about the ids of a padded vocabulary, whose rows stay: the weights come back as they were."""
     rows = 0 if file is None else shape.vocab_size - vocabulary_of(file).tokens
     return f"; {rows} of its {shape.vocab_size} ids have no token" if rows else ""
+
+
+def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str:
+    """Convert a checkpoint to PREFIX.index and PREFIX.data-00000-of-00001 of TensorFlow 2, weights alone.
+
+    Nothing else is written, as the model garden's converter does. Returns a message.
+    """
+    if storage.exists(f"{prefix}.index"):
+        raise DatasetError(f"{prefix}.index: is there already; name a checkpoint that does not exist yet")
+    refuse_inputs(prefix, [source, model_config])
+    checkpoint = replace(open_checkpoint(source, None, model_config, with_moments=False), moments={})
+    write_objects(_held(checkpoint, checkpoint.expect_config()), prefix)
+    return f"{prefix}: weights in TensorFlow 2's form; it is read with --model-config"
 
 
 def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:

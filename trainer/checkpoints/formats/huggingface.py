@@ -16,7 +16,7 @@ from trainer.checkpoints.any_checkpoint import (
     unpadded,
 )
 from trainer.checkpoints.checkpoint import write_safetensors
-from trainer.checkpoints.formats.absent_parts import TRANSFORMERS, completed
+from trainer.checkpoints.formats.absent_parts import TRANSFORMERS, completed, without_word_head
 from trainer.checkpoints.formats.config_file import (
     GOOGLES_NAME,
     TRANSFORMERS_NAME,
@@ -24,6 +24,7 @@ from trainer.checkpoints.formats.config_file import (
     read_description,
 )
 from trainer.checkpoints.formats.labels import LabelKeys, label_keys_of, written_label_keys
+from trainer.checkpoints.formats.megatron import from_megatron, is_megatron, to_megatron
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
 from trainer.checkpoints.formats.output_layer import with_one_output_layer
@@ -31,6 +32,7 @@ from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
 from trainer.checkpoints.formats.roberta import from_roberta, to_roberta, with_both_biases
 from trainer.checkpoints.formats.wrapped_names import unwrapped
 from trainer.checkpoints.safetensors_files import INDEX, read_indexed, read_safetensors
+from trainer.config.model import MEGATRON
 from trainer.config.model_file import ModelFile
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
@@ -86,6 +88,8 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         )
     else:
         weights = from_pytorch_names(tensors, file)
+        if config is not None and is_megatron(weights):
+            weights = from_megatron(weights, config.num_hidden_layers)
     weights, warnings = _without_other_heads(weights, classes, path)
     warnings += tokenizer_warnings(directory)
     labels = _labels(found.file, directory, model_config)
@@ -161,7 +165,7 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     """Write config.json and model.safetensors for transformers' from_pretrained. Returns the directory."""
     config = checkpoint.expect_config()
     if not isinstance(config, ModernBertConfig):
-        checkpoint = completed(checkpoint, TRANSFORMERS)
+        checkpoint = completed(without_word_head(checkpoint), TRANSFORMERS, has_norms_first=True)
         config = checkpoint.expect_config()
     weights = unpadded(checkpoint.weights, config)
     if DECODER in weights and WORD_BIAS in weights and not isinstance(config, ModernBertConfig):
@@ -171,7 +175,13 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
         for beginning, name in _ARCHITECTURES.items()
         if any(weight.startswith(beginning) for weight in weights)
     )
+    if found == "BertForPreTraining" and not any(name.startswith("cls.predictions.") for name in weights):
+        found = "BertForNextSentencePrediction"
     keys = config.as_json()
+    if config.megatron_residual_connection and not isinstance(config, ModernBertConfig):
+        found = found.replace("Bert", "MegatronBert")
+        keys["model_type"] = MEGATRON
+        weights = to_megatron(weights, config.num_hidden_layers)
     if isinstance(config, RobertaConfig):
         found = found.replace("Bert", "Roberta")
         weights = with_both_biases(to_roberta(weights, config))

@@ -73,9 +73,10 @@ def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, Sto
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
     """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
-    checkpoint = completed(checkpoint, "TensorFlow's BERT")
+    checkpoint = completed(checkpoint, "TensorFlow's BERT", says_shape=True)
     config = checkpoint.expect_config()
-    newest = f"model.ckpt-{checkpoint.updates or 0}"
+    steps = (checkpoint.updates or 0) * checkpoint.steps_of_update
+    newest = f"model.ckpt-{steps}"
     prefix = storage.join(directory, newest)
     storage.make_directory(directory)
     with write_bundle(prefix) as bundle:
@@ -87,7 +88,7 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
             name, is_transposed = to_tensorflow(ours)
             bundle.add(name + endings[kind], (tensor.transposed() if is_transposed else tensor).read())
         if checkpoint.updates is not None:
-            bundle.add(_STEP, torch.tensor(checkpoint.updates))
+            bundle.add(_STEP, torch.tensor(steps))
             if is_lamb and checkpoint.moments:
                 for power, beta in zip(_POWERS, checkpoint.betas, strict=True):
                     bundle.add(power, torch.tensor(beta ** (checkpoint.updates + 1)))

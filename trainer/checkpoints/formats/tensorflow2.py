@@ -93,10 +93,17 @@ def _iterations(bundle: Bundle, nodes: list[Node]) -> int | None:
 
 def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
     """Write bert_model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
+    prefix = storage.join(directory, f"bert_model.ckpt-{checkpoint.updates or 0}")
+    write_objects(checkpoint, prefix)
+    write_bert_config(checkpoint.expect_config(), directory)
+    write_state_file(directory, storage.base_name(prefix))
+    return prefix
+
+
+def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
+    """Write the files of the prefix alone: PREFIX.index and PREFIX.data-00000-of-00001."""
     checkpoint = completed(checkpoint, "the model garden's BERT")
     config = checkpoint.expect_config()
-    name = f"bert_model.ckpt-{checkpoint.updates or 0}"
-    prefix = storage.join(directory, name)
     weights = {
         name: tensor
         for name, tensor in unpadded(checkpoint.weights, config).items()
@@ -105,7 +112,7 @@ def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
     objects = Objects()
     variables = place_variables(objects, list(weights), config.num_hidden_layers)
     paths = _paths(objects.nodes)
-    storage.make_directory(directory)
+    storage.make_directory(storage.parent(prefix))
     with write_bundle(prefix) as bundle:
 
         def write(number: int, key: str, tensor: Tensor) -> None:
@@ -128,9 +135,6 @@ def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
                 write(slot.node, place, _in_shape(moment, name, config))
         write(objects.child(0, _COUNTER), value_key(_COUNTER), torch.tensor(1))
         bundle.add_text(GRAPH_KEY, encode_graph(objects.nodes))
-    write_bert_config(config, directory)
-    write_state_file(directory, storage.base_name(prefix))
-    return prefix
 
 
 def _in_shape(tensor: StoredTensor, name: str, config: ModelConfig) -> Tensor:

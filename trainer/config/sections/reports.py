@@ -16,6 +16,12 @@ class ReportsSection(Section):
         None, "file for the dllogger lines (default: output_dir/dllogger.json)"
     )
     no_progress_bar: bool = shown(False, "print plain lines even on a terminal")
+    json_summary_form: str = setting(
+        "bertdata",
+        "names in the dllogger lines: bertdata (an update of all workers), habana (times of a micro-batch, "
+        "rates of a card) or tensorflow (as NVIDIA's and Habana's programs for TensorFlow)",
+        ("bertdata", "habana", "tensorflow"),
+    )
     description: str | None = setting(None, "text about the configuration, printed at the start")
 
 
@@ -30,4 +36,13 @@ class LoggersSection(Section):
     wandb: bool = shown(False, "report to Weights & Biases")
     wandb_offline: bool = setting(False, "write Weights & Biases' files without using the network")
     wandb_project: str = setting("bertdata", "project in Weights & Biases", keywords={"minLength": 1})
-    mllog: bool = setting(False, "write MLPerf's log lines to output_dir/mllog.txt")
+    mllog: bool = setting(False, "write MLPerf's log lines")
+    mllog_file: str | None = setting(
+        None, "file for MLPerf's log lines, which are appended (default: output_dir/mllog.txt)"
+    )
+    mllog_org: str = setting("bertdata", "submission_org in MLPerf's log", keywords={"minLength": 1})
+    mllog_platform: str = setting("unnamed", "submission_platform in MLPerf's log", keywords={"minLength": 1})
+    mllog_division: str = setting("closed", "submission_division in MLPerf's log", ("closed", "open"))
+    mllog_status: str = setting(
+        "onprem", "submission_status in MLPerf's log", ("cloud", "onprem", "preview", "research")
+    )

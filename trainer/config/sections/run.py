@@ -13,6 +13,9 @@ class RunSection(Section):
 
     do_train: bool = setting(True, "false: do not train")
     output_dir: str | None = shown(None, "directory for checkpoints and logs")
+    overwrite_output_dir: bool = setting(
+        False, "begin anew where output_dir has a run: its checkpoints are removed, its tables renamed"
+    )
     device: str = named(
         "device",
         "auto",

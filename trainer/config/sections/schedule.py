@@ -67,7 +67,8 @@ class FormulaSection(Section):
     )
     steps_per_update: int = setting(
         1,
-        "for mlperf: steps that its program counts in an update, whose rate is that of the last of them",
+        "for mlperf: steps that its program counts in an update, whose rate is that of the last of them; "
+        "checkpoints and logs count them too",
         least=1,
     )
     power: float | None = setting(None, "exponent of a polynomial decay (default: the schedule's)", above=0)

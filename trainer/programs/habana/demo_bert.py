@@ -57,7 +57,10 @@ def _pretraining(given: Given) -> Meaning:
     phases = [_phase(given, number) for number in numbers]
     until, steps = given["steps_this_run"][0], given["max_steps"][0]
     if len(phases) == 2 and 0 <= until < steps:
-        given.warn(f"phase 1 stops at update {until} of {steps}, so phase 2 does not begin")
+        given.warn(
+            f"phase 1 stops at update {until} of {steps}; phase 2 begins there with its update 0, which the "
+            f"program counts as {until - steps}"
+        )
     return Meaning(what="both phases" if len(phases) == 2 else f"phase {given['phase']}", phases=phases)
 
 
@@ -83,9 +86,16 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
     if start and start != "None":
         return keys | started(start=start, phase2=number == 1, until=until)
     if number == 1 or given.values.get("resume_from_checkpoint"):
-        end = given["max_steps"][0] if number == 1 else None
+        end = _end_of_phase_1(given) if number == 1 else None
         return keys | continued(keys["output_dir"], phase1_end_step=end, until=until)
     return keys | started(until=until)
+
+
+def _end_of_phase_1(given: Given) -> int:
+    """Return the update that phase 2 begins with: the last of phase 1, or of its part in the same command."""
+    steps: int = given["max_steps"][0]
+    until = given["steps_this_run"][0]
+    return max(1, until) if not given["phase"] and 0 <= until < steps else steps
 
 
 def _finetuning(given: Given) -> Meaning:

@@ -1,6 +1,5 @@
 """Habana's run_pretraining.py: the meaning of its command lines."""
 
-import os
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
@@ -50,7 +49,7 @@ def _mode(given: Given) -> str:
     is_lazy, is_graph = given["use_lazy_mode"], given.values.get("use_jit_trace")
     if given.version:  # torch.compile goes before lazy mode
         is_graph = given["use_torch_compile"]
-        is_lazy = not is_graph and os.environ.get("PT_HPU_LAZY_MODE", "1") == "1"
+        is_lazy = not is_graph and given["PT_HPU_LAZY_MODE"] == "1"
     if is_lazy:
         return "lazy"
     return "graph" if is_graph else "eager"

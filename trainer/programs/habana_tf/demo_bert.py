@@ -1,6 +1,5 @@
 """Habana's demo_bert.py for TensorFlow and its shell script: the meaning of their command lines."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -39,7 +38,7 @@ def _is_of_shell(words: Sequence[str]) -> bool:
 
 
 def _ordered(words: Sequence[str]) -> list[str]:
-    """Return the sub-command, then the flags. -v alone means the script's 8, or NUM_WORKERS_PER_HLS."""
+    """Return the sub-command, then the flags. -v may be alone."""
     flags, rest = list[str](), list[str]()
     place = 0
     while place < len(words):
@@ -47,7 +46,7 @@ def _ordered(words: Sequence[str]) -> list[str]:
         following = words[place + 1 : place + 2]
         if word in _HOROVOD:
             has_number = bool(following) and following[0].lstrip("-").isdecimal()
-            flags += [word, following[0] if has_number else os.environ.get("NUM_WORKERS_PER_HLS", "8")]
+            flags += [word, *following[:has_number]]
             place += 1 + has_number
         elif word in _WITH_VALUE:
             flags += [word, *following]

@@ -43,6 +43,14 @@ _FIXED = COMMON | {
     "keep_checkpoints": 5,
 }
 
+WORKERS_APART = (
+    "the program gives each worker but a machine's first a directory worker_N in output_dir, with its own "
+    "checkpoints and logs; here the first worker of each machine writes for all",
+    "with fewer data files than workers the program gives all of them the first file; here they share the "
+    "examples of all files",
+)
+"""What the program does with several workers, and this trainer otherwise."""
+
 _UPDATES = (65536, 32768)
 _RATES = (7.5e-4, 5e-4)
 """Of one worker of eight, for updates of the full size."""
@@ -60,6 +68,8 @@ def pretraining(given: Given) -> Meaning:
         phases = _bookswiki(given, counted, workers)
         if given["no_steps_accumulation"] == 1:
             given.warn("no_steps_accumulation 1: the program accumulates all the same")
+    if workers["world_size"] > 1:
+        given.warn(*WORKERS_APART)
     return Meaning(what=test_set if len(phases) == 1 else f"{test_set}, both phases", phases=phases)
 
 
@@ -68,10 +78,13 @@ def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
 
     They are those of one host times the hosts of MULTI_HLS_IPS, or with Kubernetes those of mpirun.
     """
-    each, horovod = given["use_horovod"] or 1, given["use_horovod"] is not None
-    if given["use_horovod"] is not None and given["use_horovod"] < 1:
-        raise UsageError(f"--use_horovod is {given['use_horovod']}, expected 1 worker or more")
-    hosts = len([host for host in os.environ.get("MULTI_HLS_IPS", "").split(",") if host.strip()])
+    each, horovod = given["use_horovod"], given["use_horovod"] is not None
+    if each is True:  # the script's -v alone
+        each = given["NUM_WORKERS_PER_HLS"]
+    if each is not None and each < 1:
+        raise UsageError(f"--use_horovod is {each}, expected 1 worker or more")
+    each = each or 1
+    hosts = len([host for host in (given["MULTI_HLS_IPS"] or "").split(",") if host.strip()])
     if given["kubernetes_run"]:
         counted, started, local = each, find_rank()[1] if horovod else 1, False
         if started > counted:
@@ -92,7 +105,7 @@ def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
         keys |= bert_shape(*SIZES[given["model_variant"]])
     # The shell script's workers average the weights before each update, unless that is switched off.
     if given.version and given["use_horovod"]:
-        keys["force_weight_sync"] = os.environ.get("FORCE_WEIGHT_SYNC", "true").lower() in ("1", "true")
+        keys["force_weight_sync"] = given["FORCE_WEIGHT_SYNC"].lower() in ("1", "true")
     return keys
 
 
@@ -124,8 +137,7 @@ def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> 
         )
     root = given["dataset_path"]
     if given.version:
-        prefix = os.environ.get("INPUT_FILES_PREFIX", "/software/data/tf/data/bert/")
-        root = storage.join(prefix, "books_wiki_en_corpus/tfrecord")
+        root = storage.join(given["INPUT_FILES_PREFIX"], "books_wiki_en_corpus/tfrecord")
     folder = given["output_dir"] or os.path.expanduser("~/tmp/pretraining")
     output = storage.join(folder, f"phase_{number + 1}")
     keys = _common(given, workers) | {
@@ -139,7 +151,8 @@ def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> 
         "allreduce_post_accumulation": True,
         "base_learning_rate": _RATES[number] * (8 / counted) * (update / _UPDATES[number]),
         "checkpoint_every": given["save_ckpt_steps"],
-        "log_every": 10,
+        "log_every": 1,
+        "json_summary_form": "tensorflow",
         "output_dir": output,
         "json_summary": storage.join(output, "bert_dllog.json"),
     }
@@ -185,7 +198,8 @@ def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, A
         # Horovod multiplies a rate that has been multiplied already.
         "base_learning_rate": 6e-3 * size * counted / 65536,
         "checkpoint_every": 1000,
-        "log_every": 10,
+        "log_every": 1,
+        "json_summary_form": "tensorflow",
         "output_dir": folder,
         "json_summary": storage.join(folder, "bert_dllog.json"),
         "start_from_ckpt": storage.join(starts, f"{given['model_variant']}/model.ckpt-0"),

@@ -1,10 +1,10 @@
 """Habana's run_pretraining.py for TensorFlow: the meaning of its command lines."""
 
-import os
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
+from trainer.programs.habana_tf.pretraining import WORKERS_APART
 from trainer.programs.machine import has_checkpoints
 from trainer.programs.meaning import Meaning
 from trainer.programs.nvidia_tf.run_pretraining import phase_of
@@ -27,11 +27,13 @@ def resolve(given: Given) -> Meaning:
             f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
         )
     variables = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")  # by version
-    asked = any(os.environ.get(name, "0") not in ("", "0") for name in variables)
+    asked = any(given[name] != "0" for name in variables)
     keys |= _optimiser(given, keys["world_size"]) | {
         "precision": "bf16" if asked or given["bf16_config_path"] is not None else "fp32",
         "resume": given["do_train"] and has_checkpoints(given["output_dir"]),
     }
+    if keys["world_size"] > 1:
+        given.warn(*WORKERS_APART)
     if given["deterministic_run"]:
         keys |= {"seed": 1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     return Meaning(what=work_of(given), phases=[keys])

@@ -41,6 +41,7 @@ def training_keys(given: Given) -> dict[str, Any]:
         "batch_size": given["per_gpu_train_batch_size"] or given["per_device_train_batch_size"],
         "eval_batch_size": given["per_gpu_eval_batch_size"] or given["per_device_eval_batch_size"],
         "resume": given["do_train"] and (continues or resumes),
+        "overwrite_output_dir": given["overwrite_output_dir"] and not resumes,
         "max_grad_norm": given["max_grad_norm"] or 1.0,
         "clipping": "per_update" if given["max_grad_norm"] else "none",
         "keep_checkpoints": given["save_total_limit"] or KEEP_ALL,

@@ -1,6 +1,9 @@
-"""MLPerf's run_pretraining.py: the meaning of its command lines."""
+"""MLPerf's run_pretraining.py: the meaning of its command lines.
 
-import os
+The program's steps are micro-steps, of which an update has --steps_per_update. Names of checkpoints, lines of
+logs, global_step and TensorFlow's state file count them here too, by the key steps_per_update.
+"""
+
 import re
 from typing import Any
 
@@ -14,6 +17,17 @@ from trainer.programs.requirements import require_flags, require_work
 
 _LOGGED_STEPS = 100
 """Micro-steps between two lines of TensorFlow's log."""
+
+_EVAL_SAMPLES = 10_000
+"""What the program's log says of the evaluation set, whatever it is evaluated on."""
+
+_LOG = {
+    "mllog": True,
+    "mllog_file": "bert.log",
+    "mllog_org": "reference_implementation",
+    "mllog_platform": "reference_implementation",
+}
+"""Keys of MLPerf's log, which the program appends to in the directory that it runs in."""
 
 _ADAMW = {
     "beta1": 0.9,
@@ -48,7 +62,9 @@ def _training(given: Given) -> Meaning:
         "lr_schedule": "mlperf",
         "keep_checkpoints": given["keep_checkpoint_max"] or KEEP_ALL,
         "log_every": max(1, _LOGGED_STEPS // micro_steps),
+        "eval_examples": _EVAL_SAMPLES,
     }
+    keys |= _LOG
     keys |= _steps(given, micro_steps)
     if given["do_eval"]:
         keys |= _evaluated(given, machine["world_size"]) | {"eval_every": 0}
@@ -102,8 +118,7 @@ def _evaluation(given: Given) -> Meaning:
     """Return the evaluation that the command line asks for."""
     machine = _machine_keys(given)
     evaluated = _evaluated(given, machine["world_size"])
-    micro_steps = max(1, given["steps_per_update"])
-    until = given["num_train_steps"] // micro_steps
+    until = given["num_train_steps"]
     named = find_named_step(given["output_dir"])
     start = given["init_checkpoint"] or None
     settings: dict[str, Any] = {
@@ -115,7 +130,7 @@ def _evaluation(given: Given) -> Meaning:
     }
     if given["use_tpu"]:
         settings["eval_batch_size_per_core"] = evaluated["eval_batch_size"]
-    keys = machine | phase_keys(given) | evaluated | {"steps": max(1, until)}
+    keys = machine | phase_keys(given) | evaluated | _LOG | {"steps": max(1, until)}
     if named is None:
         keys["start_from_ckpt"] = start
         which = f"the newest in output_dir, and each newer one, until one of step >= {until} was evaluated"
@@ -127,11 +142,10 @@ def _evaluation(given: Given) -> Meaning:
         )
         what = f"checkpoints as they appear, until step {until:,}"
     else:
-        step = named // micro_steps
-        keys |= _named_checkpoint(given["output_dir"], named, step, start)
-        which = f"that of step {step} in output_dir, once: the file checkpoint there names it"
-        settings |= {"checkpoint": which, "poll": False, "resume_step": step}
-        what = f"the checkpoint of step {step:,}"
+        keys |= _named_checkpoint(given["output_dir"], named, start)
+        which = f"that of step {named} in output_dir, once: the file checkpoint there names it"
+        settings |= {"checkpoint": which, "poll": False, "resume_step": named}
+        what = f"the checkpoint of step {named:,}"
     sizes = f"{machine['world_size']} x {keys['eval_batch_size']:,} in a step"
     what = f"evaluation of {what}, {keys['eval_examples']:,} examples, {sizes}, {machine['device']}"
     return Meaning(what=what, phases=[keys], evaluate=settings)
@@ -144,7 +158,7 @@ def _evaluated(given: Given, count: int) -> dict[str, Any]:
     return {"eval_data": given["input_file"], "eval_batch_size": size, "eval_examples": most}
 
 
-def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None) -> dict[str, Any]:
+def _named_checkpoint(output_dir: str, named: int, start: str | None) -> dict[str, Any]:
     """Return the keys that choose the checkpoint that TensorFlow's state file names.
 
     It is TensorFlow's own where its files are there. At step 0, where this trainer saves none, it is
@@ -153,9 +167,9 @@ def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None)
     theirs = storage.join(output_dir, f"model.ckpt-{named}")
     if is_here(f"{theirs}.index"):
         return {"start_from_ckpt": theirs}
-    if step == 0 and start is not None:
+    if named == 0 and start is not None:
         return {"start_from_ckpt": start}
-    return {"resume_step": step}
+    return {"resume_step": named}
 
 
 def _machine_keys(given: Given) -> dict[str, Any]:
@@ -166,7 +180,7 @@ def _machine_keys(given: Given) -> dict[str, Any]:
         raise UsageError(f"num_tpu_cores is {given['num_tpu_cores']}, expected 1 or more")
     device = "xla" if given["use_tpu"] else "cuda" if given["num_gpus"] else "cpu"
     count = given["num_tpu_cores"] if given["use_tpu"] else max(1, given["num_gpus"])
-    compiles = re.search(r"--tf_xla_auto_jit=[12]\b", os.environ.get("TF_XLA_FLAGS", ""))
+    compiles = re.search(r"--tf_xla_auto_jit=[12]\b", given["TF_XLA_FLAGS"] or "")
     return {
         "device": device,
         "world_size": count,

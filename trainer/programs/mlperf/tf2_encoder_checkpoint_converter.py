@@ -8,15 +8,12 @@ from trainer.programs.requirements import require_flags
 def resolve(given: Given) -> Meaning:
     """Return the conversion, which keeps no moments."""
     require_flags(given, "bert_config_file", "checkpoint_to_convert", "converted_checkpoint_path")
-    target = given["converted_checkpoint_path"]
-    given.warn(
-        f"the program takes {target} for the beginning of its files' names; here it is their directory"
-    )
     return Meaning(
         what=f"{given['checkpoint_to_convert']} as a checkpoint of TensorFlow 2, weights only",
         convert={
             "source": given["checkpoint_to_convert"],
-            "target": target,
+            "target": given["converted_checkpoint_path"],
+            "prefix": True,
             "to": "tf2",
             "model_config": given["bert_config_file"],
             "moments": False,

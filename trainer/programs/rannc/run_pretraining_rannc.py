@@ -1,5 +1,6 @@
-"""RaNNC's run_pretraining_rannc.sh: the meaning of its environment variables."""
+"""RaNNC's run_pretraining_rannc.sh: the meaning of its environment variables and of its words by position."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
@@ -8,7 +9,7 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.batch_sizes import micro_batch
 from trainer.programs.meaning import Meaning, phase_keys
-from trainer.programs.nvidia.run_pretraining import HDF5_DATA
+from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continued, started
 from trainer.programs.shapes import bert_shape
 
 _PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
@@ -21,7 +22,22 @@ _PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
 _SIZES = ((128, 20), (512, 80))
 """Ids and masked ids of an example, of each phase."""
 
-_PLACES = ("CODEDIR", "BERT_PREP_WORKING_DIR")
+_POSITIONS = (
+    *("train_batch_size", "learning_rate", "precision", "num_gpus", "warmup_proportion", "train_steps"),
+    *("save_checkpoint_steps", "resume_training", "create_logfile", "accumulate_gradients"),
+    *("gradient_accumulation_steps", "seed", "job_name", "allreduce_post_accumulation"),
+    *("allreduce_post_accumulation_fp16", "unused", "train_batch_size_phase2", "learning_rate_phase2"),
+    *("warmup_proportion_phase2", "train_steps_phase2", "gradient_accumulation_steps_phase2"),
+    *("data_dir_phase1", "data_dir_phase2", "codedir", "init_checkpoint"),
+)
+"""Names of the script's words, in order."""
+
+_VARIABLES = {
+    "train_batch_size": "BATCH_SIZE_PROC_P",
+    "gradient_accumulation_steps": "ACC_STEPS_P",
+    "train_steps": "TRAIN_STEPS_P",
+}
+"""The beginnings of variables, before a phase's number, of the numbers that may also be words."""
 
 _RESIDUALS = {
     True: "with megatron_residual_connection the original has no norm after the last layer; here it has one",
@@ -31,21 +47,44 @@ _RESIDUALS = {
 """Differences of the original's modeling.py, by megatron_residual_connection."""
 
 
+def rewritten(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
+    """Return the words with the names of their positions before them, and the version."""
+    if any(word.startswith("--") or word == "-h" for word in arguments):
+        return list(arguments), version
+    if len(arguments) > len(_POSITIONS):
+        found = f"found {len(arguments)} words, the script reads {len(_POSITIONS)}"
+        raise UsageError(f"rannc/run_pretraining_rannc.sh: {found}")
+    named = zip(_POSITIONS, arguments, strict=False)
+    return [f"--{name}={word}" for name, word in named if word], version
+
+
 def resolve(given: Given) -> Meaning:
-    """Return the phases that the environment asks for."""
-    if given["PREC"] not in ("fp16", "fp32"):
-        raise UsageError(f"Unknown <precision> argument: PREC is {given['PREC']!r}, expected fp16 or fp32")
+    """Return the phases that the environment and the words ask for."""
+    precision = given["precision"] or given["PREC"]
+    if precision not in ("fp16", "fp32"):
+        raise UsageError(f"Unknown <precision> argument: PREC is {precision!r}, expected fp16 or fp32")
+    if given["SKIP_GRAD_SCALING"] != "false":
+        found = f"SKIP_GRAD_SCALING is {given['SKIP_GRAD_SCALING']}"
+        raise UsageError(f"{found}: this trainer averages gradients over the copies of the model")
     only = [given[f"PHASE{number}_ONLY"] != "0" for number in (1, 2)]
     if all(only):
         raise UsageError("PHASE1_ONLY and PHASE2_ONLY: the script skips both phases")
-    for name in _PLACES:
-        if name not in given:
+    has_data = all(given[f"data_dir_phase{number}"] for number in (1, 2))
+    for name, is_given in (("CODEDIR", given["codedir"]), ("BERT_PREP_WORKING_DIR", has_data)):
+        if name not in given and not is_given:
             taken = f"taken as {given[name]}, as in the directory that README runs the script in"
             given.warn(f"{name} is not set; {taken}")
     numbers = [1] if only[0] else [2] if only[1] else [1, 2]
     shape = _shape(given["BERT_CONFIG"], given)
-    phases = [shape | phase_keys(given) | _phase(given, number, alone=only[1]) for number in numbers]
+    phases = [shape | phase_keys(given) | _phase(given, number, precision, only[1]) for number in numbers]
     return Meaning(what=f"{len(phases)} of 2 phases", phases=phases)
+
+
+def _number_of(given: Given, name: str, number: int) -> int:
+    """Return a number of a phase: the word's, else the variable's."""
+    word = given[name if number == 1 else f"{name}_phase2"]
+    found: int = given[f"{_VARIABLES[name]}{number}"] if word is None else word
+    return found
 
 
 def _shape(path: str, given: Given) -> dict[str, Any]:
@@ -59,33 +98,57 @@ def _shape(path: str, given: Given) -> dict[str, Any]:
     return {"model_config": path}
 
 
-def _phase(given: Given, number: int, *, alone: bool) -> dict[str, Any]:
+def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, Any]:
     """Return the keys of a phase. alone: phase 2 without phase 1, which starts with new weights."""
     length, masks = _SIZES[number - 1]
-    workers, count = given["NP"], given[f"ACC_STEPS_P{number}"]
-    results = storage.join(given["CODEDIR"], "results")
+    workers, suffix = given["NP"], "" if number == 1 else "_phase2"
+    count = _number_of(given, "gradient_accumulation_steps", number) if given["accumulate_gradients"] else 1
+    results = storage.join(given["codedir"] or given["CODEDIR"], "results")
     both = "_".join(
         f"P{one}BS{given[f'BATCH_SIZE_PROC_P{one}']}_P{one}ACC{given[f'ACC_STEPS_P{one}']}_"
         f"P{one}STEPS{given[f'TRAIN_STEPS_P{one}']}"
         for one in (1, 2)
     )
     name = f"rannc_NP{workers}_{both}_PREC{given['PREC']}"
+    data = storage.join(given["BERT_PREP_WORKING_DIR"], f"{HDF5_DATA}/".format(length, masks))
+    rate = given[f"learning_rate{suffix}"]
     keys: dict[str, Any] = {
-        "train_data": storage.join(given["BERT_PREP_WORKING_DIR"], f"{HDF5_DATA}/".format(length, masks)),
+        "train_data": given[f"data_dir_phase{number}"] or data,
         "max_seq_length": length,
         "max_predictions_per_seq": masks,
-        "steps": given[f"TRAIN_STEPS_P{number}"],
-        "batch_size": micro_batch(given[f"BATCH_SIZE_PROC_P{number}"], count),
+        "steps": _number_of(given, "train_steps", number),
+        "base_learning_rate": given["LR"] if rate is None else rate,
+        "warmup": given[f"warmup_proportion{suffix}"],
+        "precision": precision,
+        "batch_size": micro_batch(_number_of(given, "train_batch_size", number), count),
         "accumulation": count,
         "dist": workers > 1,
         "output_dir": storage.join(results, f"{name}/checkpoints"),
         "json_summary": storage.join(results, "dllogger.json"),
     }
-    if number == 2 and not alone:
-        keys |= {"phase2": True, "phase1_end_step": given["TRAIN_STEPS_P1"]}
+    keys |= _start(given, number, keys["output_dir"], alone)
     for variable, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
         # DEPLOYMENT_FILE where the variable is "true", else the variable's own
         file = given[variable] if given[variable] != "true" else given["DEPLOYMENT_FILE"]
         if file and file != "false":
             keys[key] = file
     return keys
+
+
+def _start(given: Given, number: int, output_dir: str, alone: bool) -> dict[str, Any]:
+    """Return the keys of the phase's start. Only a word asks to resume phase 1."""
+    steps = _number_of(given, "train_steps", 1)
+    resumes, start = given["resume_training"], given["init_checkpoint"]
+    start = None if start == "None" else start
+    if number == 2 and not alone:
+        return continued(output_dir, phase1_end_step=steps) if resumes else _second(steps)
+    if start and number == 1:
+        if resumes:
+            return started(start=start)
+        given.warn("init_checkpoint acts only with resume_training true: ignored, as by the program")
+    return continued(output_dir, phase1_end_step=None) if resumes else {}
+
+
+def _second(steps: int) -> dict[str, Any]:
+    """Return the keys of phase 2 behind phase 1 in the same command."""
+    return {"phase2": True, "phase1_end_step": steps}

@@ -60,6 +60,9 @@ def find_program(door: Door, name: str) -> Program:
         if program.name == name:
             return program
     known = programs(door)
+    stems = [one for one in known if one.rpartition(".")[0] == name]
+    if len(stems) == 1:  # as a README may print it
+        return known[stems[0]]
     last = [one for one in known if one.rpartition("/")[2] == name.rpartition("/")[2]]
     near = last or get_close_matches(name, known, n=1)
     hint = f"did you mean {' or '.join(near)}?" if near else _known(door, known)

@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -46,6 +46,13 @@ class Given:
     def __contains__(self, name: str) -> bool:
         """True for a flag that is on the command line, and for a variable that is set."""
         return name in self.explicit
+
+    def without(self, name: str) -> "Given":
+        """Return the command line without this flag or variable, whose default takes its place."""
+        usual = _defaults([flag for flag in (*self.variables, *self.table) if flag.name == name])
+        return replace(
+            self, values=self.values | usual, explicit=self.explicit - {name}, warnings=list[str]()
+        )
 
     def warn(self, *texts: str) -> None:
         self.warnings.extend(texts)

@@ -1,18 +1,21 @@
 """Models that lack biases or the layer before the word logits: their outputs, checkpoints and training."""
 
+import json
 from dataclasses import replace
 
 import pytest
 import torch
+from transformers import BertForNextSentencePrediction, MegatronBertForPreTraining
 
 from bertdata.errors import DataError, SettingsError
 from tests.support.made_checkpoints import CONFIG, checkpoint_of, made
-from tests.support.training_runs import refuse, tensors
+from tests.support.training_runs import tensors
 from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.kinds import WRITERS, read_checkpoint
 from trainer.checkpoints.reading import read_state
 from trainer.config.model import ModelConfig
+from trainer.config.modernbert import ModernBertConfig
 from trainer.data.row_batches import RowBatch
 from trainer.model.headed import BertForPreTraining
 
@@ -101,12 +104,72 @@ def test_other_programs_get_zeros_for_missing_biases(tmp_path, kind):
         assert torch.equal(value[rows], before.weights[name].read()[rows]), name
 
 
-@pytest.mark.parametrize("kind", list(WRITERS))
-def test_no_other_program_has_a_head_without_the_layer(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["tf2", "nvidia"])
+def test_a_head_without_the_layer_is_refused_where_the_form_has_none(tmp_path, kind):
     with pytest.raises(
         SettingsError, match="use_cls_layer is false: .* has no model without the layer before"
     ):
         WRITERS[kind](held(use_cls_layer=False), str(tmp_path / "there"))
+
+
+def test_transformers_gets_encoder_and_pairs_of_a_head_without_the_layer(tmp_path):
+    before = held(use_cls_layer=False, **WITHOUT_BIASES)
+    place = WRITERS["huggingface"](before, str(tmp_path / "there"))
+    values = json.loads((tmp_path / "there" / "config.json").read_text(encoding="utf-8"))
+    assert values["architectures"] == ["BertForNextSentencePrediction"]
+    theirs, loading = BertForNextSentencePrediction.from_pretrained(place, output_loading_info=True)
+    assert not loading["missing_keys"]
+    assert not loading["unexpected_keys"]
+    model = BertForPreTraining(before.expect_config())
+    fill_model(model, before)
+    given = batch()
+    with torch.no_grad():
+        found = theirs(
+            given.input_ids.long(), given.attention_mask.long(), given.token_type_ids.long()
+        ).logits
+    torch.testing.assert_close(found, outputs(model)[1], rtol=1e-5, atol=1e-5)
+
+
+def with_norms_first(**changes: bool) -> Checkpoint:
+    whole = made()
+    shape = replace(whole.expect_config(), megatron_residual_connection=True, **changes)
+    return replace(whole, config=shape, optimiser="lamb-mlperf")
+
+
+def test_transformers_gets_a_megatron_bert_where_norms_come_first(tmp_path):
+    before = with_norms_first(scale_query_key=True)
+    place = WRITERS["huggingface"](before, str(tmp_path / "there"))
+    theirs, loading = MegatronBertForPreTraining.from_pretrained(place, output_loading_info=True)
+    assert not loading["missing_keys"]
+    assert not loading["unexpected_keys"]
+    model = BertForPreTraining(before.expect_config())
+    fill_model(model, before)
+    given = batch()
+    with torch.no_grad():
+        found = theirs(given.input_ids.long(), given.attention_mask.long(), given.token_type_ids.long())
+    words, pairs = outputs(model)
+    places = found.prediction_logits[torch.arange(3)[:, None], given.masked_lm_positions].flatten(0, 1)
+    torch.testing.assert_close(places, words[:, :101], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found.seq_relationship_logits, pairs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "before"),
+    [
+        ("huggingface", with_norms_first()),
+        ("tf1", with_norms_first()),
+        ("tf1", held(use_cls_layer=False)),
+    ],
+    ids=["norms in transformers", "norms in TensorFlow", "no layer in TensorFlow"],
+)
+def test_such_a_model_comes_back_from_a_form_that_has_it(tmp_path, kind, before):
+    read = read_checkpoint(WRITERS[kind](before, str(tmp_path / "there")))
+    assert read.config == before.config
+    model, other = (BertForPreTraining(before.expect_config()) for _ in range(2))
+    fill_model(model, before)
+    assert fill_model(other, read) == []
+    for found, wanted in zip(outputs(other), outputs(model), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
 
 
 def test_an_encoder_alone_needs_no_layer_of_a_head(tmp_path):
@@ -151,7 +214,11 @@ def test_such_a_model_trains_is_saved_and_goes_on(trainer, tmp_path, training_se
     found = read_state(place / "checkpoints" / "step-00000002").model
     assert {key: found[key] for key in KEYS} == GRAPHCORES
     assert b"query.bias" not in tensors(place, 2)["model.safetensors"]
-    refuse(trainer("convert", place, tmp_path / "there"), 2, "use_cls_layer is false")
+    done = trainer("convert", place, tmp_path / "there")
+    assert done.status == 0, done.err
+    assert "without the head of masked words" in done.out
+    done = trainer("convert", place, tmp_path / "tf1", "--to=tf1")
+    assert "bert_config.json says use_cls_layer false, which Google's program does not know" in done.out
     copied = tmp_path / "copy"
     assert trainer("convert", place, copied, "--to", "bertdata").status == 0
     more = trainer(
@@ -173,3 +240,11 @@ def test_a_conversion_says_that_it_writes_zeros(trainer, tmp_path, training_set)
     outcome = trainer("convert", tmp_path / "run", tmp_path / "there")
     assert outcome.status == 0, outcome.err
     assert "zeros for its missing biases (false: use_qkv_bias)" in outcome.out
+
+
+@pytest.mark.parametrize("kind", ["tf1", "tf2", "nvidia"])
+def test_a_modernbert_is_refused_by_the_forms_of_bert(tmp_path, kind):
+    shape = ModernBertConfig(vocab_size=101, **CONFIG)
+    whole = replace(made(), config=shape)
+    with pytest.raises(SettingsError):
+        WRITERS[kind](whole, str(tmp_path / "there"))

@@ -216,11 +216,6 @@ def test_weights_that_are_not_there_are_named(tmp_path):
             read_weights_into(ours(), str(path))
 
 
-def test_megatron_form_is_not_exported(tmp_path):
-    with pytest.raises(SettingsError, match="megatron_residual_connection"):
-        write_huggingface(checkpoint_of(ours(megatron_residual_connection=True)), str(tmp_path))
-
-
 MINILM = Asset(
     name="all-minilm-l6-v2",
     files={

@@ -1,0 +1,47 @@
+"""Names of a model whose norms come first, as transformers has them: MegatronBert.
+
+Here each norm keeps the name that it has in BERT, and is applied where its output is read next. MegatronBert
+names it after the part that reads it: the norm of the embeddings is that before the first attention, and the
+last layer's is the encoder's. The tensors are the same.
+"""
+
+import re
+
+from trainer.checkpoints.any_checkpoint import Stored, StoredTensor
+
+_LAYER = "bert.encoder.layer"
+_NORM = re.compile(rf"{_LAYER}\.(\d+)\.(attention\.)?output\.LayerNorm\.(weight|bias)")
+_EMBEDDINGS = "bert.embeddings.LayerNorm."
+
+
+def to_megatron(weights: Stored, layers: int) -> dict[str, StoredTensor]:
+    """Return the tensors under MegatronBert's names. layers: of the model."""
+    return {_to_megatron(name, layers): tensor for name, tensor in weights.items()}
+
+
+def from_megatron(weights: Stored, layers: int) -> dict[str, StoredTensor]:
+    """Return the tensors of a MegatronBert under this model's names."""
+    ours = [f"{_EMBEDDINGS}{kind}" for kind in ("weight", "bias")]
+    for number in range(layers):
+        for part in ("attention.output", "output"):
+            ours += [f"{_LAYER}.{number}.{part}.LayerNorm.{kind}" for kind in ("weight", "bias")]
+    table = {_to_megatron(name, layers): name for name in ours}
+    return {table.get(name, name): tensor for name, tensor in weights.items()}
+
+
+def is_megatron(weights: Stored) -> bool:
+    """Return True where the names are MegatronBert's."""
+    return "bert.encoder.ln.weight" in weights
+
+
+def _to_megatron(name: str, layers: int) -> str:
+    if name.startswith(_EMBEDDINGS):
+        return f"{_LAYER}.0.attention.ln.{name.removeprefix(_EMBEDDINGS)}"
+    norm = _NORM.fullmatch(name)
+    if norm is None:
+        return name
+    number, of_attention, kind = int(norm[1]), norm[2], norm[3]
+    if of_attention:
+        return f"{_LAYER}.{number}.ln.{kind}"
+    is_last = number + 1 == layers
+    return f"bert.encoder.ln.{kind}" if is_last else f"{_LAYER}.{number + 1}.attention.ln.{kind}"

@@ -1,0 +1,41 @@
+"""The variables of the environment that every run obeys, whichever command starts it."""
+
+import os
+from typing import Any
+
+from bertdata.errors import SettingsError
+
+WEIGHT_SYNC = "FORCE_WEIGHT_SYNC"
+WANDB_MODE = "WANDB_MODE"
+
+ONLINE, OFFLINE, DISABLED = "online", "offline", "disabled"
+_WANDB_MODES = {"run": ONLINE, "dryrun": OFFLINE, "shared": ONLINE}
+"""Older and other names of wandb's modes."""
+
+
+def forces_weight_sync() -> bool:
+    """Return True if the environment asks for an average of the weights before each update."""
+    return os.environ.get(WEIGHT_SYNC, "").lower() in ("1", "true")
+
+
+def wandb_mode() -> str | None:
+    """Return online, offline or disabled as WANDB_MODE says, or None where it is not set."""
+    found = os.environ.get(WANDB_MODE, "").lower()
+    mode = _WANDB_MODES.get(found, found)
+    if mode not in ("", ONLINE, OFFLINE, DISABLED):
+        expected = f"expected {ONLINE}, {OFFLINE} or {DISABLED}"
+        raise SettingsError(f"{WANDB_MODE} of the environment is {found!r}, {expected}")
+    return mode or None
+
+
+def keys_of_environment(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
+    """Return value and variable of each key that the environment changes, of the configuration's keys."""
+    found: dict[str, tuple[Any, str]] = {}
+    if forces_weight_sync():
+        found["force_weight_sync"] = (True, WEIGHT_SYNC)
+    mode = wandb_mode() if keys["wandb"] or keys["wandb_offline"] else None
+    if mode == DISABLED:
+        found |= {"wandb": (False, WANDB_MODE), "wandb_offline": (False, WANDB_MODE)}
+    elif mode == OFFLINE:
+        found["wandb_offline"] = (True, WANDB_MODE)
+    return found

@@ -1,0 +1,41 @@
+"""Where the values of another program's command line came from: its flags and variables, or the program."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.program import Program
+from bertdata.errors import BertDataError
+from trainer.programs.choice import meaning_of
+from trainer.programs.meaning import Meaning
+
+_NOT_THERE = object()
+
+
+def sources_of_phases(program: Program, given: Given, meaning: Meaning) -> list[dict[str, str]]:
+    """Return the source of each key of each phase: flags, variables of the environment, or the program.
+
+    A flag is a source of every key that would have another value without it.
+    """
+    found: list[dict[str, list[str]]] = [{key: [] for key in keys} for keys in meaning.phases]
+    for flag in (*given.variables, *given.table):
+        if flag.name not in given:
+            continue
+        spelled = flag.spellings[-1]
+        without = [] if flag.required else _phases_without(program, given, flag.name)
+        for number, keys in enumerate(meaning.phases):
+            others = without[number] if len(without) == len(meaning.phases) else keys
+            for key, value in keys.items():
+                if flag.key == key or others.get(key, _NOT_THERE) != value:
+                    found[number][key].append(spelled)
+    return [
+        {key: " and ".join(names) or program.name for key, names in of_phase.items()} for of_phase in found
+    ]
+
+
+def _phases_without(program: Program, given: Given, name: str) -> list[Mapping[str, Any]]:
+    """Return the phases of the command line without a flag, or none where the program needs it."""
+    try:
+        return list(meaning_of(program, given.without(name)).phases)
+    except (BertDataError, ArithmeticError):
+        return []
