@@ -49,7 +49,7 @@ def under_model_file(
     given = {name: value for name, value in lower.items() if value is not None and name in model_keys()}
     if path is None or not given:
         return dict(lower), []
-    in_file = read_model_file(path)
+    in_file = read_model_file(path).keys
     dropped = set(in_file)
     if model_kind(in_file) is not model_kind(given):
         dropped = model_keys()
@@ -69,7 +69,7 @@ def over_model_file(keys: Mapping[str, Any], sources: Mapping[str, str]) -> list
     given = {name: value for name, value in keys.items() if value is not None and name in model_keys()}
     if path is None or not given:
         return []
-    in_file = read_model_file(path)
+    in_file = read_model_file(path).keys
     return [
         f"{name} is {value} by {sources[name]}, which goes before the {in_file[name]} of {path}"
         for name, value in given.items()
@@ -92,7 +92,7 @@ def source_of_each(config: Config, given: Mapping[str, str]) -> dict[str, str]:
     usual = dict.fromkeys((*PRESET_KEYS, "lr_schedule", "clipping"), optimiser)
     usual |= dict.fromkeys(config.schedule_kind.defaults, f"lr_schedule {config.schedule_name}")
     if (model_file := config.model.model_config) is not None:
-        usual |= dict.fromkeys(read_model_file(model_file), model_file)
+        usual |= dict.fromkeys(read_model_file(model_file).keys, model_file)
     sources = dict.fromkeys(keys, DEFAULT)
     sources |= {name: source for name, source in usual.items() if name in keys and keys[name] is None}
     sources |= {name: source for name, source in given.items() if keys.get(name) is not None}

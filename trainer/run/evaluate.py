@@ -69,7 +69,7 @@ def evaluate_checkpoints(
             Terminal(runtime.task.columns, config.schedule.steps),
             EvaluationResults(Path(folder)),
         ]
-        if (mllog := make_mllog(config, folder, runtime.task.columns)) is not None:
+        if (mllog := make_mllog(config, Path(folder), runtime.task.columns)) is not None:
             loggers.append(mllog)
     evaluation, shape = None, None
     with directory, Reporter(loggers, trains=False) as report:
