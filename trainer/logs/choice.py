@@ -28,7 +28,7 @@ def make_loggers(
     folder = Path(output_dir.removeprefix("file://"))
     wanted = further_loggers(config, folder, columns, resume_step)
     if not reports.no_logs:
-        wanted.append(Dllogger(Path(reports.json_summary or folder / "dllogger.json"), start))
+        wanted.append(Dllogger(Path(reports.json_summary or folder / "dllogger.json"), start, resume_step))
         wanted.append(Tables(folder, columns, resume_step))
     # The terminal last, because packages may print when they are imported; it is the first to close.
     if sys.stderr.isatty() and not reports.no_progress_bar:

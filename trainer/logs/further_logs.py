@@ -17,7 +17,9 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
     if keys.mllog:
         made.append(Mllog(folder / "mllog.txt", columns))
     if keys.tensorboard:
-        made.append(TensorBoard(folder / "tensorboard", resume_step))
+        # A directory is a curve there: phase 2, whose updates are counted from 0 again, has its own.
+        events = folder / "tensorboard"
+        made.append(TensorBoard(events / "phase2" if config.phase == 2 else events, resume_step))
     if keys.wandb or keys.wandb_offline:
         made.append(WeightsAndBiases(folder, config, resumes=resume_step is not None))
     if keys.curves and not config.reports.no_logs:  # it is drawn from the tables

@@ -81,8 +81,13 @@ _NAMES = {
 class Dllogger(Logger):
     """NVIDIA's dllogger lines, appended: ``DLLL`` and one JSON object."""
 
-    def __init__(self, path: Path, start: float) -> None:
+    def __init__(self, path: Path, start: float, resume_step: int | None = None) -> None:
+        """resume_step: the update that the run resumes after; the lines of later ones are removed."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        if resume_step is not None and path.exists():
+            from trainer.logs.dllogger_lines import take_up_lines
+
+            take_up_lines(path, resume_step)
         self._file = path.open("a", buffering=1, encoding="utf-8")  # flushed after each line
         self._start = start
 

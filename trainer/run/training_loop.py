@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.dataset.label_counts import tell_guess
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.io import storage
 from trainer.checkpoints.checkpoint import clean_up, new_state
 from trainer.checkpoints.kept_tokenizer import keep_tokenizer
 from trainer.config.model import ModelConfig
@@ -95,7 +96,7 @@ def is_continued(config: Config) -> bool:
 
 
 def start_training(training: Training, update_examples: int) -> None:
-    """Load weights, moments and state on all workers. A new run needs a free directory.
+    """Load weights, moments and state on all workers. A new run needs a free directory on every machine.
 
     update_examples: those of this run's updates, over all workers.
     """
@@ -106,11 +107,15 @@ def start_training(training: Training, update_examples: int) -> None:
 
         later_than = load(training, update_examples)
     else:
-        runtime.on_rank_0(lambda: check_free(output_dir))
+        runtime.on_machines(lambda: check_free(output_dir))
     training.tensors.broadcast()
-    if runtime.workers.local_rank == 0:
+
+    def prepare_directory() -> None:
+        storage.make_directory(output_dir)
         clean_up(output_dir, after=later_than)
         keep_tokenizer(runtime.config)
+
+    runtime.on_machines(prepare_directory)
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
@@ -168,11 +173,17 @@ def make_updates(
         compile_times = CompileTimes(runtime.log)
     last, stopped = planned.last, False
     try:
-        if evaluation and training.is_resumed and evaluation.is_owed(training.state, planned):
+        if evaluation and training.is_resumed and evaluation.was_reached(training.state):
+            target = config.evaluation.target_accuracy
+            runtime.log(f"update {planned.start} has reached the target accuracy {target}")
+            last = planned.start
+        elif evaluation and training.is_resumed and evaluation.is_owed(training.state, planned):
             runtime.log(f"update {planned.start} has a checkpoint, but was not evaluated; evaluating it now")
             if evaluation.evaluate(training.strategy, training.state, report):
                 last = planned.start
             pending.restart_clock()
+        if training.is_resumed and last == planned.start:
+            runtime.log(f"nothing is left to do after update {last}")
         while training.state.step < last:
             stopping.check(exchanges=True)  # a strategy may check between micro-batches too
             updates = [next(loader) for _ in range(device.updates_per_call)]
