@@ -20,6 +20,7 @@ from trainer.data.rows import find_rows
 from trainer.run.agreement import agree_on_data
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
+from trainer.run.giving import give_features
 from trainer.run.machines import take_up
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
@@ -69,6 +70,8 @@ def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf)
     predictions are written to output_dir.
     """
     model, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
+    keys |= {key: give_features(runtime, keys[key]) for key in ("train_data", "eval_data") if key in keys}
+    predicted = give_features(runtime, predicted)
     runtime = runtime.changed(runtime.config.changed(**keys))
     config, shape = runtime.config, read_model_config(model)
     if config.run.do_train:

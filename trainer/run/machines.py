@@ -8,27 +8,20 @@ reads, and the order of the machines has no meaning.
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass
 from hashlib import md5
-from pathlib import Path
-
-import torch
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from bertdata.io import storage
-from bertdata.io.whole_directory import open_directory
 from trainer.checkpoints.checkpoint import checkpoints_folder, find_checkpoints
 from trainer.checkpoints.damage import find_fault, find_newest_whole, remedy
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.resume_check import CHANGEABLE
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
+from trainer.run.giving import give_directory
 from trainer.run.near_names import find_near_run
 from trainer.run.path_check import find_used, in_use
 from trainer.update.worker import Runtime
-
-_PIECE_BYTES = 1 << 24  # of a file, in one exchange
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,8 +175,7 @@ def _give_to_all(runtime: Runtime, looks: Sequence[Look], number: int) -> None:
     path = find_checkpoints(source.path)[number] if runtime.workers.rank == source.rank else None
     folder = checkpoints_folder(str(runtime.config.run.output_dir))
     target = folder / f"step-{number:08d}" if runtime.workers.rank in lacking else None
-    runtime.on_every_worker(lambda: target and storage.make_directory(str(folder)))
-    runtime.on_every_worker(lambda: give_checkpoint(runtime, source.rank, path, target))
+    give_directory(runtime, source.rank, path, target)
 
 
 def _remedy_of(runtime: Runtime, look: Look, number: int) -> str:
@@ -194,45 +186,6 @@ def _remedy_of(runtime: Runtime, look: Look, number: int) -> str:
         is_phase_1 = not start.resume and start.resume_step is None
         found = remedy(look.path, number, "--phase1-end-step" if is_phase_1 else "--resume-step")
     return str(runtime.workers.gather(found)[look.rank])
-
-
-def give_checkpoint(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
-    """Copy a checkpoint's files from the worker of rank ``source`` to others, a piece at a time.
-
-    path: where it is, on that worker alone. target: on each worker that is to have it. Every worker calls
-    this. The md5s of the files are compared when they are read.
-    """
-    sizes = None
-    if path is not None:
-        sizes = {file.name: file.stat().st_size for file in sorted(path.iterdir())}
-    sizes = runtime.workers.gather(sizes)[source]
-    with nullcontext() if target is None else open_directory(target) as growing:
-        for name, size in sizes.items():
-            _give_file(runtime, source, path and path / name, growing and growing / name, size)
-
-
-def _give_file(runtime: Runtime, source: int, path: Path | None, target: Path | None, size: int) -> None:
-    """Copy a file. An error in writing is raised when all pieces have come: every worker takes each."""
-    failure = None
-    with ExitStack() as files:
-        read = path and files.enter_context(path.open("rb"))
-        written = target and files.enter_context(target.open("wb"))
-        for start in range(0, size, _PIECE_BYTES):
-            count = min(_PIECE_BYTES, size - start)
-            words = -(-count // 4)  # of 32 bits, which every collective adds
-            piece = torch.zeros(words, dtype=torch.int32)
-            if read:
-                padded = bytearray(read.read(count)).ljust(4 * words, b"\0")
-                piece = torch.frombuffer(padded, dtype=torch.int32)
-            piece = piece.to(runtime.device.torch_device)
-            runtime.workers.broadcast([piece], source)
-            if written and failure is None:
-                try:
-                    written.write(runtime.device.to_host(piece).numpy().tobytes()[:count])
-                except OSError as error:
-                    failure = error
-    if failure is not None:
-        raise failure
 
 
 def _digest(value: object) -> str:

@@ -11,6 +11,7 @@ from tests.support.meeting import Ended, meet
 from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, State, find_checkpoints, save_checkpoint
 from trainer.checkpoints.reading import read_state, read_tensors
 from trainer.config.settings import Config
+from trainer.run.giving import give_features
 from trainer.run.machines import take_up
 
 STATE_OF_RUN = State(
@@ -90,10 +91,24 @@ def test_a_resume_gives_the_newest_checkpoint_to_the_machines_that_lack_it(tmp_p
 
 
 def test_large_files_come_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("trainer.run.machines._PIECE_BYTES", 10)  # no multiple of four
+    monkeypatch.setattr("trainer.run.giving._PIECE_BYTES", 10)  # no multiple of four
     places = [tmp_path / "w0", make_run(tmp_path / "w1", 20)]
     begin(places, resume=True)
     assert files_of(places[0]) == files_of(places[1])
+
+
+def test_features_that_one_machine_has_made_are_given_to_the_others(tmp_path):
+    places = [tmp_path / name for name in ("w0", "w1", "w2")]
+    made = places[0] / "features" / "squad-1"
+    made.mkdir(parents=True)
+    for name, text in (("manifest.json", "{}"), ("features.tfrecord", "12345")):
+        (made / name).write_text(text)
+    shutil.copytree(places[0], places[2])  # it has them already
+    configs = [Config.of(output_dir=str(place)) for place in places]
+    ended = meet(configs, lambda runtime: give_features(runtime, str(made)))
+    assert [one.result for one in ended] == [str(place / "features" / "squad-1") for place in places]
+    assert files_of(places[1]) == files_of(places[0])
+    assert meet(configs, lambda runtime: give_features(runtime, None)) == [Ended()] * 3
 
 
 def test_an_update_to_resume_at_is_taken_from_any_machine(tmp_path):
