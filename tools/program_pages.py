@@ -59,6 +59,9 @@ meaning that it has there. `--print-config` prints the configuration that is und
 else. Flags of this trainer may follow after `--` and go before all others: `-- --device cpu` where the
 program's device is not there.
 
+Each page says what was run beside the original, and how far it is followed; all of it in one table:
+[reliability.md](../reliability.md#the-same-training).
+
 These pages are made by `python -m tools.program_pages` from the programs' files,
 `trainer/programs/VENDOR/PROGRAM.toml`.
 
@@ -107,6 +110,8 @@ def page(program: Program) -> str:
         versions = ", ".join(f"`{program.name}@{version}`" for version in program.other_versions)
         parts.append(f"Other versions: {versions}.\n")
     parts.append(_notes(program))
+    if program.compared:
+        parts.append(f"**Run beside the original:** {program.compared}.\n")
     parts.append("## Published commands\n")
     for line in program.published:
         environment, words = _divided(line)

@@ -115,5 +115,10 @@ def test_every_program_lies_where_its_name_says_and_its_function_beside_it(name)
         assert Path(inspect.getfile(FUNCTIONS[name])) == place.with_suffix(".py")
 
 
+@pytest.mark.parametrize("name", [name for name in programs() if "checkpoint" not in name])
+def test_every_program_that_trains_says_what_was_run_beside_it(name):
+    assert find_program(name).compared
+
+
 def test_every_function_is_that_of_a_program():
     assert FUNCTIONS.keys() <= programs().keys()

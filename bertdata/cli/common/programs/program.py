@@ -24,7 +24,8 @@ class Program:
     """Another program.
 
     path: of its file. name: as in ``like NAME``. title: for the lines that a person reads. purpose: for the
-    list of programs. source: repository, commit, version and file that the tables were made from. published:
+    list of programs. source: repository, commit, version and file that the tables were made from. compared:
+    what was run beside the original, and how far it is followed. published:
     command lines as their authors print them. also_published: further ones, told in a line each. position:
     place in the list of programs. work: what a command line does, where no function says it. variables: those
     of the environment that it reads, each a flag without hyphens. versions: for each version, "" the default,
@@ -37,6 +38,7 @@ class Program:
     title: str
     purpose: str
     source: str
+    compared: str = ""
     published: Sequence[str]
     also_published: Sequence[str] = ()
     position: int | None = None

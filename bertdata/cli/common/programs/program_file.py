@@ -39,7 +39,7 @@ _TABLE = {"type": "object"}
 _CHANGES = {"follows": _TEXT, "without": _TEXTS, "keys": _TABLE, "flags": _TABLE, "commands": _TABLE}
 _REQUIRED = ("name", "title", "purpose", "source", "published")
 _PROGRAM = {
-    **dict.fromkeys(("name", "title", "purpose", "source", "work", "flags_of"), _TEXT),
+    **dict.fromkeys(("name", "title", "purpose", "source", "compared", "work", "flags_of"), _TEXT),
     "published": {"type": "array", "items": _TEXT, "minItems": 1},
     "also_published": _TEXTS,
     "position": {"type": "integer", "minimum": 1},
