@@ -38,18 +38,31 @@ def give_directory(runtime: Runtime, source: int, path: Path | None, target: Pat
     path: where it is, on that worker alone. target: where it appears whole, on each worker that lacks it.
     Every worker calls this. The files hold md5s of each other, which are compared when they are read.
     """
-    runtime.on_every_worker(lambda: target and storage.make_directory(str(target.parent)))
+
+    def make_folder() -> None:
+        if target is not None:
+            storage.make_directory(str(target.parent))
+
+    runtime.on_every_worker(make_folder)
     runtime.on_every_worker(lambda: _give_files(runtime, source, path, target))
 
 
 def _give_files(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
     sizes = None
     if path is not None:
-        sizes = {file.name: file.stat().st_size for file in sorted(path.iterdir()) if file.is_file()}
+        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        sizes = {str(file.relative_to(path)): file.stat().st_size for file in files}
     sizes = runtime.workers.gather(sizes)[source]
-    with nullcontext() if target is None else open_directory(target) as growing:
+    with nullcontext() if target is None else open_directory(target, _never_same) as growing:
         for name, size in sizes.items():
+            if growing is not None:
+                (growing / name).parent.mkdir(parents=True, exist_ok=True)
             _give_file(runtime, source, path and path / name, growing and growing / name, size)
+
+
+def _never_same(one: Path, other: Path) -> bool:
+    """What is there already is damaged, or a part: it is replaced."""
+    return False
 
 
 def _give_file(runtime: Runtime, source: int, path: Path | None, target: Path | None, size: int) -> None:

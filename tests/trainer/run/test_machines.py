@@ -101,7 +101,8 @@ def test_features_that_one_machine_has_made_are_given_to_the_others(tmp_path):
     places = [tmp_path / name for name in ("w0", "w1", "w2")]
     made = places[0] / "features" / "squad-1"
     made.mkdir(parents=True)
-    for name, text in (("manifest.json", "{}"), ("features.tfrecord", "12345")):
+    (made / "lengths").mkdir()
+    for name, text in (("manifest.json", "{}"), ("features.tfrecord", "12345"), ("lengths/features", "")):
         (made / name).write_text(text)
     shutil.copytree(places[0], places[2])  # it has them already
     configs = [Config.of(output_dir=str(place)) for place in places]
