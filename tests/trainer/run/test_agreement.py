@@ -166,6 +166,20 @@ def test_the_digest_is_of_the_bits_of_every_type(kind):
     assert weights_digest(device, weights) != weights_digest(device, [other])
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 8, 9])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64])
+def test_the_digest_is_of_every_number_wherever_it_lies_in_memory(kind, count):
+    device = Cpu(Config.of())
+    memory = torch.arange(1.0, 12.0).to(kind)
+    weight = memory[1 : 1 + count]  # as in the flat memory of many weights
+    digest = weights_digest(device, [weight])
+    assert digest == weights_digest(device, [weight.clone()])
+    for place in range(count):
+        other = weight.clone()
+        other[place] = -other[place]
+        assert weights_digest(device, [other]) != digest
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("environment", "said"),
