@@ -16,6 +16,7 @@ from bertdata.dataset.manifest import summary
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import BertDataError
 from bertdata.io import storage
+from bertdata.io.home import expand_words
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.scratch_files import forget_scratch
 from bertdata.io.terminal import say, say_error, say_text
@@ -43,7 +44,7 @@ UNKNOWN = ("packing_plan", "shuffle", "inputs")
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the pipeline. Returns the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; finished shards are kept, run the same command to go on"
     return end(PROGRAM, lambda: pack(words), interrupted=interrupted)
 

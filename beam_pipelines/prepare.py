@@ -38,6 +38,7 @@ from bertdata.dataset.manifest import summary
 from bertdata.dataset.provenance import find_provenance
 from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
+from bertdata.io.home import expand_words
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
@@ -62,7 +63,7 @@ SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the pipeline. Returns the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; finished shards are kept, run the same command to go on"
     return end(PROGRAM, lambda: prepare(words), interrupted=interrupted)
 

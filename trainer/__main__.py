@@ -4,6 +4,7 @@ import sys
 
 from bertdata.cli.common.dispatch import end
 from bertdata.errors import SettingsError
+from bertdata.io.home import expand_words
 from trainer.config.flags import UnknownKeyError
 from trainer.errors import naming_extra
 from trainer.plugins import find, is_name
@@ -13,7 +14,7 @@ from trainer.workers.launchers import find_rank
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; --resume continues from the last checkpoint"
     return end("trainer", lambda: _run(words), interrupted=interrupted, place=_place(), has_parser=False)
 

@@ -8,6 +8,7 @@ from typing import Any
 from bertdata import __version__, _native
 from bertdata.cli.common.dispatch import choose_command, end
 from bertdata.cli.common.interrupts import Interrupts
+from bertdata.io.home import expand_words
 from bertdata.io.terminal import say, say_error
 
 COMMANDS = {
@@ -57,7 +58,7 @@ usage: bertdata COMMAND ...    (bertdata COMMAND --help explains one)
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. The exit status: 0 done or sound, 1 data at fault, 2 wrong usage, 130 interrupted."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; what is finished is kept, run the same command to go on"
     return end("bertdata", lambda: _run(words), interrupted=interrupted)
 

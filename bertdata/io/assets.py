@@ -78,7 +78,7 @@ VOCABULARIES = {
 def cache_directory() -> Path:
     """The cache of assets."""
     if place := os.environ.get("BERTDATA_CACHE"):
-        return Path(place)
+        return Path(place).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertdata"
 
 

@@ -11,7 +11,7 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from time import sleep
 
@@ -32,11 +32,13 @@ _held: set[tuple[int, str]] = set()
 
 
 @contextmanager
-def lock_directory(folder: str) -> Iterator[None]:
+def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[None]:
     """Hold the lock of a directory. folder: its ``unfinished``, which is made where it is missing.
 
     DatasetError where another run holds it. At the end the lock file goes, and the folder if it is empty;
     so do the directory and its parents if they were made here.
+    shared_with: processes of the same run, as ``this_process`` names them: one that holds the lock holds it
+    for this one too.
     """
     if storage.is_remote(folder):
         yield
@@ -44,9 +46,12 @@ def lock_directory(folder: str) -> Iterator[None]:
     path = os.path.join(os.path.realpath(folder.removeprefix("file://")), LOCK_NAME)
     key = os.getpid(), path
     if key in _held:
-        raise _in_use(folder, _this_process())
+        raise _in_use(folder, this_process())
     missing = missing_directories(os.path.dirname(os.path.dirname(path)))
-    descriptor = _acquire(folder, path)
+    descriptor = _acquire(folder, path, shared_with)
+    if descriptor is None:
+        yield
+        return
     _held.add(key)
     try:
         yield
@@ -68,8 +73,8 @@ def remove_stale_lock(folder: str) -> None:
             pass
 
 
-def _acquire(folder: str, path: str) -> int:
-    """The descriptor of the locked file, which is the one that has the path."""
+def _acquire(folder: str, path: str, shared_with: Collection[str]) -> int | None:
+    """The descriptor of the locked file, the one that has the path. None: one of those processes has it."""
     for _ in range(_ATTEMPTS):  # the run before may remove the file, or the folder, in between
         try:
             with suppress(FileExistsError):
@@ -80,7 +85,11 @@ def _acquire(folder: str, path: str) -> int:
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}") from None
         try:
-            _lock(folder, path, descriptor)
+            if (owner := _lock(path, descriptor, shared_with)) is not None:
+                if owner not in shared_with:
+                    raise _in_use(folder, owner)
+                os.close(descriptor)
+                return None
             if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
                 _write_owner(path, descriptor)
                 return descriptor
@@ -93,16 +102,18 @@ def _acquire(folder: str, path: str) -> int:
     raise StorageError(f"{path}: cannot be made: the directory vanishes again and again")
 
 
-def _lock(folder: str, path: str, descriptor: int) -> None:
+def _lock(path: str, descriptor: int, shared_with: Collection[str]) -> str | None:
+    """Lock the file. Returns the process that holds the lock already, if one does."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise DatasetError(f"{path}: is no lock of ours; remove it")
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _TAKEN:
-            raise _in_use(folder, _owner(descriptor)) from None
+            return _owner(descriptor, shared_with)
         if error.errno not in _NO_LOCKS:
             raise StorageError(f"{path}: {error.strerror}") from None
+    return None
 
 
 def _write_owner(path: str, descriptor: int) -> None:
@@ -110,25 +121,32 @@ def _write_owner(path: str, descriptor: int) -> None:
         raise DatasetError(f"{path}: is no lock of ours; remove it")
     try:
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"bertdata: {_this_process()}\n".encode(), 0)
+        os.pwrite(descriptor, f"bertdata: {this_process()}\n".encode(), 0)
     except OSError as error:  # a full disk
         raise StorageError(f"{path}: {error.strerror}") from None
 
 
-def _owner(descriptor: int) -> str:
-    """The process that holds the lock, which it writes into the file just after it has the lock."""
+def _owner(descriptor: int, shared_with: Collection[str]) -> str:
+    """The process that holds the lock, which it writes into the file just after it has the lock.
+
+    Where one of a run's own may hold it, the name of another may be a killed run's, not yet overwritten.
+    """
+    owner = "process unknown"
     for _ in range(_READS):
         if found := re.match(_OWNER, _read(descriptor)):
-            return found[1]
+            owner = found[1]
+            if not shared_with or owner in shared_with:
+                break
         sleep(0.05)
-    return "process unknown"
+    return owner
 
 
 def _read(descriptor: int) -> str:
     return os.pread(descriptor, 1000, 0).decode(errors="replace")
 
 
-def _this_process() -> str:
+def this_process() -> str:
+    """This process in words, as the lock file names its owner."""
     return f"process {os.getpid()} on {os.uname().nodename or 'this machine'}"
 
 

@@ -25,6 +25,7 @@ from bertdata.config.recipes import RECIPES, find_recipe
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError, SettingsFileError
 from bertdata.examples.objectives import OBJECTIVES, find_objective
+from bertdata.io.home import expand_values
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.create_request import CreateRequest, GivenDatasetSettings
 from bertdata.steps.values import path_of
@@ -78,6 +79,7 @@ class DatasetFile:
         from bertdata.io.toml_text import TomlFile  # needs tomli on Python 3.10
 
         self._toml = TomlFile(path)
+        self._toml.tables = expand_values(self._toml.tables)
         tables = self._toml.tables
         self._check_names(tables, ("recipe", _TEXT, *_RECORDS, *_PHASES), ())
         self._check(tables, {"recipe": {"enum": tuple(RECIPES)}}, ())

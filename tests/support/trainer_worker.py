@@ -1,6 +1,6 @@
 """The trainer as test_pretrain.py starts it, with accidents: trainer_worker.py ARGUMENTS.
 
-TRAINER_ACCIDENT is JSON: {"what": "kill", "term", "nan" or "full", "rank": R, "update": N}.
+TRAINER_ACCIDENT is JSON: {"what": "kill", "term", "nan", "other weights" or "full", "rank": R, "update": N}.
 - With "micro_batch": M too, all workers wait in the update's forward pass number M (from 1) until they have
   agreed to stop.
 - "full": the disk is full from the update on; in the next one, all workers wait until they have agreed.
@@ -46,6 +46,8 @@ def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[tor
     elif [rank, number] == [accident.get("rank"), accident.get("update")]:
         if accident["what"] == "full":
             checkpoints.write_safetensors = no_space
+        elif accident["what"] == "other weights":
+            next(self.model.parameters()).data[0].add_(0.5)
         elif accident["what"] == "nan":
             next(self.model.parameters()).data.fill_(float("nan"))  # on this worker alone
         else:

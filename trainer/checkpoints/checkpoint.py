@@ -278,6 +278,10 @@ class WholeTensors:
         """Give all workers that hold the same weights the same values."""
         self._worker.workers.broadcast(self._worker.model.state_dict().values())
 
+    def held(self) -> tuple[str, list[Tensor]]:
+        """The weights that this worker holds, and a name that is the same where others hold the same."""
+        return "whole", list(self._worker.model.parameters())
+
     def are_finite(self) -> bool:
         """True if every weight of the whole model is a number."""
         norms = torch._foreach_norm(list(self._worker.model.parameters()))

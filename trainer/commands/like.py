@@ -184,11 +184,11 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
     elif phases[0].is_finetuning:
         from trainer.run.finetune import finetune
 
-        finetune(phases[0])
+        finetune(phases[0], may_be_new=True)
     else:
         from trainer.run.pretrain import pretrain
 
-        pretrain([_verified_where_listed(config) for config in phases])
+        pretrain([_verified_where_listed(config) for config in phases], may_be_new=True)
 
 
 def _verified_where_listed(config: Config) -> Config:

@@ -6,6 +6,7 @@ from typing import Any
 
 from bertdata.config.value_check import read_object
 from bertdata.errors import MissingInputError
+from bertdata.io.home import expand_values
 
 
 def shipped_configs() -> dict[str, str]:
@@ -20,7 +21,7 @@ def read_config(path: str) -> dict[str, Any]:
     """
     shipped = shipped_configs()
     try:
-        return read_object(shipped.get(path, path))
+        return dict(expand_values(read_object(shipped.get(path, path))))
     except MissingInputError as error:
         nearest = get_close_matches(Path(path).stem, shipped, n=1, cutoff=0.5)
         hint = f"; the nearest configuration of the trainer's own is {nearest[0]}" if nearest else ""

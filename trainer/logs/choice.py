@@ -29,7 +29,7 @@ def make_loggers(
     wanted = further_loggers(config, folder, columns, resume_step)
     if not reports.no_logs:
         path = Path(reports.json_summary or folder / "dllogger.json")
-        wanted.append(Dllogger(path, start, reports.json_summary_form))
+        wanted.append(Dllogger(path, start, reports.json_summary_form, resume_step))
         wanted.append(Tables(folder, columns, resume_step))
     # The terminal last, because packages may print when they are imported; it is the first to close.
     unit = config.steps_of_update

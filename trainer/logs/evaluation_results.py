@@ -1,5 +1,6 @@
 """The results of evaluations in files: eval_results.txt, and the rows of evaluation.csv."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from bertdata.io import storage
@@ -22,7 +23,20 @@ class EvaluationResults(Logger):
 
 def is_evaluated(output_dir: str, step: int) -> bool:
     """True if the table of evaluations has a row of this update, False without a table."""
+    return bool(_rows_of(output_dir, step))
+
+
+def evaluated_value(output_dir: str, step: int, column: str) -> float | None:
+    """The last value in the table of evaluations of this update, None where there is none."""
+    for row in reversed(_rows_of(output_dir, step)):
+        with suppress(KeyError, ValueError):
+            return float(row[column])
+    return None
+
+
+def _rows_of(output_dir: str, step: int) -> list[dict[str, str]]:
+    """The rows of an update in the table of evaluations, none without a table."""
     path = Path(output_dir.removeprefix("file://")) / "evaluation.csv"
     if not path.exists():
-        return False
-    return any(step_of(row, f"{path}: line {line}") == step for line, row in read_table(path))
+        return []
+    return [row for line, row in read_table(path) if step_of(row, f"{path}: line {line}") == step]

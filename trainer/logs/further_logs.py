@@ -19,7 +19,9 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
     if (mllog := make_mllog(config, folder, columns)) is not None:
         made.append(mllog)
     if keys.tensorboard:
-        made.append(TensorBoard(folder / "tensorboard", resume_step))
+        # A directory is a curve there: phase 2, whose updates are counted from 0 again, has its own.
+        events = folder / "tensorboard"
+        made.append(TensorBoard(events / "phase2" if config.phase == 2 else events, resume_step))
     asked = keys.wandb or keys.wandb_offline
     mode = wandb_mode() if asked else None
     if mode == DISABLED:

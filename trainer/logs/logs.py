@@ -84,12 +84,19 @@ _HABANA, _TENSORFLOW = "habana", "tensorflow"
 class Dllogger(Logger):
     """NVIDIA's dllogger lines, appended: ``DLLL`` and one JSON object.
 
-    form: of a row's names, as the key json_summary_form says it.
+    form: of a row's names, as the key json_summary_form says it. resume_step: the update that the run resumes
+    after; the lines of later ones are removed.
     """
 
-    def __init__(self, path: Path, start: float, form: str = "bertdata") -> None:
+    def __init__(
+        self, path: Path, start: float, form: str = "bertdata", resume_step: int | None = None
+    ) -> None:
         self._form, self._workers, self._accumulation = form, 1, 1
         path.parent.mkdir(parents=True, exist_ok=True)
+        if resume_step is not None and path.exists():
+            from trainer.logs.dllogger_lines import take_up_lines
+
+            take_up_lines(path, resume_step)
         self._file = path.open("a", buffering=1, encoding="utf-8")  # flushed after each line
         self._start = start
 

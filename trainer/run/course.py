@@ -50,8 +50,12 @@ class UpdateCourse:
 
     def tokens_before(self, update: int) -> int:
         """The tokens of all updates before."""
+        return self.micro_batches_before(update) * self.tokens
+
+    def micro_batches_before(self, update: int) -> int:
+        """The micro-batches of each copy in all updates before."""
         of = self._of(update)
-        return (of.before + (update - of.start) * of.micro_batches) * self.tokens
+        return of.before + (update - of.start) * of.micro_batches
 
     def first_update_after(self, micro_batches: float) -> int:
         """The first update before which so many micro-batches of each copy, or more, are trained."""

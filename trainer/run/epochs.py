@@ -14,6 +14,7 @@ from trainer.update.worker import Runtime
 def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:
     """The configuration with the number of updates of its epochs or tokens, if it has any.
 
+    Of a run that goes on, with updates of another size than before, what remains is counted in examples.
     SettingsError where the warm-up is longer.
     """
     epochs, update = config.schedule.num_train_epochs, config.update
@@ -27,28 +28,47 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
     )
     runtime = replace(runtime, config=config)
     planned = plan_updates(runtime, data)
-    asked, updates = _asked(config, planned)
+    step, trained = 0, 0
+    if config.start.is_continued:
+        from trainer.run.start_point import find_progress
+
+        step, trained = runtime.on_rank_0(lambda: find_progress(config))
+    asked, updates = _asked(config, planned, step, trained)
     steps = max(1, math.ceil(updates))
     last = "each" if type(planned) is PlannedUpdates else "the last"
-    runtime.log(f"{asked}: {steps} updates, {last} of {planned.examples} examples")
+    made = f"; {step} are made, of {trained} examples" if trained else ""
+    runtime.log(f"{asked}: {steps} updates, {last} of {planned.examples} examples{made}")
     config.find_warmup(steps)
     return config.changed(steps=steps)
 
 
-def _asked(config: Config, planned: PlannedUpdates) -> tuple[str, float]:
-    """The training that is asked for, in words and as a number of updates."""
+def _asked(config: Config, planned: PlannedUpdates, step: int, trained: int) -> tuple[str, float]:
+    """The training that is asked for, in words and as a number of updates.
+
+    step, trained: updates and examples that the run has made already.
+    """
+    is_other_size = trained != sum(planned.examples_of(update) for update in range(step))
+    if not is_other_size:
+        step, trained = 0, 0
     course, epochs, data = (
         getattr(planned, "course", None),
         config.schedule.num_train_epochs,
         planned.rows.data,
     )
+    if course:
+        # In micro-batches of each copy: those before this step as the course counts them, less those made.
+        counted = course.micro_batches_before(step) - trained / planned.examples * planned.accumulation
     if course and (tokens := config.recipe.train_tokens):
-        return f"{tokens:,} tokens", course.first_update_after(tokens / course.tokens)
+        wanted = max(counted + tokens / course.tokens, course.micro_batches_before(step))
+        return f"{tokens:,} tokens", course.first_update_after(wanted)
     assert epochs is not None
     passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
     if course:
         updates = data.examples * epochs / planned.examples
-        updates = course.first_update_after(updates * planned.accumulation)
+        wanted = max(counted + updates * planned.accumulation, course.micro_batches_before(step))
+        updates = course.first_update_after(wanted)
     else:
-        updates = config.schedule.updates_of(epochs, data.examples, planned.examples)
+        updates = config.schedule.updates_of(
+            epochs, data.examples, planned.examples, step=step, trained=trained
+        )
     return f"{passes} of {data.examples} examples", updates

@@ -15,12 +15,13 @@ from bertdata.io.made_directories import made_directory
 from trainer.checkpoints.checkpoint import STATE, find_checkpoints
 from trainer.checkpoints.reading import choose_checkpoint, read_state
 from trainer.checkpoints.source import find_own, open_checkpoint
-from trainer.config.settings import Config
+from trainer.config.settings import Config, flag
 from trainer.logs.evaluation_results import EvaluationResults
 from trainer.logs.further_logs import make_mllog
 from trainer.logs.logs import Terminal
 from trainer.logs.reporter import Logger, Reporter
 from trainer.model.headed import HeadedBert
+from trainer.run.agreement import agree_on_data
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
 from trainer.run.given_shape import differences, lay_over
@@ -58,7 +59,9 @@ def evaluate_checkpoints(
     data = None
     if not config.is_finetuning:
         paths = split_paths(str(config.data.eval_data))
-        data = open_dataset(paths, unverified=config.data.unverified, split="test")
+        data = runtime.on_every_worker(
+            lambda: open_dataset(paths, unverified=config.data.unverified, split="test")
+        )
         runtime = runtime.changed(config, data)
     loggers = list[Logger]()
     directory: AbstractContextManager[None] = nullcontext()
@@ -169,7 +172,10 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, E
     tokens = shape["vocab_size"] if shape else None
     task = runtime.task
     runtime.log("opening the data")
-    data = task.open(config, str(config.data.eval_data), tokens, held_out=True)
+    data = runtime.on_every_worker(
+        lambda: task.open(config, str(config.data.eval_data), tokens, held_out=True)
+    )
+    agree_on_data(runtime, {flag("eval_data"): data})
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
     model = find_model_config(config, data, shape)
     runtime = place_model(runtime, model, data.layout.max_seq_length)

@@ -11,7 +11,7 @@ from bertdata.io import storage
 from trainer.checkpoints.checkpoint import State
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
-from trainer.logs.evaluation_results import is_evaluated
+from trainer.logs.evaluation_results import evaluated_value, is_evaluated
 from trainer.logs.reporter import Reporter
 from trainer.run.planned_updates import PlannedUpdates, passes
 from trainer.run.strategies import find_inference
@@ -139,6 +139,18 @@ class Evaluation:
         folder = str(self._runtime.config.run.output_dir)
         evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.told_step))
         return not evaluated
+
+    def was_reached(self, state: State) -> bool:
+        """True if the resumed update was evaluated before, and has reached the target accuracy then."""
+        columns = self._runtime.task.columns
+        target = self._runtime.config.evaluation.target_accuracy
+        if target is None:
+            return False
+        folder = str(self._runtime.config.run.output_dir)
+        found: float | None = self._runtime.on_rank_0(
+            lambda: evaluated_value(folder, state.step, columns.target)
+        )
+        return found is not None and found >= target * columns.whole
 
     def _write_files(self) -> None:
         """Write the task's files, on rank 0."""

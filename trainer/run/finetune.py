@@ -18,19 +18,22 @@ from trainer.checkpoints.source import is_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig, check_length
 from trainer.config.model_kinds import read_model_config
-from trainer.config.settings import Config
+from trainer.config.settings import Config, flag
 from trainer.data.named_tokenizer import warnings_of_given
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import length_warnings, longest_feature
+from trainer.run.agreement import agree_on_data
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
 from trainer.run.given_shape import lay_over
+from trainer.run.giving import give_features
+from trainer.run.machines import take_up
 from trainer.run.path_check import find_used
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import begin, make_model
-from trainer.run.start_point import find_resumed
+from trainer.run.start_point import find_progress, find_resumed
 from trainer.run.strategies import find_inference
 from trainer.run.training_loop import train_phase
 from trainer.run.weights import give_weights
@@ -48,18 +51,22 @@ from trainer.tasks.task_files import (
 from trainer.update.worker import Runtime
 
 
-def finetune(config: Config) -> None:
+def finetune(config: Config, *, may_be_new: bool = False) -> None:
     """Train the configured task from a checkpoint, evaluate it, and predict.
 
     The output directory has all that a run of pre-training has, the task's predictions and, in
     ``features/``, the datasets that training and evaluation read.
+    may_be_new: as of ``take_up``.
     """
     if not config.is_finetuning:
         raise SettingsError("task is missing: give --task squad, or a classification by its name")
     config.require("output_dir")
     runtime = begin(config)
     with ExitStack() as locks:
-        runtime.on_rank_0(lambda: lock_outputs([config], locks))
+        lock_outputs(runtime, [config], locks)
+        if config.run.do_train:
+            (config,) = take_up(runtime, [config], may_be_new=may_be_new)
+            runtime = runtime.changed(config)
         if not config.run.do_train:
             runtime.log("do_train is false: nothing is trained")
         run_task(runtime)
@@ -78,10 +85,15 @@ def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf)
 
 def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
     model, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
+    keys |= {key: give_features(runtime, keys[key]) for key in ("train_data", "eval_data") if key in keys}
+    predicted = give_features(runtime, predicted)
     runtime = runtime.changed(runtime.config.changed(**keys))
     config, shape = runtime.config, read_model_config(model)
     if config.run.do_train:
-        data = runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
+        data = runtime.on_every_worker(
+            lambda: runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
+        )
+        agree_on_data(runtime, {flag("train_data"): data})
         find_rows(config, data)  # fails before the model is divided
         if not train_phase(runtime, data, shape).is_over:
             return
@@ -200,13 +212,16 @@ def _source(config: Config) -> str:
     """The checkpoint that tells model and tokeniser: the given one, or the run's own newest."""
     run, start = config.run, config.start
     there = bool(find_checkpoints(str(run.output_dir)))
+    own = str(run.output_dir)
+    if start.resume_step is not None and there:  # the newest may be damaged
+        own = str(choose_checkpoint(own, start.resume_step))
     if start.start_from_ckpt is not None:
         resumes = there and (start.resume or start.resume_step is not None)
         if resumes and not is_checkpoint(start.start_from_ckpt):
-            return str(run.output_dir)  # the run goes on without the model that it began with
+            return own  # the run goes on without the model that it began with
         return find_pretrained(start.start_from_ckpt)
     if there:
-        return str(run.output_dir)
+        return own
     raise SettingsError("start_from_ckpt is missing: fine-tuning starts from a pre-trained model")
 
 
@@ -218,7 +233,10 @@ def schedule_of_epochs(config: Config, examples: int, update_examples: int) -> d
     epochs = config.schedule.num_train_epochs
     if epochs is None:
         return {}
-    steps = config.schedule.updates_of(epochs, examples, update_examples)
+    step, trained = find_progress(config) if config.start.is_continued else (0, 0)
+    if trained == step * update_examples:  # updates of one size: the number is that of the first start
+        step, trained = 0, 0
+    steps = config.schedule.updates_of(epochs, examples, update_examples, step=step, trained=trained)
     config.find_warmup(steps)
     keys: dict[str, Any] = {"steps": steps}
     if config.evaluation.eval_every is None:

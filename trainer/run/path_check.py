@@ -99,8 +99,13 @@ def find_used(output_dir: str) -> list[str]:
 def check_free(output_dir: str) -> None:
     """DatasetError for a new run in a directory that has a run."""
     for used in find_used(output_dir):
-        remedy = "give --resume to continue there, --overwrite-output-dir, or another --output-dir"
-        raise DatasetError(f"{output_dir}: is in use: holds {used}; {remedy}")
+        raise in_use(output_dir, used)
+
+
+def in_use(output_dir: str, used: str) -> DatasetError:
+    """The error for a new run in a directory that has a run. used: the name that tells of it."""
+    remedy = "give --resume to continue there, --overwrite-output-dir, or another --output-dir"
+    return DatasetError(f"{output_dir}: is in use: holds {used}; {remedy}")
 
 
 def _check_output(output_dir: str, config: Config) -> None:

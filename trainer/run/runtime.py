@@ -16,6 +16,7 @@ from trainer.config.settings import Config
 from trainer.data.opening import check_data_length
 from trainer.devices.opening import find_device
 from trainer.model.headed import HeadedBert
+from trainer.run.agreement import agree_on_settings
 from trainer.run.strategies import strategy_class
 from trainer.tasks.choice import find_task
 from trainer.update.worker import Runtime, whole
@@ -23,17 +24,21 @@ from trainer.workers.choice import find_collective
 from trainer.workers.launchers import find_local_rank, find_rank
 
 
-def begin(config: Config) -> Runtime:
+def begin(*phases: Config) -> Runtime:
     """The runtime of this process, connected with the other workers. Names keys without effect."""
-    runtime = connect(config)
+    runtime = connect(*phases)
     runtime.name_idle_keys()
-    for warning in config.model.warnings():
+    for warning in dict.fromkeys(line for config in phases for line in config.model.warnings()):
         runtime.log(f"warning: {warning}")
     return runtime
 
 
-def connect(config: Config) -> Runtime:
-    """The runtime of this process, connected with the other workers. Its configuration names the device."""
+def connect(*phases: Config) -> Runtime:
+    """The runtime of this process, connected with the other workers, which have the same settings.
+
+    Its configuration is the first phase's, and names the device.
+    """
+    config = phases[0]
     if config.run.device == "auto":
         from trainer.run.chosen_device import find_chosen
 
@@ -48,6 +53,7 @@ def connect(config: Config) -> Runtime:
     workers = find_collective(config.workers.collective, device)
     task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
+    agree_on_settings(runtime, phases)
     if (wanted := config.workers.world_size or workers.size) != workers.size:
         found = f"world_size is {wanted}, found {workers.size}"
         runtime.stop_all(

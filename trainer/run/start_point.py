@@ -11,6 +11,7 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
 from trainer.checkpoints.checkpoint import MOMENTS, State, find_checkpoints
+from trainer.checkpoints.damage import naming_remedy
 from trainer.checkpoints.filling import fill_model, match_moments
 from trainer.checkpoints.opening import open_start
 from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
@@ -157,8 +158,9 @@ class WholeModelReader:
         moments: dict[str, Tensor] = {}
 
         def read() -> list[str]:
-            self._model.load_state_dict(read_tensors(path, saved))
-            moments.update(read_tensors(path, saved, MOMENTS))
+            with naming_remedy(path, saved):
+                self._model.load_state_dict(read_tensors(path, saved))
+                moments.update(read_tensors(path, saved, MOMENTS))
             return list(moments)
 
         self._load_moments(self._runtime.on_rank_0(read), moments, applied)
@@ -197,6 +199,8 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
     if run.resume_from and (branched := find_resumed(config)):
         return read_state(branched).model
     there = find_checkpoints(output_dir) if run.resume or run.phase2 or run.resume_step else {}
+    if run.resume_step is not None:  # those after it are removed, and may be damaged
+        there = {number: path for number, path in there.items() if number <= run.resume_step}
     if there and not (run.phase2 and run.start_from_ckpt):
         first, last = (read_state(there[number]) for number in (min(there), max(there)))
         began_elsewhere = any(state.config.get("start_from_ckpt") for state in (first, last))
@@ -212,3 +216,10 @@ def is_phase_over(config: Config) -> bool:
     """True if the checkpoint to resume from belongs to a later phase than the configuration's."""
     path = find_resumed(config)
     return path is not None and read_state(path).phase > config.phase
+
+
+def find_progress(config: Config) -> tuple[int, int]:
+    """Updates and examples that the run to resume has made in the configured phase, (0, 0) without one."""
+    path = find_resumed(config)
+    state = None if path is None else read_state(path)
+    return (state.step, state.trained) if state and state.phase == config.phase else (0, 0)

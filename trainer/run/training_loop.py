@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.dataset.label_counts import tell_guess
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.io import storage
 from trainer.checkpoints.checkpoint import clean_up, find_checkpoints, new_state
 from trainer.checkpoints.kept_tokenizer import keep_tokenizer
 from trainer.config.model import ModelConfig
@@ -68,9 +69,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     rank, every = runtime.workers.rank, config.reports.log_every
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
     # A start that is refused, by one of the checks above, leaves nothing in the output directory.
-    if runtime.workers.local_rank == 0:
-        clean_up(str(config.run.output_dir), after=later_than)
-        keep_tokenizer(config)
+    runtime.on_machines(lambda: _prepare_directory(config, later_than))
     devices = runtime.workers.size * device.replicas
     peak, unit = device.find_peak(described), config.steps_of_update
     report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
@@ -94,6 +93,14 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     return training
 
 
+def _prepare_directory(config: Config, later_than: int | None) -> None:
+    """Make a machine's output directory, without the checkpoints behind the one that the run goes on from."""
+    output_dir = str(config.run.output_dir)
+    storage.make_directory(output_dir)
+    clean_up(output_dir, after=later_than)
+    keep_tokenizer(config)
+
+
 def find_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     """The configured model's shape. Keys that are not configured come from the checkpoint to start from."""
     if not is_continued(runtime.config):
@@ -109,7 +116,7 @@ def is_continued(config: Config) -> bool:
 
 
 def load_start(training: Training, update_examples: int) -> int | None:
-    """Load weights, moments and state on all workers. A new run needs a free directory.
+    """Load weights, moments and state on all workers. A new run needs a free directory on every machine.
 
     update_examples: those of this run's updates, over all workers. Returns the number of the checkpoint that
     the run goes on from, after which others are to be removed. None where it goes on from none.
@@ -124,21 +131,23 @@ def load_start(training: Training, update_examples: int) -> int | None:
         later_than = load(training, update_examples)
     else:
         overwrites = runtime.config.run.overwrite_output_dir
-        runtime.on_rank_0(lambda: None if overwrites else check_free(output_dir))
+        runtime.on_machines(lambda: None if overwrites else check_free(output_dir))
     training.tensors.broadcast()
     return later_than
 
 
 def overwrite(runtime: Runtime, output_dir: str) -> None:
     """Remove the checkpoints of the run that was here, on each machine. Logs rename its tables."""
-    if runtime.workers.local_rank == 0:
+
+    def remove() -> None:
         removed = len(find_checkpoints(output_dir))
         clean_up(output_dir, after=-1)
         if removed:
             runtime.log(
                 f"{output_dir}: {removed} checkpoints of an earlier run removed (overwrite_output_dir)"
             )
-    runtime.workers.barrier()
+
+    runtime.on_machines(remove)
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
@@ -213,11 +222,17 @@ def make_updates(
         compile_times = CompileTimes(runtime.log)
     last, stopped = planned.last, False
     try:
-        if evaluation and training.is_resumed and evaluation.is_owed(training.state, planned):
+        if evaluation and training.is_resumed and evaluation.was_reached(training.state):
+            target = config.evaluation.target_accuracy
+            runtime.log(f"update {planned.start} has reached the target accuracy {target}")
+            last = planned.start
+        elif evaluation and training.is_resumed and evaluation.is_owed(training.state, planned):
             runtime.log(f"update {planned.start} has a checkpoint, but was not evaluated; evaluating it now")
             if evaluation.evaluate(training.strategy, training.state, report):
                 last = planned.start
             pending.restart_clock()
+        if training.is_resumed and last == planned.start:
+            runtime.log(f"nothing is left to do after update {last}")
         while training.state.step < last:
             stopping.check(exchanges=True)  # a strategy may check between micro-batches too
             updates = [next(loader) for _ in range(device.updates_per_call)]

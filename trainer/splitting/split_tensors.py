@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from hashlib import md5
 from pathlib import Path
 from typing import IO, Any
+
+from torch import Tensor
 
 from bertdata.errors import BertDataError, SettingsError, StorageError
 from bertdata.io.file_check import file_md5
@@ -25,6 +28,7 @@ from trainer.checkpoints.checkpoint import (
     prune,
     write_state,
 )
+from trainer.checkpoints.damage import naming_remedy
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.opening import open_start
 from trainer.checkpoints.reading import check_file, tensor_files
@@ -76,12 +80,25 @@ class SplitTensors:
         workers = self._runtime.workers
         mine = files[workers.rank :: workers.size]
         every = [part for some in parts.values() for part in some]
-        together(self._runtime, path, lambda: [check_file(path, saved, file) for file in mine])
+
+        def check() -> None:
+            with naming_remedy(path, saved):
+                for file in mine:
+                    check_file(path, saved, file)
+
+        together(self._runtime, path, check)
         together(self._runtime, path, lambda: self._read_parts(path, files, every))
         self._strategy.set_applied(applied)
 
     def broadcast(self) -> None:
         """Nothing: all that hold a weight drew or read the same."""
+
+    def held(self) -> tuple[str, list[Tensor]]:
+        parts = [part for part in self._strategy.weight_parts() if part.rows.numel()]
+        names = [f"{part.name} {part.start} {list(part.rows.shape)}" for part in parts]
+        return md5("\n".join(names).encode(), usedforsecurity=False).hexdigest(), [
+            part.rows for part in parts
+        ]
 
     def are_finite(self) -> bool:
         parts = self._strategy.weight_parts()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 
@@ -20,6 +20,8 @@ from trainer.tasks.choice import find_task, task_of
 from trainer.tasks.task import Task
 from trainer.update.row_norms import has_row_norms
 from trainer.workers.collective import Collective
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,6 +133,32 @@ class Runtime:
         if failed:
             self.stop_all(failure)
         return result
+
+    def on_every_worker(self, work: Callable[[], Result]) -> Result:
+        """This worker's result of work that every worker does. An error of any of them ends all.
+
+        The error of the first worker is told, with its rank where others have none or another one.
+        """
+        results, failure = list[Result](), None
+        try:
+            results.append(work())
+        except BertDataError as error:
+            failure = error
+        if failure is not None and self.workers.size == 1:
+            raise failure
+        found = self.workers.gather(failure and [str(failure), failure.exit_status])
+        rank = next((rank for rank, fault in enumerate(found) if fault is not None), None)
+        if rank is not None:
+            message, status = found[rank]
+            is_everywhere = all(fault == found[rank] for fault in found)
+            told = BertDataError(message if is_everywhere else f"worker {rank}: {message}")
+            told.exit_status = status
+            self.stop_all(told)
+        return results[0]
+
+    def on_machines(self, work: Callable[[], Result]) -> Result | None:
+        """The result of work that the first worker of each machine does, None on the other workers."""
+        return self.on_every_worker(lambda: work() if self.workers.local_rank == 0 else None)
 
     def stop_all(self, error: BertDataError | None) -> NoReturn:
         """End all workers, each of which must call this. Rank 0 prints the error, which only it needs."""

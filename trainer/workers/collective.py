@@ -55,8 +55,8 @@ class Collective:
         """device: the one that exchanged tensors are on."""
         self.stopping = Stopping()
 
-    def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Overwrite the tensors with those of rank 0, bit for bit."""
+    def broadcast(self, tensors: Iterable[torch.Tensor], source: int = 0) -> None:
+        """Overwrite the tensors with those of rank ``source``, bit for bit."""
 
     def broadcast_object(self, value: Any) -> Any:
         """Rank 0's value, which must be valid JSON. The other workers' values are ignored."""

@@ -45,9 +45,9 @@ class WorkerGroup(Collective, ABC):
         self.stopping = self._heartbeat.stopping
         self._heartbeat.start(address, self.broadcast_object)
 
-    def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
+    def broadcast(self, tensors: Iterable[torch.Tensor], source: int = 0) -> None:
         # x + -0.0 keeps the bits of every x; 0.0 would turn -0.0 into 0.0.
-        self._sum(tensors, lambda flat: flat if self.rank == 0 else torch.full_like(flat, -0.0))
+        self._sum(tensors, lambda flat: flat if self.rank == source else torch.full_like(flat, -0.0))
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
         # Divided first: the sum of 16-bit numbers must not overflow.

@@ -26,6 +26,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "out" / "unfinished"
 
 
+def test_a_process_of_the_same_run_shares_the_lock(folder: Path) -> None:
+    with holder(folder) as first:
+        owner = f"process {first.pid} on {os.uname().nodename}"
+        with lock_directory(str(folder), ["process 1 elsewhere", owner]):
+            pass
+        assert (folder / LOCK_NAME).exists()
+        with pytest.raises(DatasetError), lock_directory(str(folder), ["process 1 elsewhere"]):
+            pass
+        first.let_go()
+        assert not folder.parent.exists()
+
+
 def test_a_second_run_is_told_who_holds_the_directory(folder: Path) -> None:
     with holder(folder) as first:
         who = f"process {first.pid} on {os.uname().nodename}"

@@ -29,6 +29,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("gone,c", ["gone", "c"]),
         ("gone+lost", ["gone", "lost"]),
         ("part-*,c", ["part-*", "c"]),
+        ("a,b/*.tfrecord", ["a,b/*.tfrecord"]),  # a pattern in a directory of such a name
+        ("c,a,b/*.tfrecord+a+b/**/p?", ["c", "a,b/*.tfrecord", "a+b/**/p?"]),
+        ("c/*,x", ["c/*", "x"]),
+        ("gone,b/*", ["gone", "b/*"]),
         ("c,,x", ["c", "", "x"]),
         ("gone+memory://h/x", ["gone", "memory://h/x"]),
     ],

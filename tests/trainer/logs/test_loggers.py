@@ -45,6 +45,28 @@ def test_tensorboard_reads_the_event_files(tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough
+def test_tensorboard_has_a_curve_of_each_phase(tmp_path, monkeypatch):
+    """Phase 2 counts its updates from 0: in one curve they went back from 8 to 1."""
+    monkeypatch.setitem(sys.modules, "tensorboard.compat.notf", ModuleType("notf"))
+    from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
+
+    for keys, steps, resume_step in (
+        ({}, range(1, 9), None),
+        ({"phase2": True}, range(1, 5), None),
+        ({"phase2": True}, range(4, 6), 3),
+    ):
+        config = Config.of(output_dir=str(tmp_path), tensorboard=True, log_every=1, **keys)
+        reporter = make_reporter(config, COLUMNS, rank=0, resume_step=resume_step, clock=Clock())
+        for step in steps:
+            reporter.step(record(step))
+        reporter.close()
+    runs = EventMultiplexer().AddRunsFromDirectory(str(tmp_path / "tensorboard"))
+    runs.Reload()
+    curves = {name: [item.step for item in runs.Scalars(name, "train/loss")] for name in runs.Runs()}
+    assert curves == {".": [*range(1, 9)], "phase2": [*range(1, 6)]}
+
+
+@pytest.mark.thorough
 def test_tensorboard_imports_no_tensorflow_which_would_print_lines(tmp_path):
     (tmp_path / "tensorflow.py").write_text("import os\nos.write(2, b'a line about the processor')\n")
     script = f"""

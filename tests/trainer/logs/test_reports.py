@@ -311,6 +311,42 @@ def test_a_resumed_run_drops_rows_beyond_its_checkpoint_and_appends(tmp_path):
     assert len([line for line in dllogger_lines(tmp_path) if line["step"] == []]) == 2
 
 
+def log_phase(folder: Path, steps: range, saved: tuple[int, ...], resume_step: int | None = None) -> None:
+    """The lines of a process: what it starts from, its updates, and events of its checkpoints."""
+    config = Config.of(output_dir=str(folder), log_every=1, no_progress_bar=True)
+    reporter = make_reporter(config, COLUMNS, rank=0, resume_step=resume_step, clock=Clock())
+    reporter.describe(start_point="new" if resume_step is None else f"resumed step-{resume_step:08d}")
+    for step in steps:
+        reporter.step(record(step))
+        if step in saved:
+            reporter.saved(step)
+    reporter.close()
+
+
+def test_a_resumed_run_drops_the_lines_of_dllogger_beyond_its_checkpoint(tmp_path):
+    """After SIGKILL the lines of later updates were there twice, the first of them after half a line."""
+    log_phase(tmp_path, range(1, 9), (5, 8))
+    log_phase(tmp_path, range(1, 9), (3, 6))  # phase 2 counts from 0 again
+    with (tmp_path / "dllogger.json").open("a", encoding="utf-8") as file:
+        file.write('another program\'s line\nDLLL {"timestamp": "1.0", "step": [0, 9]')  # cut by a crash
+    log_phase(tmp_path, range(4, 10), (6, 9), resume_step=3)
+    found = (tmp_path / "dllogger.json").read_text().splitlines()
+    assert found.count("another program's line") == 1
+    lines = [json.loads(line[5:]) for line in found if line.startswith("DLLL ")]
+    rows = [line["step"][-1] for line in lines if line["step"] and isinstance(line["step"], list)]
+    assert rows == [*range(1, 9), *range(1, 10)]
+    saved = [line["data"]["checkpoint"] for line in lines if "checkpoint" in line["data"]]
+    assert saved == [5, 8, 3, 6, 9]
+    assert len([line for line in lines if "start_point" in line["data"]]) == 3
+
+
+def test_a_line_of_dllogger_that_is_cut_off_alone_goes(tmp_path):
+    (tmp_path / "dllogger.json").write_text("DLLL {")
+    log_phase(tmp_path, range(4, 6), (), resume_step=3)
+    steps = [line["step"] for line in dllogger_lines(tmp_path)]
+    assert [step[-1] for step in steps if step and isinstance(step, list)] == [4, 5]
+
+
 def test_a_new_run_sets_an_older_table_aside(tmp_path):
     for length in (2, 3, 4):
         report(tmp_path, range(1, length + 1))

@@ -90,7 +90,16 @@ class StartSection(Section):
         "checkpoint to resume from, or run, in an output_dir of one's own: a branch, with other steps say",
     )
     resume: bool = shown(False, "continue from the last checkpoint in output_dir")
+    resume_skips_damaged: bool = setting(
+        False,
+        "with resume: pass over checkpoints that are damaged or cut, and continue from the newest whole one, "
+        "which reads it twice; for the script of a job",
+    )
     resume_step: int | None = setting(None, "update to resume at (default: the last checkpoint's)", least=0)
+
+    def idle(self) -> list[str]:
+        """The key that counts for a resume, where there is none."""
+        return [] if self.resume else ["resume_skips_damaged"]
 
     def updates_of_moments(self, stored: int | None) -> int:
         """The updates that the moments of start_from_ckpt count as. stored: the checkpoint's number."""

@@ -46,16 +46,24 @@ class ScheduleSection(Section):
         wanted = "expected an integer (updates) or a share of steps, 0 <= x < 1"
         check(isinstance(self.warmup, int) or self.warmup < 1, f"warmup is {self.warmup}, {wanted}")
 
-    def updates_of(self, epochs: float, examples: int, update_examples: int) -> int:
+    def updates_of(
+        self, epochs: float, examples: int, update_examples: int, *, step: int = 0, trained: int = 0
+    ) -> int:
         """The number of updates of so many epochs, each of ``update_examples`` of the examples: at least 1.
 
         405 examples, 8 an update, 3 epochs: 151.9 updates are 152, down 151, each_up 3 x 51 = 153.
+
+        step, trained: updates and examples of a run that goes on, whose updates may have had another size:
+        what remains is counted in examples. After 100 updates of 4 there remain 815 examples: 102 of 8.
         """
+        made = trained / update_examples
         if self.epoch_rounding == "down":
-            return max(1, math.floor(examples * epochs / update_examples))
-        if self.epoch_rounding == "each_up":
-            return max(1, math.ceil(math.ceil(examples / update_examples) * epochs))
-        return max(1, math.ceil(examples * epochs / update_examples))
+            left = math.floor(examples * epochs / update_examples - made)
+        elif self.epoch_rounding == "each_up":
+            left = math.ceil(math.ceil(examples / update_examples) * epochs - made)
+        else:
+            left = math.ceil(examples * epochs / update_examples - made)
+        return max(1, step + max(0, left))
 
 
 @dataclass(frozen=True, kw_only=True)
