@@ -1,0 +1,22 @@
+"""A worker of ``--dist``, started by this file's path: it finds the packages where its launcher found them.
+
+``python -m trainer`` would look into the working directory first, where a user may have a trainer.py.
+"""
+
+import os
+import sys
+
+PATHS = "BERTDATA_PATHS"
+"""In the environment of a worker of --dist: the directories in which it looks for modules."""
+
+
+def run() -> int:
+    """Run the trainer's command."""
+    sys.path[:] = os.environ[PATHS].split("\n")
+    from trainer.__main__ import main
+
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(run())
