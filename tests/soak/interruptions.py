@@ -27,7 +27,7 @@ from trainer.checkpoints.checkpoint import find_checkpoints
 STAND_IN = ROOT / "tests" / "support" / "srun_stand_in.py"
 """Starts workers with the variables of srun, and passes signals on as its manual says that srun does."""
 
-LAUNCHERS = ("none", "--dist", "torchrun", "horovodrun", "mpirun", "srun's variables")
+LAUNCHERS = ("none", "dist", "torchrun", "horovodrun", "mpirun", "srun")
 RUN = (
     *("--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--intermediate-size=16"),
     *("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2"),
@@ -68,7 +68,7 @@ def command_line(launcher: str, words: list[str], mpirun: str = "mpirun") -> lis
     python, trainer = [sys.executable], ["-m", "trainer"]
     if launcher == "none":
         return [*python, *trainer, *words]
-    if launcher == "--dist":
+    if launcher == "dist":
         return [*python, *trainer, *words, "--dist", "--world-size=2"]
     if launcher == "torchrun":
         return [*python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *trainer, *words]
@@ -101,7 +101,7 @@ def interrupt(launcher: str, event: str, place: Path, mpirun: str = "mpirun") ->
         if process.poll() is not None or _made(place) < UPDATES:
             said.seek(0)
             raise AssertionError(f"{launcher}: ended before the event: {said.read().decode()}")
-        began, made = time.monotonic(), _made(place)
+        began, made, before = time.monotonic(), _made(place), said.seek(0, os.SEEK_END)
         EVENTS[event](process, place)
         _wait(lambda: process.poll() is not None, 10 if event in ON else END_SECONDS)
         status, seconds = process.poll(), time.monotonic() - began
@@ -118,7 +118,7 @@ def interrupt(launcher: str, event: str, place: Path, mpirun: str = "mpirun") ->
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
         process.wait()
-    said.seek(0)
+    said.seek(before)
     lines = said.read().decode(errors="replace").splitlines()
     saved = sorted(find_checkpoints(str(place)))
     return Interrupted(
@@ -126,7 +126,7 @@ def interrupt(launcher: str, event: str, place: Path, mpirun: str = "mpirun") ->
         seconds=seconds,
         made=made,
         saved=saved,
-        said=[line for line in lines if "step " not in line],
+        said=[line for line in lines if line and "step " not in line],
         left=left,
         resumes=_resumes(place, saved),
     )

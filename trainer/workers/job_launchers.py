@@ -91,12 +91,18 @@ class JobPlace:
 
 def find_place() -> JobPlace | None:
     """This worker's place where mpirun or srun started several, or None for one process alone."""
+    place = find_place_of_any()
+    return place if place and place.size > 1 else None
+
+
+def find_place_of_any() -> JobPlace | None:
+    """This process's place where mpirun or srun started it, be it alone or one of several, or None."""
     for launcher in JOB_LAUNCHERS:
         found = [_first(launcher.rank), _first(*launcher.size), _first(launcher.local_rank)]
         if None in found or (launcher.needs and int(_first(launcher.needs) or _NO_STEP) >= _NO_STEP):
             continue
         rank, size, local_rank = (int(value or 0) for value in found)
-        return JobPlace(launcher, rank, size, local_rank) if size > 1 else None
+        return JobPlace(launcher, rank, size, local_rank)
     return None
 
 

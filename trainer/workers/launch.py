@@ -19,7 +19,7 @@ from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost, naming_extra
 from trainer.workers import by_path
 from trainer.workers.by_path import PATHS
-from trainer.workers.launchers import LAUNCHED, find_launcher
+from trainer.workers.launchers import LAUNCHED, find_launcher, is_launched
 from trainer.workers.signals import bear, ending_signals, number_of
 
 _REPORTED, _WORKER, _DONE = "reported", "worker.", "done."
@@ -124,13 +124,14 @@ def _forward(signals: Sequence[int], folder: Path, ended: "Future[Any]") -> None
 
 @contextmanager
 def as_worker() -> Iterator[None]:
-    """Context of a worker started here: it ends with its launcher, and only one worker reports its error."""
+    """Context of a launcher's worker: it ends with its launcher. Of those of --dist one reports its error."""
     launcher, _, name = os.environ.get(LAUNCHED, "").partition(" ")
+    if is_launched():
+        Thread(target=_end_after, args=[int(launcher or os.getppid())], daemon=True).start()
     if not launcher:
         yield
         return
     folder = Path(name)
-    Thread(target=_end_after, args=[int(launcher)], daemon=True).start()
     try:
         with suppress(FileNotFoundError):  # the launcher has ended
             Path(folder, f"{_WORKER}{os.getpid()}").touch()
@@ -147,7 +148,10 @@ def as_worker() -> Iterator[None]:
 
 
 def _end_after(launcher: int) -> None:
-    """End this process when the launcher has ended."""
+    """End this process, with a checkpoint if it trains, when the launcher, its parent, has ended.
+
+    The parent of a process whose parent has ended is the system's first one, or another that took its place.
+    """
     while os.getppid() == launcher:
         time.sleep(1)
     os.kill(os.getpid(), signal.SIGTERM)

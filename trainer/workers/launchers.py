@@ -2,7 +2,7 @@
 
 import os
 
-from trainer.workers.job_launchers import JobPlace, find_place
+from trainer.workers.job_launchers import JobPlace, find_place, find_place_of_any
 
 VARIABLES = {
     "horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"),
@@ -49,6 +49,12 @@ def find_local_rank() -> int:
 def is_started_here() -> bool:
     """True in a worker of --dist: the process that launched it has said what there is to say."""
     return LAUNCHED in os.environ
+
+
+def is_launched() -> bool:
+    """True where a launcher started this process: --dist, torchrun, horovodrun, mpirun or srun."""
+    variables = (LAUNCHED, "TORCHELASTIC_RUN_ID", "HOROVOD_RANK")
+    return any(os.environ.get(name) for name in variables) or find_place_of_any() is not None
 
 
 def is_in_job() -> bool:
