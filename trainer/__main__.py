@@ -1,5 +1,6 @@
 """``python -m trainer COMMAND ...``: runs the command and turns errors into exit statuses."""
 
+import os
 import sys
 
 from bertdata.cli.common.dispatch import end
@@ -20,6 +21,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words and words[0].replace("_", "-").startswith("--local-rank=") and "LOCAL_RANK" in os.environ:
+        words = words[1:]  # torch.distributed.launch gives it beside the variable, before the command
     if not words or not is_name("command", words[0]):
         from trainer.run.usage import print_usage
 

@@ -71,7 +71,15 @@ def command_line(launcher: str, words: list[str], mpirun: str = "mpirun") -> lis
     if launcher == "dist":
         return [*python, *trainer, *words, "--dist", "--world-size=2"]
     if launcher == "torchrun":
-        return [*python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *trainer, *words]
+        return [
+            *python,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node=2",
+            *trainer,
+            *words,
+        ]
     if launcher == "horovodrun":
         run = ["-m", "horovod.runner.launch", "--gloo", "-np", "2", "-H", "localhost:2"]
         return [*python, *run, *python, *trainer, *words]
@@ -86,7 +94,11 @@ def interrupt(launcher: str, event: str, place: Path, mpirun: str = "mpirun") ->
     said = place.with_suffix(".said").open("w+b")
     piped = event == "terminal lost"
     own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
-    own |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_ALLOW_RUN_AS_ROOT": "1"}
+    own |= {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    }
     own |= {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     process = subprocess.Popen(
         command_line(launcher, words, mpirun),

@@ -120,7 +120,7 @@ def join_environment() -> None:
         "WORLD_SIZE": str(place.size),
         "LOCAL_RANK": str(place.local_rank),
     }
-    if "MASTER_ADDR" not in os.environ:
+    if not os.environ.get("MASTER_ADDR"):
         address = _find_address(place)
         if address is None:
             remedy = f"set it: {name} -x MASTER_ADDR=HOST ..." if name == "mpirun" else "export it"
@@ -129,7 +129,8 @@ def join_environment() -> None:
         os.environ["MASTER_ADDR"] = address
     job = [os.environ[variable] for variable in place.launcher.jobs if variable in os.environ]
     number = int(md5("/".join(job).encode(), usedforsecurity=False).hexdigest(), 16)
-    os.environ.setdefault("MASTER_PORT", str(_FIRST_PORT + number % _PORTS))
+    if not os.environ.get("MASTER_PORT"):
+        os.environ["MASTER_PORT"] = str(_FIRST_PORT + number % _PORTS)
 
 
 def refuse_unknown_launchers() -> None:

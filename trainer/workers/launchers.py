@@ -2,6 +2,7 @@
 
 import os
 
+from bertdata.errors import SettingsError
 from trainer.workers.job_launchers import JobPlace, find_place, find_place_of_any
 
 VARIABLES = {
@@ -23,15 +24,15 @@ def find_launcher() -> str:
 
     Workers of mpirun and srun join by torch.distributed.
     """
-    started = (name for name, variables in VARIABLES.items() if all(one in os.environ for one in variables))
+    started = (name for name, variables in VARIABLES.items() if all(map(os.environ.get, variables)))
     return next(started, "torch_distributed" if _find_place() else "single")
 
 
 def find_rank() -> tuple[int, int]:
     """This worker's rank and the number of workers, as the launcher set them, or (0, 1) without one."""
     variables = VARIABLES.get(find_launcher())
-    if variables and variables[0] in os.environ:
-        return int(os.environ[variables[0]]), int(os.environ[variables[1]])
+    if variables and os.environ.get(variables[0]):
+        return read_number(variables[0]), read_number(variables[1])
     place = _find_place()
     return (place.rank, place.size) if place else (0, 1)
 
@@ -39,11 +40,21 @@ def find_rank() -> tuple[int, int]:
 def find_local_rank() -> int:
     """This worker's number on its machine, as the launcher set it, or 0 without a launcher."""
     names = ("HOROVOD_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
-    given = next((os.environ[name] for name in names if os.environ.get(name)), None)
+    given = next((name for name in names if os.environ.get(name)), None)
     if given is not None:
-        return int(given)
+        return read_number(given)
     place = _find_place()
     return place.local_rank if place else 0
+
+
+def read_number(variable: str) -> int:
+    """The number in an environment variable of a launcher. SettingsError where it is not set, or none."""
+    given = os.environ.get(variable, "")
+    if not given:
+        raise SettingsError(f"{variable} is not set; start by a launcher, or set it for each worker")
+    if not (given.isascii() and given.isdecimal()):
+        raise SettingsError(f"{variable} is {given!r}, expected a number; unset it, or start by a launcher")
+    return int(given)
 
 
 def is_started_here() -> bool:

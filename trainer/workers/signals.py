@@ -1,4 +1,4 @@
-"""The signals of a training: those that end it with a checkpoint, and the one that asks for a checkpoint alone.
+"""The signals of a training: those that end it with a checkpoint, and the one that asks for a checkpoint.
 
 The checkpoint signal is USR1 unless ``--checkpoint-signal`` names another. All others that schedulers and
 terminals send (Slurm, Grid Engine and LSF: TERM, USR2, XCPU; a lost terminal: HUP) end the training as Ctrl-C
