@@ -42,8 +42,8 @@ UPDATES = 30  # made before the event
 class Interrupted:
     """A run after its event.
 
-    status: of the launcher, negative for a signal, None where the run went on and was then ended by SIGTERM to
-    its workers. made: updates that the log held at the event. saved: updates of the checkpoints.
+    status: of the launcher, negative for a signal, None where the run went on and was then ended by SIGTERM
+    to its workers. made: updates that the log held at the event. saved: updates of the checkpoints.
     """
 
     status: int | None
@@ -94,12 +94,8 @@ def interrupt(launcher: str, event: str, place: Path, mpirun: str = "mpirun") ->
     said = place.with_suffix(".said").open("w+b")
     piped = event == "terminal lost"
     own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
-    own |= {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PRTE_ALLOW_RUN_AS_ROOT": "1",
-    }
-    own |= {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    for program in ("OMPI", "PRTE"):  # Open MPI's, which asks root whether it is meant
+        own |= {f"{program}_ALLOW_RUN_AS_ROOT": "1", f"{program}_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     process = subprocess.Popen(
         command_line(launcher, words, mpirun),
         stdin=subprocess.DEVNULL,

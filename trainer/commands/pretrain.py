@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from bertdata.cli.common.door_words import take_print_config
+from bertdata.io.signals import ctrl_c_at_once
 from bertdata.io.terminal import say_error
 from trainer.config.flags import make_configs
 from trainer.config.settings import Config
@@ -21,7 +23,7 @@ def run(arguments: list[str]) -> None:
     check_paths(phases)
     if launch_workers(phases[0], "pretrain", *arguments):
         return
-    announce_torch()
+    import_torch()
     from trainer.run.pretrain import pretrain
 
     pretrain(phases)
@@ -35,7 +37,11 @@ def print_phases(program: str, phases: Sequence[Config]) -> None:
         print_config(program, phases)
 
 
-def announce_torch() -> None:
-    """Say on rank 0 that torch is being imported, which takes seconds."""
-    if "torch" not in sys.modules and find_rank()[0] == 0:
+def import_torch() -> None:
+    """Import torch, which takes seconds; rank 0 says so."""
+    if "torch" in sys.modules:
+        return
+    if find_rank()[0] == 0:
         say_error("trainer: importing torch")
+    with ctrl_c_at_once():
+        import_module("torch")

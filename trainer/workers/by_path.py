@@ -13,9 +13,9 @@ PATHS = "BERTDATA_PATHS"
 def run() -> int:
     """Run the trainer's command."""
     sys.path[:] = os.environ[PATHS].split("\n")
-    from trainer.__main__ import main
+    from trainer.__main__ import run as run_trainer
 
-    return main()
+    return run_trainer()
 
 
 if __name__ == "__main__":
