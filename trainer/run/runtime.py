@@ -51,7 +51,7 @@ def connect(config: Config) -> Runtime:
         if config.workers.dist:  # which has no effect under a launcher
             variables = ", ".join(name for name in VARIABLES.get(workers.name, ()) if os.environ.get(name))
             remedy = (
-                f"{variables or 'variables'} are set as by a launcher, so --dist has no effect: unset them"
+                f"{variables or 'variables'} are set as by a launcher, so --dist does nothing: unset them"
             )
         runtime.stop_all(SettingsError(f"world_size is {wanted}, found {workers.size}: {remedy}"))
     return runtime

@@ -17,11 +17,13 @@ from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import available_cores
 from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost, naming_extra
-from trainer.workers import by_path
-from trainer.workers.by_path import PATHS
 from trainer.workers.launchers import LAUNCHED, find_launcher, is_launched
 from trainer.workers.signals import bear, ending_signals, number_of
 
+PATHS = "BERTDATA_PATHS"
+"""In the environment of a worker of --dist: the directories in which it looks for modules, one a line."""
+
+_BY_PATH = Path(__file__).parents[1] / "by_path.py"
 _REPORTED, _WORKER, _DONE = "reported", "worker.", "done."
 """In the folder that launcher and workers share: the file of a reported error, one for each process, and one
 for each that has done its work."""
@@ -53,7 +55,7 @@ def launch_workers(config: Config, *words: str) -> bool:
         try:
             # In a thread torch leaves signals alone. In the main one it kills workers that save for 30 s.
             with ThreadPoolExecutor(1) as pool:
-                ended = pool.submit(_launch, size, folder, [by_path.__file__, *words])
+                ended = pool.submit(_launch, size, folder, [str(_BY_PATH), *words])
                 _forward(signals, folder, ended)
         finally:
             del os.environ[LAUNCHED], os.environ[PATHS]

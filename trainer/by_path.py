@@ -6,13 +6,12 @@
 import os
 import sys
 
-PATHS = "BERTDATA_PATHS"
-"""In the environment of a worker of --dist: the directories in which it looks for modules."""
+_PATHS = "BERTDATA_PATHS"  # as trainer.workers.launch names it, which cannot be imported yet
 
 
 def run() -> int:
     """Run the trainer's command."""
-    sys.path[:] = os.environ[PATHS].split("\n")
+    sys.path[:] = os.environ[_PATHS].split("\n")
     from trainer.__main__ import run as run_trainer
 
     return run_trainer()
