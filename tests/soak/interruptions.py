@@ -105,21 +105,21 @@ def interrupt(launcher: str, event: str, place: Path, mpirun: str = "mpirun") ->
         start_new_session=True,
     )
     try:
-        _wait(lambda: _made(place) >= UPDATES or process.poll() is not None, START_SECONDS)
-        if process.poll() is not None or _made(place) < UPDATES:
+        wait_until(lambda: made(place) >= UPDATES or process.poll() is not None, START_SECONDS)
+        if process.poll() is not None or made(place) < UPDATES:
             said.seek(0)
             raise AssertionError(f"{launcher}: ended before the event: {said.read().decode()}")
-        began, made, before = time.monotonic(), _made(place), said.seek(0, os.SEEK_END)
+        began, steps, before = time.monotonic(), made(place), said.seek(0, os.SEEK_END)
         EVENTS[event](process, place)
-        _wait(lambda: process.poll() is not None, 10 if event in ON else END_SECONDS)
+        wait_until(lambda: process.poll() is not None, 10 if event in ON else END_SECONDS)
         status, seconds = process.poll(), time.monotonic() - began
         if status is None:
-            made = _made(place)
+            steps = made(place)
             for worker in workers_of(place):
                 with suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGTERM)
-            _wait(lambda: process.poll() is not None, END_SECONDS)
-        _wait(lambda: not workers_of(place), 20)
+            wait_until(lambda: process.poll() is not None, END_SECONDS)
+        wait_until(lambda: not workers_of(place), 20)
         left = len(workers_of(place))
     finally:
         for number in [process.pid, *workers_of(place)]:
@@ -132,7 +132,7 @@ def interrupt(launcher: str, event: str, place: Path, mpirun: str = "mpirun") ->
     return Interrupted(
         status=status,
         seconds=seconds,
-        made=made,
+        made=steps,
         saved=saved,
         said=[line for line in lines if line and "step " not in line],
         left=left,
@@ -157,11 +157,13 @@ def _steps(place: Path) -> list[int]:
         return []
 
 
-def _made(place: Path) -> int:
+def made(place: Path) -> int:
+    """The updates that the run's table holds."""
     return len(_steps(place))
 
 
-def _wait(is_so: Callable[[], bool], seconds: float) -> None:
+def wait_until(is_so: Callable[[], bool], seconds: float) -> None:
+    """Wait until it is so, at most that long."""
     deadline = time.monotonic() + seconds
     while not is_so() and time.monotonic() < deadline:
         time.sleep(0.1)
