@@ -136,7 +136,7 @@ setup(
         "console_scripts": [
             "bertdata = bertdata.__main__:run",
             "bertdata-beam = beam_pipelines.prepare:main",
-            "bertdata-train = trainer.__main__:main",
+            "bertdata-train = trainer.__main__:run",
         ]
     },
 )

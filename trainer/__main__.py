@@ -1,47 +1,35 @@
-"""``python -m trainer COMMAND ...``: runs the command and turns errors into exit statuses."""
+"""``python -m trainer COMMAND ...``, and the console script."""
 
+import signal
 import sys
 
-from bertdata.cli.common.dispatch import end
-from bertdata.errors import SettingsError
-from bertdata.io.home import expand_words
-from trainer.config.flags import UnknownKeyError
-from trainer.errors import naming_extra
-from trainer.plugins import find, is_name
-from trainer.workers.launch import as_worker
-from trainer.workers.launchers import find_rank
+
+def run() -> int:
+    """Run the command line as this process's program. Returns the exit status.
+
+    SIGINT ends the process without a traceback while modules are imported. A second one may come while the
+    first is told, or while Python shuts down.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from trainer.program import main as run_command
+
+    try:
+        signal.signal(signal.SIGINT, handler)
+        return run_command()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command. Returns the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
-    words = expand_words(sys.argv[1:] if arguments is None else arguments)
-    interrupted = "interrupted; --resume continues from the last checkpoint"
-    return end("trainer", lambda: _run(words), interrupted=interrupted, place=_place(), has_parser=False)
+    """Run one command within a program. Returns its exit status."""
+    from trainer.program import main as run_command
 
-
-def _run(words: list[str]) -> int:
-    if not words or not is_name("command", words[0]):
-        from trainer.run.usage import print_usage
-
-        return print_usage(words)
-    with as_worker(), naming_extra("torch", "train"):
-        try:
-            find("command", words[0])(words[1:])
-        except UnknownKeyError as error:
-            from trainer.commands.foreign_names import with_programs  # reads the tables of all programs
-
-            raise with_programs(error) from None
-    return 0
-
-
-def _place() -> str:
-    """This worker among several, for errors."""
-    try:
-        rank, size = find_rank()
-    except SettingsError:  # which the command raises too
-        return ""
-    return f"rank {rank} of {size}: " if size > 1 else ""
+    return run_command(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

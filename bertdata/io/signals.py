@@ -1,4 +1,4 @@
-"""Blocks that SIGINT and SIGTERM do not cut short."""
+"""Blocks that SIGINT and SIGTERM do not cut short, or end at once."""
 
 import signal
 import threading
@@ -30,3 +30,21 @@ def signals_held() -> Iterator[None]:
             signal.signal(number, handler)
         for held in came:
             signal.raise_signal(held)
+
+
+@contextmanager
+def ctrl_c_at_once() -> Iterator[None]:
+    """Let SIGINT end the process in the block, unless this process handles it in a way of its own.
+
+    For imports of large packages: where KeyboardInterrupt cuts one short, it ends in an error of the package.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or handler is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)

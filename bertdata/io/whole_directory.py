@@ -67,7 +67,7 @@ def _put(growing: Path, path: Path, is_same: IsSame) -> None:
 
 
 def remove_at_once(path: Path) -> None:
-    """Remove a directory so that its name disappears at once: nobody finds half of it.
+    """Remove a directory, or a link to one, so that its name disappears at once: nobody finds half of it.
 
     FileNotFoundError where another machine has removed it.
     """
@@ -80,6 +80,8 @@ def remove_at_once(path: Path) -> None:
         except FileNotFoundError:  # another machine may have removed the empty parent in between
             if attempt == _ATTEMPTS - 1 or not path.exists():
                 raise
+    if aside.is_symlink():  # to a directory that somebody moved to another disk: what it leads to stays
+        aside.unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
     with suppress(OSError):  # others grow there
         aside.parent.rmdir()

@@ -19,7 +19,15 @@ DIVIDED = ("bertdata", "trainer")
 
 ORDER = (
     *("tests", "tools", "benchmarks", "golden", "beam_pipelines"),
-    *("trainer", "trainer.__main__", "trainer.commands", "trainer.run", "trainer.report"),
+    *(
+        "trainer",
+        "trainer.by_path",
+        "trainer.__main__",
+        "trainer.program",
+        "trainer.commands",
+        "trainer.run",
+        "trainer.report",
+    ),
     *("trainer.splitting", "trainer.programs", "trainer.checkpoints", "trainer.update", "trainer.workers"),
     *("trainer.devices", "trainer.logs", "trainer.tasks", "trainer.model", "trainer.data"),
     *("trainer.config", "trainer.plugins", "trainer.errors"),

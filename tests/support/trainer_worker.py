@@ -66,7 +66,7 @@ def wait_for_agreement(workers: Collective) -> None:
     """Wait until all workers have agreed to stop."""
     stopping = workers.stopping
     with stopping._changed:
-        assert stopping._changed.wait_for(lambda: stopping._limit is not None, WAIT_SECONDS)
+        assert stopping._changed.wait_for(lambda: stopping.is_agreed, WAIT_SECONDS)
 
 
 def wait_for_checkpoint(training: Training) -> None:

@@ -3,7 +3,7 @@
 import math
 
 from bertdata.cli.common.parser import Parser, number
-from trainer.commands.pretrain import announce_torch, tell_contradictions
+from trainer.commands.pretrain import import_torch, tell_contradictions
 from trainer.config.flags import make_layered
 from trainer.config.task_names import task_flags
 from trainer.run.path_check import refuse_run_inputs
@@ -32,7 +32,7 @@ run is evaluated by its own task, on the file that it was evaluated on or on --e
     refuse_run_inputs([config], evaluates=True)
     if launch_workers(config, "evaluate", *arguments):
         return
-    announce_torch()
+    import_torch()
     from trainer.run.evaluate_run import evaluate_run
 
     evaluate_run(rest, parser.prog, poll=given.poll, timeout=given.poll_timeout)

@@ -1,7 +1,7 @@
 """The command ``python -m trainer finetune``, its configuration, and the evaluation of its runs."""
 
 from bertdata.cli.common.door_words import take_print_config
-from trainer.commands.pretrain import announce_torch, print_phases, tell_contradictions
+from trainer.commands.pretrain import import_torch, print_phases, tell_contradictions
 from trainer.config.task_config import make_layered_task
 from trainer.run.path_check import check_paths
 from trainer.workers.launch import launch_workers
@@ -18,7 +18,7 @@ def run(arguments: list[str]) -> None:
     check_paths([config])
     if launch_workers(config, "finetune", *arguments):
         return
-    announce_torch()
+    import_torch()
     from trainer.run.finetune import finetune
 
     finetune(config)

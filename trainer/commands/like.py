@@ -9,7 +9,7 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import MissingInputError, SettingsError, UsageError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
-from trainer.commands.pretrain import announce_torch
+from trainer.commands.pretrain import import_torch
 from trainer.config.flags import read_flags, read_keys
 from trainer.config.phases import of_phase, steps_or_epochs
 from trainer.config.printed import print_config
@@ -175,7 +175,7 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
         refuse_run_inputs(phases, evaluates=True)
     if launch_workers(phases[0], "like", *arguments):
         return
-    announce_torch()
+    import_torch()
     if meaning.evaluate is not None:
         from trainer.run.evaluate import evaluate
 

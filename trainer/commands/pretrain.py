@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from bertdata.cli.common.door_words import take_print_config
+from bertdata.io.signals import ctrl_c_at_once
 from bertdata.io.terminal import say_error
 from trainer.config.flags import make_layered
 from trainer.config.value_sources import Layered
@@ -23,7 +25,7 @@ def run(arguments: list[str]) -> None:
     check_paths(phases)
     if launch_workers(phases[0], "pretrain", *arguments):
         return
-    announce_torch()
+    import_torch()
     from trainer.run.pretrain import pretrain
 
     pretrain(phases)
@@ -44,7 +46,11 @@ def tell_contradictions(layered: Sequence[Layered]) -> None:
         say_error(*(f"trainer: warning: {line}" for line in dict.fromkeys(found)))
 
 
-def announce_torch() -> None:
-    """Say on rank 0 that torch is being imported, which takes seconds."""
-    if "torch" not in sys.modules and find_rank()[0] == 0:
+def import_torch() -> None:
+    """Import torch, which takes seconds; rank 0 says so."""
+    if "torch" in sys.modules:
+        return
+    if find_rank()[0] == 0:
         say_error("trainer: importing torch")
+    with ctrl_c_at_once():
+        import_module("torch")

@@ -23,6 +23,9 @@ HOST = torch.device("cpu")
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 """The type of matrix products by precision; fp32 has no other type than the weights'."""
 
+Meet = Callable[[], tuple[torch.distributed.Store, int, int]]
+"""Meets the other workers. Returns an empty store that all of them have, rank and size."""
+
 
 class Device:
     """Base device: plain PyTorch. Subclasses override the parts that their hardware does in another way."""
@@ -57,9 +60,10 @@ class Device:
         """True if the configuration asks for a compiled model. Where it does not, the device decides."""
         return bool(self.config.run.compile or self.config.run.compile_only)
 
-    def join(self) -> None:
-        """Join the process group of torch.distributed that the launcher's environment variables describe."""
-        torch.distributed.init_process_group(self.process_group)
+    def join(self, meet: Meet) -> None:
+        """Join the process group of torch.distributed with the other workers."""
+        store, rank, size = meet()
+        torch.distributed.init_process_group(self.process_group, store=store, rank=rank, world_size=size)
 
     def seed(self, seed: int) -> None:
         """Seed every random generator that the model draws from."""

@@ -20,6 +20,7 @@ from trainer.config.sections.devices import HpuSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.availability import Availability
+from trainer.devices.device import Meet
 from trainer.devices.peaks import find_peak
 from trainer.devices.stepping_device import SteppingDevice
 
@@ -65,9 +66,9 @@ class Hpu(SteppingDevice):
     def must_compile(self) -> bool:
         return self.mode == "graph" or super().must_compile
 
-    def join(self) -> None:
+    def join(self, meet: Meet) -> None:
         import_module("habana_frameworks.torch.distributed.hccl").initialize_distributed_hpu()
-        super().join()
+        super().join(meet)
 
     def seed(self, seed: int) -> None:
         self._hpu.random.manual_seed(seed)

@@ -18,6 +18,7 @@ from trainer.config.schedules.form import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.availability import Availability
+from trainer.devices.device import Meet
 from trainer.devices.stepping_device import SteppingDevice
 from trainer.model.headed import HeadedBert
 
@@ -47,10 +48,10 @@ class Xla(SteppingDevice):
         self._hardware = str(self._runtime.device_type())
         if folder := config.xla.executable_cache_dir:
             _keep_programs(folder)
-        if "WORLD_SIZE" not in os.environ:  # with several workers, join must come before the first access
+        if not os.environ.get("WORLD_SIZE"):  # with several workers, join must come before the first access
             self._check(self._xla.device)
 
-    def join(self) -> None:
+    def join(self, meet: Meet) -> None:
         importlib.import_module("torch_xla.distributed.xla_backend")  # registers the backend "xla"
         self._check(lambda: torch.distributed.init_process_group(self.process_group, init_method="xla://"))
         joined = torch.distributed.get_world_size()

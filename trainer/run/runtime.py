@@ -1,5 +1,6 @@
 """The setup that training and evaluation share: device, workers, model."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ from trainer.run.strategies import strategy_class
 from trainer.tasks.choice import find_task
 from trainer.update.worker import Runtime, whole
 from trainer.workers.choice import find_collective
-from trainer.workers.launchers import find_local_rank, find_rank
+from trainer.workers.launchers import VARIABLES, find_local_rank, find_rank
 
 
 def begin(*phases: Config) -> Runtime:
@@ -55,10 +56,13 @@ def connect(*phases: Config) -> Runtime:
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
     agree_on_settings(runtime, phases)
     if (wanted := config.workers.world_size or workers.size) != workers.size:
-        found = f"world_size is {wanted}, found {workers.size}"
-        runtime.stop_all(
-            SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
-        )
+        remedy = "start as many workers, or, without a launcher, give --dist"
+        if config.workers.dist:  # which has no effect under a launcher
+            variables = ", ".join(name for name in VARIABLES.get(workers.name, ()) if os.environ.get(name))
+            remedy = (
+                f"{variables or 'variables'} are set as by a launcher, so --dist does nothing: unset them"
+            )
+        runtime.stop_all(SettingsError(f"world_size is {wanted}, found {workers.size}: {remedy}"))
     return runtime
 
 

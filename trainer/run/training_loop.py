@@ -27,7 +27,7 @@ from trainer.run.planned_updates import PlannedUpdates, passes
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
-from trainer.workers.collective import stop_signals
+from trainer.workers.signals import training_signals
 
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
@@ -73,7 +73,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     devices = runtime.workers.size * device.replicas
     peak, unit = device.find_peak(described), config.steps_of_update
     report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
-    signals = stop_signals(runtime.workers.stopping)
+    signals = training_signals(runtime.workers.stopping, config.run.checkpoint_signal)
     profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
     if config.run.profile:
         from trainer.run.profiling import profiled
@@ -235,6 +235,12 @@ def make_updates(
             runtime.log(f"nothing is left to do after update {last}")
         while training.state.step < last:
             stopping.check(exchanges=True)  # a strategy may check between micro-batches too
+            if stopping.takes_save() and planned.start < training.state.step != training.saved_step:
+                pending.flush()
+                training.save()
+                report.saved(training.state.step)
+                runtime.log(f"saving update {training.state.step} as requested; training goes on")
+                pending.restart_clock()
             updates = [next(loader) for _ in range(device.updates_per_call)]
             before = training.state
             make = partial(training.update, updates)

@@ -4,26 +4,33 @@ For several workers there are torch.distributed (torchrun, poprun; over gloo, NC
 it) and Horovod (horovodrun); they are imported where they are asked for.
 """
 
-import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 
 from trainer.devices.device import Device
-from trainer.errors import StopRequested, WorkerLost
+from trainer.errors import StopRequested
 
 
 class Stopping:
-    """The micro-batch after which all workers stop: of a worker alone, at its next check."""
+    """What all workers agree on after a signal: where they stop, and where they save and go on.
+
+    This is a worker alone, which stops or saves at its next check.
+    """
 
     def __init__(self) -> None:
         self._is_asked = False
+        self._is_save_asked = False
 
     def request(self) -> None:
         """Ask all workers to stop. A signal handler may call this, because it takes no lock."""
         self._is_asked = True
+
+    def request_save(self) -> None:
+        """Ask all workers to save after an update and go on. A signal handler may call this."""
+        self._is_save_asked = True
 
     def check(self, *, exchanges: bool) -> None:
         """Raise StopRequested if the workers agreed to stop here.
@@ -33,6 +40,14 @@ class Stopping:
         """
         if self._is_asked:
             raise StopRequested
+
+    def takes_save(self) -> bool:
+        """Return True, once for each agreed save, after the check from which on all workers save.
+
+        To be called after a check that exchanges, between two updates.
+        """
+        is_asked, self._is_save_asked = self._is_save_asked, False
+        return is_asked
 
 
 class Collective:
@@ -88,23 +103,3 @@ class Collective:
 
     def close(self) -> None:
         """Leave the group after the last call. Not needed after a failure."""
-
-
-@contextmanager
-def stop_signals(stopping: Stopping) -> Iterator[None]:
-    """Ask all workers to stop on SIGTERM and Ctrl-C. A second Ctrl-C interrupts at once."""
-
-    def receive(number: int, _: object) -> None:
-        stopping.request()
-        if number == signal.SIGINT:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    except WorkerLost:
-        before.clear()  # keep ignoring SIGTERM: the launcher's must not end this process before the message
-        raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -6,15 +6,24 @@ from collections.abc import Callable
 
 import torch
 
-from bertdata.errors import MissingExtraError
+from bertdata.errors import MissingExtraError, SettingsError
 from trainer.devices.device import Device
 from trainer.workers.worker_group import WorkerGroup
+
+_ADDRESS = "HOROVOD_GLOO_RENDEZVOUS_ADDR"
 
 
 class Horovod(WorkerGroup):
     """Horovod's all-reduce. Its DistributedOptimizer is not used, as the trainer accumulates and clips."""
 
     name = "horovod"
+
+    @classmethod
+    def check(cls, device: Device) -> None:
+        super().check(device)
+        if not os.environ.get(_ADDRESS):
+            found = "HOROVOD_RANK is set, but not the address of horovodrun's server"
+            raise SettingsError(f"horovod: {found}; start by horovodrun --gloo, or unset HOROVOD_RANK")
 
     def __init__(self, device: Device) -> None:
         try:
@@ -26,7 +35,7 @@ class Horovod(WorkerGroup):
         os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", "0")
         self._horovod.init()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # nothing is sent
-            probe.connect((os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], 9))
+            probe.connect((os.environ[_ADDRESS], 9))
             address = probe.getsockname()[0]
         super().__init__(self._horovod.rank(), self._horovod.size(), device, address)
 

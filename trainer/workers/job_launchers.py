@@ -91,12 +91,18 @@ class JobPlace:
 
 def find_place() -> JobPlace | None:
     """This worker's place where mpirun or srun started several, or None for one process alone."""
+    place = find_place_of_any()
+    return place if place and place.size > 1 else None
+
+
+def find_place_of_any() -> JobPlace | None:
+    """This process's place where mpirun or srun started it, be it alone or one of several, or None."""
     for launcher in JOB_LAUNCHERS:
         found = [_first(launcher.rank), _first(*launcher.size), _first(launcher.local_rank)]
         if None in found or (launcher.needs and int(_first(launcher.needs) or _NO_STEP) >= _NO_STEP):
             continue
         rank, size, local_rank = (int(value or 0) for value in found)
-        return JobPlace(launcher, rank, size, local_rank) if size > 1 else None
+        return JobPlace(launcher, rank, size, local_rank)
     return None
 
 
@@ -114,7 +120,7 @@ def join_environment() -> None:
         "WORLD_SIZE": str(place.size),
         "LOCAL_RANK": str(place.local_rank),
     }
-    if "MASTER_ADDR" not in os.environ:
+    if not os.environ.get("MASTER_ADDR"):
         address = _find_address(place)
         if address is None:
             remedy = f"set it: {name} -x MASTER_ADDR=HOST ..." if name == "mpirun" else "export it"
@@ -123,7 +129,8 @@ def join_environment() -> None:
         os.environ["MASTER_ADDR"] = address
     job = [os.environ[variable] for variable in place.launcher.jobs if variable in os.environ]
     number = int(md5("/".join(job).encode(), usedforsecurity=False).hexdigest(), 16)
-    os.environ.setdefault("MASTER_PORT", str(_FIRST_PORT + number % _PORTS))
+    if not os.environ.get("MASTER_PORT"):
+        os.environ["MASTER_PORT"] = str(_FIRST_PORT + number % _PORTS)
 
 
 def refuse_unknown_launchers() -> None:

@@ -17,19 +17,26 @@ from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import available_cores
 from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost, naming_extra
-from trainer.workers.launchers import LAUNCHED, find_launcher
+from trainer.workers.launchers import LAUNCHED, find_launcher, is_launched
+from trainer.workers.signals import bear, ending_signals, number_of
 
-_REPORTED, _WORKER = "reported", "worker."
-"""In the folder that launcher and workers share: the file of a reported error, and one for each process."""
+PATHS = "BERTDATA_PATHS"
+"""In the environment of a worker of --dist: the directories in which it looks for modules, one a line."""
+
+_BY_PATH = Path(__file__).parents[1] / "by_path.py"
+_REPORTED, _WORKER, _DONE = "reported", "worker.", "done."
+"""In the folder that launcher and workers share: the file of a reported error, one for each process, and one
+for each that has done its work."""
 
 
 def launch_workers(config: Config, *words: str) -> bool:
     """Run the trainer's command in world_size workers, with --dist. True when all are done.
 
     False where --dist is not given, where one worker is enough, and where a launcher started this process.
-    SIGTERM and Ctrl-C are forwarded to each worker. ReportedError when a worker failed and printed why,
-    WorkerLost when one failed without.
+    The signals of a training are forwarded to each worker. ReportedError when a worker failed and printed
+    why, WorkerLost when one failed without, or ended before it had done its work.
     """
+    bear(config.run.checkpoint_signal)
     keys = config.workers
     size = keys.world_size
     if not keys.dist or size == 1 or find_launcher() != "single":
@@ -37,26 +44,43 @@ def launch_workers(config: Config, *words: str) -> bool:
     if size is None:
         raise SettingsError("world_size is missing: give --world-size")
     signals = list[int]()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    ending = ending_signals(config.run.checkpoint_signal)
+    for number in (*ending, number_of(config.run.checkpoint_signal)):
         signal.signal(number, lambda received, _: signals.append(received))
     with TemporaryDirectory() as name:
         folder = Path(name)
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, available_cores() // size)))
         os.environ[LAUNCHED] = f"{os.getpid()} {folder}"
+        os.environ[PATHS] = "\n".join(_module_paths())
         try:
             # In a thread torch leaves signals alone. In the main one it kills workers that save for 30 s.
             with ThreadPoolExecutor(1) as pool:
-                ended = pool.submit(_launch, size, folder, ["-m", "trainer", *words])
+                ended = pool.submit(_launch, size, folder, [str(_BY_PATH), *words])
                 _forward(signals, folder, ended)
         finally:
-            del os.environ[LAUNCHED]
+            del os.environ[LAUNCHED], os.environ[PATHS]
         statuses = ended.result()
-        if not statuses:
+        done = len(list(folder.glob(f"{_DONE}*")))
+        if not statuses and done == size:
             return True
-        if not (signals or Path(folder, _REPORTED).exists()):
+        if not statuses:
+            raise WorkerLost(f"{size - done} of {size} workers ended before their work was done")
+        if not (set(signals) & set(ending) or Path(folder, _REPORTED).exists()):
             raise WorkerLost(f"the workers ended with status {', '.join(map(str, statuses))}")
     worst = max(statuses)
     raise ReportedError(worst if worst > 0 else 128 - worst)
+
+
+def _module_paths() -> list[str]:
+    """The directories in which the workers look for modules: this process's, the working directory last.
+
+    A user's plug-ins may be in it; a file trainer.py or a folder schemas there must not hide the packages.
+    """
+    own, here = str(Path(__file__).parents[2]), os.getcwd()
+    paths = list(dict.fromkeys(map(os.path.abspath, sys.path)))
+    if own not in paths:  # packages are found by other means too, as those of an editable install
+        paths.append(own)
+    return paths if here == own else [*(path for path in paths if path != here), here]
 
 
 def _launch(size: int, folder: Path, words: Sequence[str]) -> list[int]:
@@ -102,17 +126,20 @@ def _forward(signals: Sequence[int], folder: Path, ended: "Future[Any]") -> None
 
 @contextmanager
 def as_worker() -> Iterator[None]:
-    """Context of a worker started here: it ends with its launcher, and only one worker reports its error."""
+    """Context of a launcher's worker: it ends with its launcher. Of those of --dist one reports its error."""
     launcher, _, name = os.environ.get(LAUNCHED, "").partition(" ")
+    if is_launched():
+        Thread(target=_end_after, args=[int(launcher or os.getppid())], daemon=True).start()
     if not launcher:
         yield
         return
     folder = Path(name)
-    Thread(target=_end_after, args=[int(launcher)], daemon=True).start()
     try:
         with suppress(FileNotFoundError):  # the launcher has ended
             Path(folder, f"{_WORKER}{os.getpid()}").touch()
         yield
+        with suppress(FileNotFoundError):
+            Path(folder, f"{_DONE}{os.getpid()}").touch()
     except (BertDataError, KeyboardInterrupt) as error:
         with suppress(FileNotFoundError):
             try:
@@ -123,7 +150,10 @@ def as_worker() -> Iterator[None]:
 
 
 def _end_after(launcher: int) -> None:
-    """End this process when the launcher has ended."""
+    """End this process, with a checkpoint if it trains, when the launcher, its parent, has ended.
+
+    The parent of a process whose parent has ended is the system's first one, or another that took its place.
+    """
     while os.getppid() == launcher:
         time.sleep(1)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -2,7 +2,8 @@
 
 import os
 
-from trainer.workers.job_launchers import JobPlace, find_place
+from bertdata.errors import SettingsError
+from trainer.workers.job_launchers import JobPlace, find_place, find_place_of_any
 
 VARIABLES = {
     "horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"),
@@ -23,15 +24,15 @@ def find_launcher() -> str:
 
     Workers of mpirun and srun join by torch.distributed.
     """
-    started = (name for name, variables in VARIABLES.items() if all(one in os.environ for one in variables))
+    started = (name for name, variables in VARIABLES.items() if all(map(os.environ.get, variables)))
     return next(started, "torch_distributed" if _find_place() else "single")
 
 
 def find_rank() -> tuple[int, int]:
     """This worker's rank and the number of workers, as the launcher set them, or (0, 1) without one."""
     variables = VARIABLES.get(find_launcher())
-    if variables and variables[0] in os.environ:
-        return int(os.environ[variables[0]]), int(os.environ[variables[1]])
+    if variables and os.environ.get(variables[0]):
+        return read_number(variables[0]), read_number(variables[1])
     place = _find_place()
     return (place.rank, place.size) if place else (0, 1)
 
@@ -39,16 +40,32 @@ def find_rank() -> tuple[int, int]:
 def find_local_rank() -> int:
     """This worker's number on its machine, as the launcher set it, or 0 without a launcher."""
     names = ("HOROVOD_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
-    given = next((os.environ[name] for name in names if os.environ.get(name)), None)
+    given = next((name for name in names if os.environ.get(name)), None)
     if given is not None:
-        return int(given)
+        return read_number(given)
     place = _find_place()
     return place.local_rank if place else 0
+
+
+def read_number(variable: str) -> int:
+    """The number in an environment variable of a launcher. SettingsError where it is not set, or none."""
+    given = os.environ.get(variable, "")
+    if not given:
+        raise SettingsError(f"{variable} is not set; start by a launcher, or set it for each worker")
+    if not (given.isascii() and given.isdecimal()):
+        raise SettingsError(f"{variable} is {given!r}, expected a number; unset it, or start by a launcher")
+    return int(given)
 
 
 def is_started_here() -> bool:
     """True in a worker of --dist: the process that launched it has said what there is to say."""
     return LAUNCHED in os.environ
+
+
+def is_launched() -> bool:
+    """True where a launcher started this process: --dist, torchrun, horovodrun, mpirun or srun."""
+    variables = (LAUNCHED, "TORCHELASTIC_RUN_ID", "HOROVOD_RANK")
+    return any(os.environ.get(name) for name in variables) or find_place_of_any() is not None
 
 
 def is_in_job() -> bool:

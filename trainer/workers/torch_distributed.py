@@ -9,6 +9,7 @@ import torch.distributed as dist
 from bertdata.errors import SettingsError
 from trainer.devices.device import Device
 from trainer.errors import WorkerLost
+from trainer.workers.meeting import meet
 from trainer.workers.worker_group import WorkerGroup
 
 
@@ -19,8 +20,8 @@ class TorchDistributed(WorkerGroup):
 
     def __init__(self, device: Device) -> None:
         try:
-            device.join()
-        except ValueError as error:  # a variable is missing or not a number
+            device.join(meet)
+        except ValueError as error:  # of torch's own variables
             raise SettingsError(f"torch.distributed: {error}") from None
         except RuntimeError as error:
             raise WorkerLost(f"the workers could not connect: {str(error).splitlines()[0]}") from error

@@ -27,9 +27,9 @@ class WorkerGroup(Collective, ABC):
     def check(cls, device: Device) -> None:
         """SettingsError where the group's launcher did not start this process, or not for this device."""
         name = cls.name
-        if name == "torch_distributed" and "RANK" not in os.environ and is_in_job():
+        if name == "torch_distributed" and not os.environ.get("RANK") and is_in_job():
             join_environment()
-        if missing := [variable for variable in VARIABLES[name] if variable not in os.environ]:
+        if missing := [variable for variable in VARIABLES[name] if not os.environ.get(variable)]:
             raise SettingsError(f"{name}: {missing[0]} is not set; start under {LAUNCHERS[name]}")
         if name not in device.collectives:
             remedy = f"start the workers with {LAUNCHERS[device.collectives[1]]}"

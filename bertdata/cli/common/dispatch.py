@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from bertdata.errors import BertDataError, SettingsError, SettingsFileError, UsageError
+from bertdata.io.lasting_output import lasting_output
 from bertdata.io.terminal import say_error, say_text
 
 
@@ -32,10 +33,16 @@ def end(
 ) -> int:
     """The exit status of the work. An error is told in one line, unless it has no message.
 
+    The work goes on where nobody reads standard error any more; standard output is what a command is for.
     interrupted: what to say after Ctrl-C; place: goes before each error; has_parser: settings are flags of
     the Parser that the work uses, and errors name them so.
     """
 
+    with lasting_output("stderr"):
+        return _end(program, work, interrupted, place, has_parser)
+
+
+def _end(program: str, work: Callable[[], int], interrupted: str, place: str, has_parser: bool) -> int:
     def report(message: str, status: int) -> int:
         say_error(f"{program}: {message}")
         return status

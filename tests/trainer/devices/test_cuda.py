@@ -133,9 +133,12 @@ def test_a_setting_that_contradicts_deterministic_is_an_error(calls, monkeypatch
 
 def test_workers_join_through_nccl(calls, monkeypatch):
     joined = []
-    monkeypatch.setattr(torch.distributed, "init_process_group", joined.append)
-    device().join()
-    assert joined == ["nccl"]
+    store = torch.distributed.HashStore()
+    monkeypatch.setattr(
+        torch.distributed, "init_process_group", lambda *words, **keys: joined.append((words, keys))
+    )
+    device().join(lambda: (store, 1, 2))
+    assert joined == [(("nccl",), {"store": store, "rank": 1, "world_size": 2})]
 
 
 # Attention

@@ -156,7 +156,7 @@ from trainer.config.settings import Config
 from trainer.devices.xla import Xla
 torch.distributed.init_process_group = lambda *values, **options: print(values, options)
 torch.distributed.get_world_size = lambda: SIZE
-Xla(Config.of(device="xla")).join()
+Xla(Config.of(device="xla")).join(lambda: (None, 0, 1))
 """
     joined = {"WORLD_SIZE": "2", "BERTDATA_STAND_IN_RECORD": str(tmp_path / "record")}
     outcome = run(forking_python(), tmp_path, "-c", code.replace("SIZE", "2"), **joined)

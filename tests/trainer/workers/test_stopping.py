@@ -92,7 +92,7 @@ def test_all_workers_make_the_same_updates_whoever_is_asked_to_stop_and_whenever
 def wait_until_agreed(network: Network) -> None:
     for agreement in network.agreements:
         with agreement._changed:
-            assert agreement._changed.wait_for(lambda one=agreement: one._limit is not None, SECONDS)
+            assert agreement._changed.wait_for(lambda one=agreement: one.is_agreed, SECONDS)
 
 
 def test_a_worker_that_entered_the_reduction_makes_the_others_finish_the_update():
@@ -133,7 +133,7 @@ def test_while_nobody_asks_nothing_is_sent():
 
 def test_a_worker_that_waits_for_a_lost_one_goes_on_to_the_exchange_that_names_it():
     agreement = StopAgreement(0, 2, lambda message: None)  # nobody answers
-    agreement.receive(f"{PREFIX}asked")
+    agreement.receive(f"{PREFIX}end asked")
     entered = threading.Thread(target=agreement.check, kwargs={"exchanges": True})
     entered.start()
     entered.join(0.2)

@@ -6,6 +6,9 @@ from bertdata.config.declared import setting
 from bertdata.config.settings import check
 from trainer.config.sections.section import Section, named, shown
 
+CHECKPOINT_SIGNALS = ("USR1", "USR2", "HUP", "QUIT", "URG", "CONT")
+"""The signals that may ask for a checkpoint, the usual one first."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunSection(Section):
@@ -46,6 +49,12 @@ class RunSection(Section):
         1000, "updates between two checkpoints; 0: only at the end", least=0, by_phase=True
     )
     keep_checkpoints: int = shown(5, "number of checkpoints to keep", least=1)
+    checkpoint_signal: str = setting(
+        CHECKPOINT_SIGNALS[0],
+        "signal that asks for a checkpoint now, after which training goes on; TERM, HUP, Ctrl-C and others "
+        "end it with a checkpoint",
+        CHECKPOINT_SIGNALS,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,47 @@
+"""``python -m trainer COMMAND ...``: runs the command and turns errors into exit statuses."""
+
+import os
+import sys
+
+from bertdata.cli.common.dispatch import end
+from bertdata.errors import SettingsError
+from bertdata.io.home import expand_words
+from trainer.config.flags import UnknownKeyError
+from trainer.errors import naming_extra
+from trainer.plugins import find, is_name
+from trainer.workers.launch import as_worker
+from trainer.workers.launchers import find_rank
+from trainer.workers.signals import bearing_checkpoint_signals
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. Returns the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
+    words = expand_words(sys.argv[1:] if arguments is None else arguments)
+    interrupted = "interrupted; --resume continues from the last checkpoint"
+    return end("trainer", lambda: _run(words), interrupted=interrupted, place=_place(), has_parser=False)
+
+
+def _run(words: list[str]) -> int:
+    if words and words[0].replace("_", "-").startswith("--local-rank=") and "LOCAL_RANK" in os.environ:
+        words = words[1:]  # torch.distributed.launch gives it beside the variable, before the command
+    if not words or not is_name("command", words[0]):
+        from trainer.run.usage import print_usage
+
+        return print_usage(words)
+    with bearing_checkpoint_signals(), as_worker(), naming_extra("torch", "train"):
+        try:
+            find("command", words[0])(words[1:])
+        except UnknownKeyError as error:
+            from trainer.commands.foreign_names import with_programs  # reads the tables of all programs
+
+            raise with_programs(error) from None
+    return 0
+
+
+def _place() -> str:
+    """This worker among several, for errors."""
+    try:
+        rank, size = find_rank()
+    except SettingsError:  # which the command raises too
+        return ""
+    return f"rank {rank} of {size}: " if size > 1 else ""

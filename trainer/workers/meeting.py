@@ -1,0 +1,117 @@
+"""Where the workers of torch.distributed meet: a store at rank 0's address and port, empty at each start.
+
+torchrun keeps one store over the restarts of its workers, where those of a restart would find the addresses
+of processes that have ended, and wait for them. So rank 0 names a part of the store that nobody has used.
+"""
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from torch.distributed import PrefixStore, Store, rendezvous
+
+from bertdata.errors import SettingsError
+from bertdata.io.terminal import say_error
+from trainer.errors import WorkerLost
+from trainer.workers.launchers import read_number
+
+_RESOLVE_SECONDS = 10.0
+"""Seconds in which a name must be found; that of a machine that has just started may be unknown at first."""
+
+_AGAIN_SECONDS = 1.0
+_SILENT_SECONDS = 15.0
+"""Seconds of waiting for the other workers before a line says so."""
+
+_JOIN_SECONDS = 1800.0  # torch's own
+_CURRENT = "bertdata/current"
+
+
+def meet() -> tuple[Store, int, int]:
+    """Meet the other workers. Returns an empty store that all of them have, rank and size.
+
+    SettingsError where rank 0's address is not known; WorkerLost where the workers do not find each other.
+    """
+    rank, size = read_number("RANK"), read_number("WORLD_SIZE")
+    address, port = os.environ.get("MASTER_ADDR"), read_number("MASTER_PORT")
+    if not address:
+        raise SettingsError("MASTER_ADDR is not set: give rank 0's machine")
+    _resolve(address)
+    place = f"{address}:{port} (MASTER_ADDR, MASTER_PORT)"
+    where = "where rank 0 must be the only program"
+    with _telling_of_waiting(f"trainer: rank {rank} of {size} waits for the others at {place}, {where}"):
+        try:
+            store, *_ = next(rendezvous("env://", timeout=timedelta(seconds=_JOIN_SECONDS)))
+            if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+                store = _take_unused_part(store, rank, size)
+        except RuntimeError as error:
+            found = str(error).splitlines()[0]
+            if "EADDRINUSE" in str(error):
+                found = "another program uses the port; set another MASTER_PORT for all workers"
+            raise WorkerLost(f"the workers could not meet at {place}: {found}") from error
+    return store, rank, size
+
+
+def _resolve(address: str) -> None:
+    """SettingsError where the name of rank 0's machine is not known in time."""
+    faults = ["no answer"]
+    is_known = threading.Event()
+
+    def look_up() -> None:
+        while not is_known.is_set():
+            try:
+                socket.getaddrinfo(address, None)
+                is_known.set()
+            except (OSError, UnicodeError) as error:
+                faults.append(getattr(error, "strerror", None) or str(error))
+                time.sleep(_AGAIN_SECONDS)
+
+    # In a thread: the system may wait for a name server much longer.
+    threading.Thread(target=look_up, daemon=True).start()
+    if not is_known.wait(_RESOLVE_SECONDS):
+        is_known.set()  # ends the thread
+        found = f"MASTER_ADDR is {address!r}, which this machine does not know ({faults[-1]})"
+        raise SettingsError(f"{found}; set the name or address of rank 0's machine")
+
+
+@contextmanager
+def _telling_of_waiting(line: str) -> Iterator[None]:
+    """Print the line if the block takes long."""
+    timer = threading.Timer(_SILENT_SECONDS, lambda: say_error(line))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _take_unused_part(store: Store, rank: int, size: int) -> Store:
+    """Return the part of the store that rank 0 names now.
+
+    The name that another rank reads may be of rank 0 of an earlier start, which answers no more: then it
+    reads again.
+    """
+    current = f"{_CURRENT}/{os.environ.get('TORCHELASTIC_RUN_ID', '')}"
+    mine = secrets.token_hex(8)
+    if rank == 0:
+        name = mine
+        store.set(current, name)
+        for other in range(1, size):
+            process = store.get(f"{name}/asks/{other}").decode()
+            store.set(f"{name}/answer/{other}/{process}", "yes")
+        return PrefixStore(name, store)
+    deadline = time.monotonic() + _JOIN_SECONDS
+    while time.monotonic() < deadline:
+        name = store.get(current).decode()
+        store.set(f"{name}/asks/{rank}", mine)
+        answered = time.monotonic() + _AGAIN_SECONDS
+        while time.monotonic() < answered:
+            if store.check([f"{name}/answer/{rank}/{mine}"]):
+                return PrefixStore(name, store)
+            time.sleep(0.02)
+    raise WorkerLost("rank 0 does not answer in the launcher's store")
