@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ HOST = torch.device("cpu")
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 """The type of matrix products by precision; fp32 has no other type than the weights'."""
 
-Meet = Callable[[], tuple[torch.distributed.Store, int, int]]
+Meet = Callable[[], tuple[Any, int, int]]
 """Meets the other workers. Returns an empty store that all of them have, rank and size."""
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from torch.distributed import PrefixStore, Store, rendezvous
+from torch._C._distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
 from bertdata.errors import SettingsError
 from bertdata.io.terminal import say_error

@@ -53,8 +53,8 @@ def bearing_checkpoint_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for ended, handler in before.items():
+            signal.signal(ended, handler)
 
 
 def bear(checkpoint_signal: str) -> None:
@@ -86,8 +86,8 @@ def training_signals(stopping: "Stopping", checkpoint_signal: str) -> Iterator[N
         before.clear()  # keep ignoring SIGTERM: the launcher's must not end this process before the message
         raise
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for ended, handler in before.items():
+            signal.signal(ended, handler)
 
 
 def _do_nothing(number: int, _: FrameType | None) -> None:
