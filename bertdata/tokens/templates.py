@@ -31,8 +31,8 @@ class Template(NamedTuple):
 def own_template(cls: int, sep: int, separators: int) -> Template:
     """Return the template of the examples that are made here.
 
-    The ids are cls A sep for a single text. For a pair they are cls A, the separators, B sep, where the
-    second segment begins with B.
+    The ids are cls A sep for a single text. For a pair they are cls A, the separators, B sep, where B and
+    the last sep have segment 1.
     """
     first = [Piece((cls,), 0), Piece("A", 0)]
     between = [Piece((sep,), 0)] * separators
