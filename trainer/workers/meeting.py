@@ -38,9 +38,10 @@ def meet() -> tuple[Store, int, int]:
     SettingsError where rank 0's address is not known; WorkerLost where the workers do not find each other.
     """
     rank, size = read_number("RANK"), read_number("WORLD_SIZE")
-    address, port = os.environ.get("MASTER_ADDR"), read_number("MASTER_PORT")
+    address = os.environ.get("MASTER_ADDR")
     if not address:
         raise SettingsError("MASTER_ADDR is not set: give rank 0's machine")
+    port = read_number("MASTER_PORT")
     _resolve(address)
     place = f"{address}:{port} (MASTER_ADDR, MASTER_PORT)"
     where = "where rank 0 must be the only program"

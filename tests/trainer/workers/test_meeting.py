@@ -104,20 +104,35 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch):
         join(monkeypatch, 0, "machine", 4000)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_port_that_another_program_uses_is_named_on_each_rank(monkeypatch, capsys, rank):
-    monkeypatch.setattr(meeting, "_SILENT_SECONDS", 0.2)
-    monkeypatch.setattr(meeting, "_JOIN_SECONDS", 2.0)
+def test_rank_0_names_the_port_that_another_program_uses(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        place = f"127.0.0.1:{port} (MASTER_ADDR, MASTER_PORT)"
         with pytest.raises(WorkerLost) as error:
-            join(monkeypatch, rank, "127.0.0.1", port)
-    assert place in str(error.value)
-    if rank == 0:
-        assert "another program uses the port" in str(error.value)
-    else:
-        assert f"rank 1 of 2 waits for the others at {place}" in capsys.readouterr().err
+            join(monkeypatch, 0, "127.0.0.1", port)
+    assert f"127.0.0.1:{port} (MASTER_ADDR, MASTER_PORT)" in str(error.value)
+    assert "another program uses the port" in str(error.value)
+
+
+def test_a_rank_that_waits_names_the_port(monkeypatch, capsys):
+    """torch waits for a program that does not answer as long as that one is there."""
+    monkeypatch.setattr(meeting, "_SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(meeting, "_JOIN_SECONDS", 2.0)
+
+    def wait(port: int) -> None:
+        with suppress(WorkerLost):
+            join(monkeypatch, 1, "127.0.0.1", port)
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        waiting = threading.Thread(target=wait, args=[port], daemon=True)
+        waiting.start()
+        said = ""
+        deadline = time.monotonic() + 20
+        while not said and time.monotonic() < deadline:
+            time.sleep(0.1)
+            said = capsys.readouterr().err
+    place = f"127.0.0.1:{port} (MASTER_ADDR, MASTER_PORT)"
+    assert f"rank 1 of 2 waits for the others at {place}" in said
 
 
 @pytest.mark.thorough
