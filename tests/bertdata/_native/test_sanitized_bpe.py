@@ -46,7 +46,7 @@ int run(ByteBpe& bpe, const std::string& made, const char* between) {
 
 int main() {
   const std::vector<uint8_t> bits = characters();
-  std::vector<uint32_t> units(256), lengths(263, 1), none(263, 0);
+  std::vector<uint32_t> units(256), lengths(263, 1);
   const std::vector<uint32_t> joins = {'t', 'h', 256, 256, 'e', 257, ' ', 257, 258,
                                        'a', 'b', 259, 'a', 'a', 260};
   for (uint32_t i = 0; i < 256; ++i) units[i] = i;
@@ -58,7 +58,7 @@ int main() {
     std::unique_ptr<Composition> composition;
     if (setting >= 18)
       composition = std::make_unique<Composition>(std::vector<uint32_t>{}, std::vector<uint32_t>{0x958});
-    ByteBpe bpe({pattern, digits, setting % 2 == 0, false, {true}, lengths, none, none},
+    ByteBpe bpe({pattern, digits, setting % 2 == 0, false, lengths},
                 CharacterBitsTable(bits.data(), bits.size()),
                 Merges(units, joins.data(), joins.size() / 3, {}),
                 {{"<x>", 261, true, false, true}},

@@ -499,8 +499,10 @@ def test_eight_workers_make_the_calls_of_the_golden_file(training_set, tmp_path,
     scenes.compare(f"hpu_{mode}_8", mode)
     records = [compressed((tmp_path / f"{mode}.record.{rank}").read_text()) for rank in range(8)]
     assert len(set(records[1:])) == 1
-    kept = [line for line in records[0].splitlines() if line not in ONLY_FIRST]
-    assert kept == [line for line in records[1].splitlines() if line not in ONLY_FIRST]
+    kept = [[line for line in record.splitlines() if line not in ONLY_FIRST] for record in records[:2]]
+    # Two exchanges between which rank 0 does something are one repeated line on the others.
+    first, other = ([line for line, _ in groupby(lines)] for lines in kept)
+    assert first == other
 
 
 ONLY_FIRST = {"Tensor.cpu() of 90 tensors", "hpu.get_device_name()"}

@@ -773,7 +773,7 @@ def test_poprun_must_be_told_the_ipus_of_a_replica(tmp_path):
 def test_poprun_on_several_hosts_needs_to_know_the_first(tmp_path):
     words_of = words(tmp_path / "run", *SMALL, "--generated-data")
     outcomes = poprun(tmp_path, *words_of, instances=1, replicas=1, OMPI_COMM_WORLD_SIZE="2")
-    refuse(outcomes[0], 2, "MASTER_ADDR expected, but not set")
+    refuse(outcomes[0], 2, "MASTER_ADDR is not set: give rank 0's machine")
 
 
 def test_the_stand_in_has_nothing_that_poptorch_has_not():

@@ -38,11 +38,17 @@ def _make_group(store: Any, rank: int, size: int, timeout: Any) -> Any:
 
 
 def _recorded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of torch.distributed with its first argument and its options recorded."""
+    """The function of torch.distributed with its first argument and its options recorded.
+
+    Of the store where workers meet, and of each one's rank, the names alone.
+    """
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        options = "".join(f", {key}={spelt(value)}" for key, value in kwargs.items())
+        own = ("store", "rank")
+        options = "".join(
+            f", {key}" if key in own else f", {key}={spelt(value)}" for key, value in kwargs.items()
+        )
         record(f"dist.{function.__name__}({spelt(args[0]) if args else ''}{options})")
         return function(*args, **kwargs)
 
