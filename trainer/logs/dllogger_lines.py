@@ -3,32 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
+from trainer.logs.resumed_lines import drop_later_lines
 
 PREFIX = "DLLL "
 _START = "start_point"
 
 
 def take_up_lines(path: Path, resume_step: int) -> None:
-    """Remove the lines of updates later than the resumed one, which are made again, and one that is cut off.
-
-    Lines before the phase began stay as they are: its updates are counted from 0 too.
-    """
-    whole = path.read_bytes().rpartition(b"\n")[0]  # a crash may have cut off what follows
-    lines = whole.decode(errors="surrogateescape").split("\n") if whole else []
-    records = [_record(line) for line in lines]
-    begun = max((number for number, record in enumerate(records) if _begins_phase(record)), default=0)
-    kept = lines[:begun]
-    kept += [
-        line
-        for line, record in zip(lines[begun:], records[begun:], strict=True)
-        if (_step(record) or 0) <= resume_step
-    ]
-    text = "".join(f"{line}\n" for line in kept).encode(errors="surrogateescape")
-    if text != path.read_bytes():
-        with storage.open_output(str(path)) as file:
-            file.write(text)
+    """Remove the lines of steps after ``resume_step``, which the resumed run writes again."""
+    drop_later_lines(path, resume_step, _record, _begins_phase, _step)
 
 
 def _record(line: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
     """The further loggers of a run in the folder. columns, resume_step: as of ``make_loggers``."""
     keys = config.loggers
     made: list[Logger] = []
-    if (mllog := make_mllog(config, folder, columns)) is not None:
+    if (mllog := make_mllog(config, folder, columns, resume_step)) is not None:
         made.append(mllog)
     if keys.tensorboard:
         # A directory is a curve there: phase 2, whose updates are counted from 0 again, has its own.
@@ -34,8 +34,10 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
     return made
 
 
-def make_mllog(config: Config, folder: Path, columns: Columns) -> Mllog | None:
-    """MLPerf's log where it is configured, by default in the folder."""
+def make_mllog(
+    config: Config, folder: Path, columns: Columns, resume_step: int | None = None
+) -> Mllog | None:
+    """Return MLPerf's log where it is configured, by default in the folder."""
     if not config.loggers.mllog or config.reports.no_logs:
         return None
-    return Mllog(Path(config.loggers.mllog_file or folder / "mllog.txt"), config, columns)
+    return Mllog(Path(config.loggers.mllog_file or folder / "mllog.txt"), config, columns, resume_step)

@@ -4,10 +4,12 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from bertdata.io.json_text import parse_json_text
 from trainer.config.printed import constants
 from trainer.config.settings import Config
 from trainer.errors import naming_extra
 from trainer.logs.reporter import Logger, Values
+from trainer.logs.resumed_lines import Record, drop_later_lines
 from trainer.tasks.task import Columns
 
 _BENCHMARK = "bert"
@@ -15,6 +17,7 @@ _TARGET = 0.72
 """MLPerf's target of masked_lm_accuracy, where no other is configured."""
 
 _KINDS = ("start", "stop")
+_PREFIX = ":::MLLOG "
 
 
 class Mllog(Logger):
@@ -23,9 +26,12 @@ class Mllog(Logger):
     ``epoch_num`` is the number of examples, as in submissions, ``step_num`` that of steps, as in the
     reference. A run is a success where an evaluation has reached the target, else it is aborted. The caches
     of the machine are not cleared, which the value of ``cache_clear`` says.
+
+    resume_step: the step after which the run resumes; events of later steps are removed from the file. None
+    for a run that does not resume.
     """
 
-    def __init__(self, path: Path, config: Config, columns: Columns) -> None:
+    def __init__(self, path: Path, config: Config, columns: Columns, resume_step: int | None = None) -> None:
         self._config = config
         self._columns = columns
         target = config.evaluation.target_accuracy
@@ -36,6 +42,8 @@ class Mllog(Logger):
         with naming_extra("mlperf-logging", "mllog"):
             from mlperf_logging.mllog import mllog
         path.parent.mkdir(parents=True, exist_ok=True)
+        if resume_step is not None and path.exists():
+            drop_later_lines(path, resume_step, _parse, _begins_run, _step_of)
         self._file = logging.FileHandler(path, encoding="utf-8")
         logger = logging.Logger(f"mllog {path}", logging.INFO)  # not registered with the root logger
         logger.addHandler(self._file)
@@ -115,3 +123,24 @@ class Mllog(Logger):
         kind = key.rpartition("_")[2] if value is None else ""
         write = {"start": self._mllog.start, "stop": self._mllog.end}.get(kind, self._mllog.event)
         write(key=key, value=value, metadata=metadata, time_ms=int(time * 1000))
+
+
+def _parse(line: str) -> Record:
+    """Return the event of a line, or an empty object for a line that another program wrote."""
+    try:
+        record = parse_json_text(line.removeprefix(_PREFIX)) if line.startswith(_PREFIX) else None
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) and isinstance(record.get("metadata"), dict) else {}
+
+
+def _begins_run(record: Record) -> bool:
+    """True for the first block of a run that starts at step 0."""
+    return record.get("key") == "block_start" and record["metadata"].get("first_step_num") == 1
+
+
+def _step_of(record: Record) -> int | None:
+    """Return the step of an evaluation, a checkpoint or a block's start."""
+    metadata = record.get("metadata", {})
+    step = metadata.get("step_num", metadata.get("first_step_num"))
+    return step if isinstance(step, int) and not isinstance(step, bool) else None

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,34 @@ def test_the_log_of_a_real_run_is_compliant_in_the_open_division(trainer, traini
     assert done.status == 0, done.err
     is_right, said = checked(tmp_path / "run" / "mllog.txt")
     assert is_right, said
+
+
+def test_a_resumed_run_drops_the_events_beyond_its_checkpoint(tmp_path):
+    """After SIGKILL the evaluations of later updates were in the log twice."""
+
+    def train(steps: range, resume_step: int | None) -> None:
+        config = Config.of(output_dir=str(tmp_path), mllog=True, optimiser="lamb-mlperf", steps=8)
+        reporter = make_reporter(config, COLUMNS, rank=0, resume_step=resume_step, clock=Clock())
+        reporter.plan(replace(PLAN, step=resume_step or 0))
+        reporter.begin()
+        for step in steps:
+            reporter.step(record(step))
+            if step % 2 == 0:
+                values, text = evaluation(step)
+                reporter.begin_evaluation(step, values["trained"])
+                reporter.evaluation(values, text)
+                reporter.saved(step)
+        reporter.close()
+
+    path = tmp_path / "mllog.txt"
+    train(range(1, 9), None)  # of an earlier run in the same file
+    train(range(1, 7), None)
+    with path.open("a", encoding="utf-8") as file:
+        file.write("a line of another program\n:::MLLOG {")  # the last line was cut off by a crash
+    train(range(3, 9), 2)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines.count("a line of another program") == 1
+    found = [json.loads(line[9:]) for line in lines if line.startswith(":::MLLOG ")]
+    for key in ("eval_accuracy", "eval_start", "checkpoint_stop"):
+        steps = [event["metadata"]["step_num"] for event in found if event["key"] == key]
+        assert steps == [2, 4, 6, 8, 2, 4, 6, 8], key

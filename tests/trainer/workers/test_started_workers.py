@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from shlex import split
@@ -16,6 +17,9 @@ from tests.support.launching import HOROVODRUN, ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse
 from tests.support.two_phases import both
 from trainer.checkpoints.checkpoint import find_checkpoints
+from trainer.config.settings import Config
+from trainer.errors import WorkerLost
+from trainer.workers.launch import launch_workers
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -103,6 +107,41 @@ def test_what_every_worker_finds_is_told_once(tmp_path, monkeypatch):
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "training.csv").touch()
     refuse(end(start(*long_run(tmp_path / "used"))), 2, "is in use: holds training.csv")
+
+
+@pytest.mark.thorough
+def test_files_of_the_users_named_as_the_packages_do_not_stop_the_workers(tmp_path):
+    """A trainer.py in the working directory was imported instead: status 0, and nothing was trained."""
+    for name in ("trainer.py", "json.py", "torch.py"):
+        (tmp_path / name).write_text("raise SystemExit(0)")
+    for name in ("schemas", "bertdata"):
+        (tmp_path / name).mkdir()
+    place = tmp_path / "run"
+    command = [str(Path(sys.executable).with_name("bertdata-train")), *long_run(place), "--steps=2"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(find_checkpoints(str(place))) == [2]
+
+
+def test_workers_that_end_without_having_trained_are_an_error(tmp_path, monkeypatch):
+    by_path = tmp_path / "by_path.py"
+    by_path.write_text("")
+    monkeypatch.setattr("trainer.workers.launch._BY_PATH", by_path)
+    config = Config.of(dist=True, world_size=2)
+    with pytest.raises(WorkerLost, match="2 of 2 workers ended before their work was done"):
+        launch_workers(config)
+
+
+@pytest.mark.thorough
+def test_where_a_launcher_seems_to_have_started_the_command_dist_is_not_the_remedy(tmp_path):
+    """It was: "world_size is 2, found 1: give --dist"."""
+    process = subprocess.run(
+        [sys.executable, "-m", "trainer", *long_run(tmp_path / "run")],
+        env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"},
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert process.returncode == 2
+    assert "RANK, WORLD_SIZE are set as by a launcher, so --dist does nothing: unset them" in process.stderr
 
 
 def test_one_worker_is_none_to_start(trainer, tmp_path):
