@@ -16,16 +16,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bertdata.io.file_check import file_md5
 from tests.support.paths import ROOT
 from trainer.checkpoints.checkpoint import find_checkpoints
 
 STAND_IN = ROOT / "tests" / "support" / "srun_stand_in.py"
 """Starts workers with the variables of srun, and passes signals on as its manual says that srun does."""
+
+AS_MACHINE = ROOT / "tests" / "soak" / "worker_of_a_machine.py"
+"""Plays a machine with a directory and words of its own."""
 
 LAUNCHERS = ("none", "dist", "torchrun", "horovodrun", "mpirun", "srun")
 RUN = (
@@ -63,9 +67,11 @@ class Interrupted:
         return f"{words}; {lost}{after}" + (f"; {self.left} LEFT" if self.left else "")
 
 
-def command_line(launcher: str, words: list[str], mpirun: str = "mpirun") -> list[str]:
-    """The command that starts the trainer with these words under the launcher, two workers of it."""
-    python, trainer = [sys.executable], ["-m", "trainer"]
+def command_line(
+    launcher: str, words: list[str], mpirun: str = "mpirun", program: tuple[str, ...] = ("-m", "trainer")
+) -> list[str]:
+    """Return the command that starts two workers of the program with these words under the launcher."""
+    python, trainer = [sys.executable], list(program)
     if launcher == "none":
         return [*python, *trainer, *words]
     if launcher == "dist":
@@ -81,7 +87,10 @@ def command_line(launcher: str, words: list[str], mpirun: str = "mpirun") -> lis
             *words,
         ]
     if launcher == "horovodrun":
-        run = ["-m", "horovod.runner.launch", "--gloo", "-np", "2", "-H", "localhost:2"]
+        hosts = (
+            "localhost:2" if program[0] == "-m" else "localhost:1,127.0.0.1:1"
+        )  # these count as two machines
+        run = ["-m", "horovod.runner.launch", "--gloo", "-np", "2", "-H", hosts]
         return [*python, *run, *python, *trainer, *words]
     if launcher == "mpirun":
         return [mpirun, "-np", "2", *python, *trainer, *words]
@@ -93,15 +102,12 @@ def interrupt(launcher: str, event: str, place: Path, mpirun: str = "mpirun") ->
     words = ["pretrain", *RUN, *LONG, f"--output-dir={place}"]
     said = place.with_suffix(".said").open("w+b")
     piped = event == "terminal lost"
-    own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
-    for program in ("OMPI", "PRTE"):  # Open MPI's, which asks root whether it is meant
-        own |= {f"{program}_ALLOW_RUN_AS_ROOT": "1", f"{program}_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     process = subprocess.Popen(
         command_line(launcher, words, mpirun),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if piped else said,
         stderr=subprocess.STDOUT,
-        env={**os.environ, **own},
+        env={**os.environ, **_environment()},
         start_new_session=True,
     )
     try:
@@ -138,6 +144,58 @@ def interrupt(launcher: str, event: str, place: Path, mpirun: str = "mpirun") ->
         left=left,
         resumes=_resumes(place, saved),
     )
+
+
+def differ(launcher: str, folder: Path, mpirun: str) -> str:
+    """Start two machines with other settings. Return the outcome in words."""
+    places = [folder / "first", folder / "second"]
+    status, said = _train(launcher, places, ["--steps=5"], mpirun, {"OTHER_WORDS": "--seed=9"})
+    lines = sorted({line[line.index("error: ") :] for line in said.splitlines() if "error: " in line})
+    names = any("--seed is 42 on worker 0, 9 on worker 1" in line for line in lines)
+    nothing = not any(place.exists() for place in places)
+    words = "flag, workers and both values named" if names else "NOT NAMED"
+    return f"status {status}; {words}; {'nothing made' if nothing else 'SOMETHING MADE'}"
+
+
+def reorder(launcher: str, folder: Path, mpirun: str) -> str:
+    """Train on two machines, take the disk of one, resume in the other order. Return the outcome in words."""
+    places = [folder / "first", folder / "second"]
+    _train(launcher, places, ["--steps=5"], mpirun)
+    shutil.rmtree(places[0])
+    status, _ = _train(launcher, places[::-1], ["--steps=8", "--resume"], mpirun)
+    saved = [sorted(find_checkpoints(str(place))) for place in places]
+    weights = [
+        file_md5(str(find_checkpoints(str(place))[8] / "model.safetensors"))
+        for place in places
+        if saved == [[5, 8]] * 2
+    ]
+    whole = len(weights) == 2 and len(set(weights)) == 1
+    return f"status {status}; {'both machines hold updates 5 and 8, equal' if whole else f'LOST: {saved}'}"
+
+
+def _train(
+    launcher: str, places: list[Path], words: list[str], mpirun: str, more: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    program = (str(AS_MACHINE), ":".join(map(str, places)))
+    command = command_line(launcher, ["pretrain", *RUN, *words], mpirun, program)
+    done = subprocess.run(
+        command,
+        env={**os.environ, **_environment(), **(more or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=START_SECONDS,
+    )
+    return done.returncode, done.stdout
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables of every started command."""
+    variables = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    for program in ("OMPI", "PRTE"):  # Open MPI refuses to start as root without these
+        variables |= {f"{program}_ALLOW_RUN_AS_ROOT": "1", f"{program}_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return variables
 
 
 def _resumes(place: Path, saved: list[int]) -> bool:
@@ -211,11 +269,16 @@ EVENTS: dict[str, Callable[[Process, Path], None]] = {
     "TERM": _send(signal.SIGTERM),
     "HUP": _send(signal.SIGHUP),
     "USR1": _send(signal.SIGUSR1),
+    "INT": _send(signal.SIGINT),
+    "USR2": _send(signal.SIGUSR2),
     "USR1 to a worker": _to_worker(signal.SIGUSR1),
     "KILL of a worker": _to_worker(signal.SIGKILL),
     "KILL of the launcher": _send(signal.SIGKILL),
     "terminal lost": _lose_terminal,
 }
+MACHINES = {"other settings on one worker": differ, "machine order changed, one disk lost": reorder}
+"""Events of two machines, each with a directory of its own."""
+
 ON = ("USR1", "USR1 to a worker", "terminal lost")
 """The events after which a training may go on."""
 
@@ -223,7 +286,7 @@ ON = ("USR1", "USR1 to a worker", "terminal lost")
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--launcher", nargs="*", choices=LAUNCHERS, default=LAUNCHERS)
-    parser.add_argument("--event", nargs="*", choices=EVENTS, default=tuple(EVENTS))
+    parser.add_argument("--event", nargs="*", choices=(*EVENTS, *MACHINES), default=(*EVENTS, *MACHINES))
     parser.add_argument("--mpirun", default=shutil.which("mpirun"), help="its path")
     given = parser.parse_args()
     for launcher in given.launcher:
@@ -232,6 +295,11 @@ def main() -> None:
             continue
         for event in given.event:
             with tempfile.TemporaryDirectory() as folder:
+                if event in MACHINES:
+                    if launcher not in ("none", "dist"):  # these have one command line and one machine
+                        found_line = MACHINES[event](launcher, Path(folder), given.mpirun)
+                        print(f"{launcher}, {event}: {found_line}", flush=True)
+                    continue
                 found = interrupt(launcher, event, Path(folder, "run"), given.mpirun)
                 print(f"{launcher}, {event}: {found.describe()}", flush=True)
                 for line in found.said:

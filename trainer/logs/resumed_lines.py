@@ -18,12 +18,12 @@ def drop_later_lines(
 ) -> None:
     """Remove from a log the lines of steps after ``resume_step``, which the resumed run writes again.
 
-    A last line without its end, which a crash cut off, is removed too. Lines of earlier runs in the same file,
-    and lines of phase 1 before phase 2, stay: their steps are also counted from 0.
+    A last line without its end, which a crash cut off, is removed too. Lines of earlier runs in the same
+    file, and lines of phase 1 before phase 2, stay: their steps are also counted from 0.
 
-    parse: returns a line's object, or an empty one for a line that another program wrote. begins_run: True for
-    a line that only a run that starts at step 0 writes. step_of: returns the step that a line reports, None
-    for a line without a step.
+    parse: returns a line's object, or an empty one for a line that another program wrote.
+    begins_run: True for a line that only a run that starts at step 0 writes.
+    step_of: returns the step that a line reports, None for a line without a step.
     """
     whole = path.read_bytes().rpartition(b"\n")[0]
     lines = whole.decode(errors="surrogateescape").split("\n") if whole else []

@@ -58,6 +58,33 @@ def meet() -> tuple[Store, int, int]:
     return store, rank, size
 
 
+def compare_devices(store: Store, rank: int, size: int, device: str) -> None:
+    """Raise SettingsError on every worker unless all of them have the same device.
+
+    Workers of different devices, which ``--device auto`` may find on different machines, have different
+    backends and could not connect. So the names are compared through the store, before the connection.
+
+    device: this worker's device, as ``--device`` names it.
+    """
+    key = "bertdata/device"
+    store.set(f"{key}/{rank}", device)
+    if rank > 0:
+        differs = store.get(f"{key}/differs").decode()
+        store.set(f"{key}/told/{rank}", "yes")
+    else:
+        devices = [store.get(f"{key}/{other}").decode() for other in range(size)]
+        others = [f"worker {other} has {found}" for other, found in enumerate(devices) if found != device]
+        differs = f"worker 0 has {device}, {others[0]}" if others else ""
+        store.set(f"{key}/differs", differs)
+        if differs:  # rank 0 holds the store: the others read from it before it ends
+            for other in range(1, size):
+                store.get(f"{key}/told/{other}")
+    if differs:
+        raise SettingsError(
+            f"the workers have different devices: {differs}; give all of them the same --device"
+        )
+
+
 def _resolve(address: str) -> None:
     """SettingsError where the name of rank 0's machine is not known in time."""
     faults = ["no answer"]

@@ -9,7 +9,8 @@ import torch.distributed as dist
 from bertdata.errors import SettingsError
 from trainer.devices.device import Device
 from trainer.errors import WorkerLost
-from trainer.workers.meeting import meet
+from trainer.workers.meeting import compare_devices, meet
+from trainer.workers.network import set_gloo_interface
 from trainer.workers.worker_group import WorkerGroup
 
 
@@ -19,8 +20,14 @@ class TorchDistributed(WorkerGroup):
     name = "torch_distributed"
 
     def __init__(self, device: Device) -> None:
+        def meet_with_device() -> tuple[dist.Store, int, int]:
+            store, rank, size = meet()
+            set_gloo_interface(os.environ["MASTER_ADDR"])
+            compare_devices(store, rank, size, device.name)
+            return store, rank, size
+
         try:
-            device.join(meet)
+            device.join(meet_with_device)
         except ValueError as error:  # of torch's own variables
             raise SettingsError(f"torch.distributed: {error}") from None
         except RuntimeError as error:

@@ -181,6 +181,18 @@ def test_going_back_forgets_what_came_later(tmp_path):
         choose_checkpoint(str(tmp_path), 3)
 
 
+def test_a_pruned_checkpoint_that_is_a_link_goes_and_what_it_leads_to_stays(tmp_path):
+    """A checkpoint moved to another disk, with a link in its place, was an error about a directory."""
+    run, moved = tmp_path / "run", tmp_path / "moved"
+    path = save(run, 1)
+    path.rename(moved)
+    path.symlink_to(moved)
+    save(run, 2, keep=1)
+    assert [entry.name for entry in path.parent.iterdir()] == ["step-00000002"]
+    assert not path.is_symlink()
+    assert read_state(moved).step == 1
+
+
 @pytest.mark.parametrize("name", [WEIGHTS, MOMENTS, STATE])
 @pytest.mark.parametrize("damage", ["cut", "flipped", "missing"])
 def test_damage_is_refused_with_the_files_name(tmp_path, name, damage):

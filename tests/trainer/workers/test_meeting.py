@@ -54,6 +54,30 @@ def test_a_restart_finds_nothing_of_the_start_before(monkeypatch):
         assert [found[rank].get("address").decode() for rank in (1, 2)] == [str(start)] * 2
 
 
+def test_workers_of_different_devices_are_all_told_before_they_connect():
+    """Of two machines with --device auto, one had no card: nccl and gloo waited for each other."""
+    store, said = dist.HashStore(), dict[int, str]()
+
+    def meet_as(rank: int, device: str) -> None:
+        try:
+            meeting.compare_devices(store, rank, 3, device)
+        except SettingsError as error:
+            said[rank] = str(error)
+
+    threads = [
+        threading.Thread(target=meet_as, args=[rank, device], daemon=True)
+        for rank, device in enumerate(["cuda", "cuda", "cpu"])
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    line = (
+        "the workers have different devices: worker 0 has cuda, worker 2 has cpu; give all of them the same"
+    )
+    assert said == dict.fromkeys(range(3), f"{line} --device")
+
+
 def test_empty_variables_are_none(monkeypatch):
     for name in VARIABLES:
         monkeypatch.setenv(name, "")

@@ -4,6 +4,8 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,14 +20,29 @@ pytestmark = pytest.mark.thorough
 SECONDS = 240
 
 
-def train(data: list[Path], places: list[Path], *more: list[str]) -> tuple[list[int], str]:
-    """Run a worker on each machine. Their agents' statuses, and the trainer's lines of both."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
+THIS_MACHINE = "127.0.0.1"
+HOSTS = {"first": "10.87.0.1", "second": "10.87.0.2"}
+"""Network namespaces with their addresses, joined by a virtual cable."""
+
+
+def train(
+    data: list[Path],
+    places: list[Path],
+    *more: list[str],
+    address: str = THIS_MACHINE,
+    prefixes: Sequence[Sequence[str]] = ((), ()),
+) -> tuple[list[int], str]:
+    """Run a worker on each machine. Return the statuses of their agents, and the trainer's lines of both.
+
+    address: of the first machine. prefixes: the words before the command of each machine.
+    """
+    with socket.create_server((THIS_MACHINE, 0)) as free:
         port = free.getsockname()[1]
     agents = []
     for rank, place in enumerate(places):
-        agent = [forking_python(), "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1"]
-        agent += ["--master-addr=127.0.0.1", f"--master-port={port}", f"--node-rank={rank}", str(WORKER)]
+        python = forking_python() if address == THIS_MACHINE else sys.executable
+        agent = [*prefixes[rank], python, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1"]
+        agent += [f"--master-addr={address}", f"--master-port={port}", f"--node-rank={rank}", str(WORKER)]
         run = words(data[rank], place, "--checkpoint-every=5", "--warmup=0", *more[rank])
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         agents.append(subprocess.Popen([*agent, *run], env=environment, stderr=subprocess.PIPE, text=True))
@@ -71,3 +88,64 @@ def test_a_run_goes_on_whichever_machine_is_first_and_never_over_another_run(tra
     assert f"worker 1's {places[1]}: is in use: holds checkpoints" in said
     assert tensors(places[1], 15) == before
     assert not places[0].exists()
+
+
+@pytest.fixture
+def hosts() -> Iterator[list[list[str]]]:
+    """The words that run a command on each of two hosts with a network of their own."""
+    ip = shutil.which("ip")
+    names = [f"bertdata-{os.getpid()}-{name}" for name in HOSTS]
+    made = list[str]()
+
+    def run(*words: str) -> None:
+        done = subprocess.run([str(ip), *words], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"this machine allows no network namespaces: {done.stderr.strip()}")
+
+    if ip is None:
+        pytest.skip("no ip command")
+    try:
+        for name in names:
+            run("netns", "add", name)
+            made.append(name)
+        run(
+            "link",
+            "add",
+            "cable",
+            "netns",
+            names[0],
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "cable",
+            "netns",
+            names[1],
+        )
+        for name, address in zip(names, HOSTS.values(), strict=True):
+            run("-n", name, "addr", "add", f"{address}/24", "dev", "cable")
+            run("-n", name, "link", "set", "cable", "up")
+            run("-n", name, "link", "set", "lo", "up")
+        yield [[ip, "netns", "exec", name] for name in names]
+    finally:
+        for name in made:
+            subprocess.run([ip, "netns", "del", name], check=False)
+
+
+def test_two_hosts_train_over_their_network_and_are_told_where_they_differ(training_set, tmp_path, hosts):
+    network = {"address": HOSTS["first"], "prefixes": hosts}
+    places = [tmp_path / "first", tmp_path / "second"]
+    statuses, said = train([training_set] * 2, places, [], [], **network)
+    assert statuses == [0, 0], said
+    assert tensors(places[0], 10) == tensors(places[1], 10)
+    # The hosts start again in the other order, after one has lost its disk.
+    shutil.rmtree(places[0])
+    statuses, said = train([training_set] * 2, places[::-1], *[["--resume", "--steps=15"]] * 2, **network)
+    assert statuses == [0, 0], said
+    assert "checkpoint 10 is worker 0's: giving it to worker 1" in said
+    assert tensors(places[0], 15) == tensors(places[1], 15)
+    statuses, said = train(
+        [training_set] * 2, places, ["--resume", "--steps=20"], ["--resume", "--steps=25"], **network
+    )
+    assert 0 not in statuses
+    assert "--steps is 20 on worker 0, 25 on worker 1" in said

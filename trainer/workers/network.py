@@ -1,0 +1,58 @@
+"""Choice of the network interface over which gloo connects the workers of several machines."""
+
+import fcntl
+import ipaddress
+import os
+import socket
+import struct
+
+GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
+"""gloo's variable for the interface, which takes precedence over what is found here."""
+
+_SIOCGIFADDR = 0x8915
+"""Linux's request for the IPv4 address of an interface."""
+
+
+def set_gloo_interface(address: str) -> None:
+    """Set gloo's interface to the one that reaches rank 0's machine, where gloo's own choice cannot work.
+
+    gloo listens at the address to which this machine's name resolves. On many systems /etc/hosts maps the
+    name to 127.0.1.1, which no other machine can reach. Workers on several machines then wait for each other
+    until the timeout. Where the name resolves to any other address, gloo's choice stays.
+
+    address: name or address of rank 0's machine.
+    """
+    if os.environ.get(GLOO_INTERFACE) or _is_loopback(address) or not _is_loopback(socket.gethostname()):
+        return
+    if (name := find_interface(address)) is not None:
+        os.environ[GLOO_INTERFACE] = name
+
+
+def find_interface(address: str) -> str | None:
+    """Return the name of the interface whose address this machine uses to reach ``address``.
+
+    None where the machine cannot be reached over IPv4.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((address, 9))  # sends nothing: it only asks the routing table
+        except OSError:
+            return None
+        ours = probe.getsockname()[0]
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            try:
+                reply = fcntl.ioctl(probe, _SIOCGIFADDR, request)
+            except OSError:  # an interface without an IPv4 address
+                continue
+            if socket.inet_ntoa(reply[20:24]) == ours:
+                return name
+    return None
+
+
+def _is_loopback(name: str) -> bool:
+    """Return True if the name resolves to an address that only this machine can reach."""
+    try:
+        return ipaddress.ip_address(socket.gethostbyname(name)).is_loopback
+    except (OSError, UnicodeError, ValueError):
+        return False
