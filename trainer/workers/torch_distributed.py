@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Store
 
 from bertdata.errors import SettingsError
 from trainer.devices.device import Device
@@ -20,7 +21,7 @@ class TorchDistributed(WorkerGroup):
     name = "torch_distributed"
 
     def __init__(self, device: Device) -> None:
-        def meet_with_device() -> tuple[dist.Store, int, int]:
+        def meet_with_device() -> tuple[Store, int, int]:
             store, rank, size = meet()
             set_gloo_interface(os.environ["MASTER_ADDR"])
             compare_devices(store, rank, size, device.name)
