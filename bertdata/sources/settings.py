@@ -1,4 +1,4 @@
-"""The settings by which records are read."""
+"""Settings for reading records."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ MOST_RECORD_BYTES = 1 << 30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordSettings:
-    """The fields of a record, its longest text, and the treatment of records that cannot be used."""
+    """Which fields of a record are read, how long its text may be, and what happens to unusable records."""
 
     text_field: str | None = setting(
         None,
