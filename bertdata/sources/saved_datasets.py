@@ -2,8 +2,7 @@
 
 ::
 
-    DIR/state.json                   lists the data files; all other files are caches or left from earlier
-    saves
+    DIR/state.json                   lists the data files; others are caches, or left from earlier saves
     DIR/dataset_info.json
     DIR/data-00000-of-00001.arrow
     DIR/cache-69976c054f6c498b.arrow left by map and shuffle

@@ -111,7 +111,6 @@ def _composites() -> dict[str, str]:
         for point, parts in unicode11().decomposition.items()
         if len(parts) > 1 and point not in never
     }
-    # A full decomposition may have three characters: its first two then compose to a character, which pairs
-    # with the
-    # last. "ǖ" = "u" + "̈" + "̄" -> pair ("ü", "̄").
+    # The tables hold full decompositions, which may have three characters. The first two of them compose to
+    # a character that pairs with the last: "u" + U+0308 + U+0304 -> ("ü", U+0304) -> "ǖ".
     return {whole.get(parts[:-1], parts[:-1]) + parts[-1]: composite for parts, composite in whole.items()}
