@@ -20,7 +20,7 @@ FRAME = b"<doc id="
 _BOM = b"\xef\xbb\xbf"
 _END = b"\n</doc>"
 _CLOSING = re.compile(rb"^</doc>[^\n]*\n?", re.MULTILINE)
-_HEAD = re.compile(rb'\s*<doc id="?([^"\s>]*)[^\n]*\n?[^\n]*\n?')  # with the line of the title
+_HEAD = re.compile(rb'\s*<doc id="?([^"\s>]*)[^\n]*\n?[^\n]*\n?')  # includes the title line
 _OPENING = re.compile(rb"^<doc id=", re.MULTILINE)
 _WHOLE_OPENING = re.compile(rb'^<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="', re.MULTILINE)
 """The complete first line of an article, as every version of WikiExtractor writes it."""

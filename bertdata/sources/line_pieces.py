@@ -92,8 +92,9 @@ def _read_lines(data: bytes, settings: RecordSettings) -> ReadPiece:
 
 def _lines_of_range(file: BinaryIO, start: int, end: int, raw_bytes: int) -> bytes:
     """Return the lines that start in the range, the last line completely. Empty if no line starts there."""
-    # Read one byte before the range: if it is a line end, a line starts exactly at ``start``. "ab\ncd\nef"
-    # split at 4: range [0, 4) holds "ab" and "cd", whose rest lies behind 4; range [4, 8) holds "ef".
+    # Read one byte before the range: if it is a line end, a line starts exactly at ``start``.
+    # "ab\ncd\nef" split at byte 4: range [0, 4) has the lines "ab" and "cd" (read past byte 4), and range
+    # [4, 8) has the line "ef".
     before = 1 if start else 0
     file.seek(start - before)
     data = file.read(end - start + before)

@@ -23,7 +23,7 @@ from bertdata.sources.unpacking import open_unpacked, packing_of
 _PLAIN = (TEXT, BLOCKS)
 _TABLES = ("parquet", "arrow")
 _DUMP = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<mediawiki[\s>]")
-_NUL_BYTES = 8000  # in which git looks for a NUL, which makes a file binary
+_NUL_BYTES = 8000  # git calls a file binary if there is a NUL in this many bytes
 _ENDINGS = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
 _NAMES = {
     "jsonl": "JSON, one object a line",

@@ -63,11 +63,16 @@ class RecordSettings:
 
     @property
     def raw_bytes(self) -> int:
-        r"""The longest line that is read: a character may be written as ``\uXXXX``, beside other fields."""
+        """Longest line in bytes that is read. JSON may write a character as ``\\uXXXX``, and has other
+        fields.
+        """
         return 8 * self.max_record_bytes + (1 << 16)
 
     def as_json(self) -> dict[str, Any]:
-        """The settings as a manifest holds them. Its counts say whether bad records were left out."""
+        """Return the settings as a manifest stores them.
+
+        ``skip_bad_records`` is left out, because the manifest's counts show whether records were skipped.
+        """
         found: dict[str, Any] = {
             "text_field": self.text_field,
             "id_field": self.id_field,

@@ -136,7 +136,7 @@ class TextManifest:
     def as_json(self) -> dict[str, Any]:
         of_records = self.settings["recipe"] == RECORDS
         totals = {name: count for name, count in asdict(self.counts).items() if count is not None}
-        del totals["unescaped"]  # the kinds of the inputs say it
+        del totals["unescaped"]  # follows from the kinds of the inputs
         return {
             "format_version": FORMAT_VERSION,
             "kind": TEXT_KIND,

@@ -18,9 +18,9 @@ def compose(text: str) -> tuple[str, list[int]]:
     A character added by decomposition has the index of the character it was decomposed from. Combining
     characters that change places keep counting in their new order.
     """
-    # Each change says how the index moves: "added" > 0 stays on the character before, 0 moves on by one, and
-    # -n
-    # moves on by 1 + n, because n further characters of the text were merged into this one.
+    # Each change says how the index moves. If ``added`` is 1, the character gets the index before it. If it
+    # is 0, the index moves on by one. If it is -n, the index moves on by 1 + n, because n further characters
+    # of the text were merged into this character.
     # "e\u0301x" -> [("é", -1), ("x", 0)] -> indices [0, 2]
     composed = _compose(_decompose(text))
     places, place = [], 0

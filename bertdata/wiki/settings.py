@@ -70,7 +70,7 @@ class ExtractSettings(_Fields):
         if "" in skip_pages:
             raise SettingsError("skip_pages has an empty id, expected ids of pages")
         expands = extractor == "3.1.0" if templates is None else templates
-        ids = sorted(set(skip_pages), key=lambda page_id: (len(page_id), page_id))  # numbers by size
+        ids = sorted(set(skip_pages), key=lambda page_id: (len(page_id), page_id))  # numeric ids by value
         return super().__new__(cls, extractor, date, expands, max_page_bytes, tuple(ids))
 
     def as_json(self, day: datetime.date | None) -> dict[str, Any]:

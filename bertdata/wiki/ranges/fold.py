@@ -67,8 +67,8 @@ class ArticlePiece:
 
 def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticlePiece]]:
     """Yield the pieces of each output file, in order."""
-    # Output files are cut by the sizes of the articles, not at the ends of ranges. Two generators run over the
-    # same articles: ``cut_files`` reads the sizes to decide how many articles the next file gets, and
+    # Output files are cut by the sizes of the articles, not at the ends of ranges. Two generators run over
+    # the same articles: ``cut_files`` reads the sizes to decide how many articles the next file gets, and
     # ``waiting`` then yields these articles. Adjacent articles of one range are merged into a piece.
     # range 0 sizes [600 kB, 600 kB], range 1 sizes [100 kB] -> files [[0: 600 kB], [0: 600 kB, 1: 100 kB]]
     sizes = (size for found in ranges for size in found.sizes)
