@@ -1,1 +1,1 @@
-"""Records of text in files of any container: plain text, JSON lines, CSV, Parquet, Arrow, or compressed."""
+"""Readers of text records from plain text, JSON, CSV, Parquet and Arrow files, compressed or not."""

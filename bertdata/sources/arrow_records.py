@@ -1,4 +1,4 @@
-"""Arrow's stream format, as the package ``datasets`` keeps it, and its file format, read from the begin."""
+"""Records from Arrow files: the stream format, which ``datasets`` writes, and the file format."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,13 +26,13 @@ _SLICE_ROWS = 256
 
 
 def arrow_columns(path: str, settings: RecordSettings) -> TextFields:
-    """The columns of texts."""
+    """Return the columns that hold text."""
     with _open(path) as (schema, _):
         return text_columns(schema)
 
 
 def arrow_pieces(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
-    """The pieces of a file."""
+    """Yield the pieces of an Arrow file."""
     with _open(path) as (schema, batches):
         check_columns(schema, settings, path)
         found: Found = []
@@ -50,7 +50,7 @@ def arrow_pieces(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
 
 
 def arrow_texts(path: str) -> Iterator[str]:
-    """All texts of all columns of a file, at any depth."""
+    """Yield all texts in all columns of a file, at any depth."""
     with _open(path) as (schema, batches):
         names = columns_with_texts(schema)
         for batch in batches:
@@ -59,10 +59,11 @@ def arrow_texts(path: str) -> Iterator[str]:
 
 @contextmanager
 def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """Schema and batches of rows.
+    """Open an Arrow file and yield its schema and its batches of rows.
 
-    The blocks of a file are a stream behind eight bytes, as Arrow's own libraries write it. Where they are
-    not, as in files of polars, the footer says where they are.
+    Arrow's own libraries write the file format as eight magic bytes followed by a stream, so it can be read
+    as a stream. Other writers, such as polars, place the blocks differently; their files are read by the
+    footer.
     """
     pyarrow = pyarrow_of(path)
     with open_unpacked(path) as unpacked:
@@ -90,7 +91,10 @@ def _by_footer(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 
 class _WatchedFile:
-    """A stream, and the last bytes that were read of it. waiting: its first bytes, read already."""
+    """File object that passes reads on and remembers the last bytes that were read.
+
+    waiting: first bytes of the stream, already read from the file.
+    """
 
     closed = False
 
@@ -106,11 +110,15 @@ class _WatchedFile:
         return data
 
     def close(self) -> None:
-        """The file is closed by the one who opened it."""
+        """Do nothing. The caller that opened the file closes it."""
 
 
 def _until_end(stream: Any, file: _WatchedFile) -> Iterator[Any]:
-    """The batches. EOFError where the mark of the end is missing, which the library takes for an end."""
+    """Yield the batches of a stream.
+
+    Raises EOFError if the end mark is missing. pyarrow accepts a stream without it, so a truncated file would
+    pass for a whole file.
+    """
     yield from stream
     if file.last != _END:
         raise EOFError("it is cut short")

@@ -1,6 +1,7 @@
-"""Articles between ``<doc id="...">`` and ``</doc>``, as WikiExtractor writes them.
+"""Records from articles between ``<doc id="...">`` and ``</doc>``, as WikiExtractor writes them.
 
-A record each: the lines behind the title, as in WikiExtractor's JSON, with the article's id.
+Each article is one record: the lines after the title, as in WikiExtractor's JSON output, with the article's
+id.
 """
 
 import re
@@ -19,15 +20,18 @@ FRAME = b"<doc id="
 _BOM = b"\xef\xbb\xbf"
 _END = b"\n</doc>"
 _CLOSING = re.compile(rb"^</doc>[^\n]*\n?", re.MULTILINE)
-_HEAD = re.compile(rb'\s*<doc id="?([^"\s>]*)[^\n]*\n?[^\n]*\n?')  # with the line of the title
+_HEAD = re.compile(rb'\s*<doc id="?([^"\s>]*)[^\n]*\n?[^\n]*\n?')  # includes the title line
 _OPENING = re.compile(rb"^<doc id=", re.MULTILINE)
 _WHOLE_OPENING = re.compile(rb'^<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="', re.MULTILINE)
-"""The first line of an article as every version of WikiExtractor writes it."""
+"""The complete first line of an article, as every version of WikiExtractor writes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArticlesPiece:
-    """Whole articles of a file. escaped: whether their extractor escaped the text."""
+    """Whole articles of a file.
+
+    escaped: whether the extractor escaped ``&``, ``<`` and ``>`` in the text.
+    """
 
     data: bytes
     bytes: int
@@ -44,9 +48,10 @@ class ArticlesPiece:
 
 
 def article_pieces(path: str, settings: RecordSettings, *, escaped: bool = False) -> Iterator[ArticlesPiece]:
-    """The pieces of a file of articles.
+    """Yield the pieces of a file of articles.
 
-    An article without an end within ``raw_bytes`` is cut there, which is more than a record may hold.
+    An article without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
+    is counted as too long.
     """
     with open_unpacked(path) as file:
         rest, looked_at = b"", 0
@@ -59,22 +64,25 @@ def article_pieces(path: str, settings: RecordSettings, *, escaped: bool = False
                 rest, looked_at = rest[cut:], 0
                 continue
             if len(rest) > settings.raw_bytes + PIECE_BYTES:
-                rest = rest[: settings.raw_bytes] + rest[-len(_END) :]  # it may end with a part of one
+                # The last bytes are kept because they may be the first half of "</doc>".
+                rest = rest[: settings.raw_bytes] + rest[-len(_END) :]
             looked_at = closing if closing >= 0 else max(0, len(rest) - len(_END))
         if rest:
             yield ArticlesPiece(rest, len(rest), escaped)
 
 
 def _record(number: int, data: bytes, settings: RecordSettings, escaped: bool = False) -> Record | BadRecord:
-    """The record of an article without its last line."""
+    """Return the record of an article, whose closing line is already removed."""
     head = _HEAD.match(data)
     if head is None:
         return BadRecord(number, "malformed", 'begins with no <doc id="...">')
     identity, text = head[1].decode(errors="replace"), data[head.end() :].strip(b"\n")
-    if len(data) >= settings.raw_bytes:  # its end was cut, perhaps within a character
+    if len(data) >= settings.raw_bytes:  # article_pieces cut its end, perhaps inside a character
         return BadRecord(number, "too_long", f"an article of {settings.raw_bytes} bytes or more", identity)
     is_whole = _WHOLE_OPENING.search(data, 0, head.end()) is not None
-    if (_WHOLE_OPENING if is_whole else _OPENING).search(text):  # a shorter one is text that the page shows
+    # An article may quote "<doc id=" in its text. If its first line has all attributes, only another complete
+    # first line counts as the start of a new article.
+    if (_WHOLE_OPENING if is_whole else _OPENING).search(text):
         return BadRecord(number, "malformed", "is not closed by </doc> before the next one opens", identity)
     try:
         return Record(number, (take_back_escapes(text) if escaped else text).decode(), identity)
@@ -84,7 +92,7 @@ def _record(number: int, data: bytes, settings: RecordSettings, escaped: bool = 
 
 
 def _open_record(number: int, data: bytes, settings: RecordSettings) -> BadRecord:
-    """The record of the text behind the last closed article."""
+    """Return the record of the text after the last ``</doc>`` of the file."""
     found = _record(number, data, settings)
     if isinstance(found, BadRecord):
         return found

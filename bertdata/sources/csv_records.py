@@ -1,4 +1,4 @@
-"""CSV and TSV: a line of names, then a record a row. Without such a line the columns are numbered from 0."""
+"""Records from CSV and TSV files, with a line of column names or with columns numbered from 0."""
 
 from collections.abc import Iterator
 
@@ -18,9 +18,10 @@ _ENDS = (".", "!", "?", "…", "。", "！", "？", "।")
 
 
 def csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextFields:
-    """Return the names of the columns. InputError where the file has none.
+    """Return the names of the columns.
 
-    SettingsError for a single column whose name reads like a record: it may be the first one.
+    Raises InputError if the file has no line of names, and SettingsError for a single column whose name reads
+    like a record: then the file probably has no line of names.
     """
     names = _names(path, settings, kind)
     is_sure = settings.no_heading or settings.text_field is not None or len(names) > 1
@@ -33,7 +34,7 @@ def csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextFields
 
 
 def _reads_like_a_record(name: str) -> bool:
-    """True for a number, a sentence, or many words."""
+    """Return True for a number, a sentence, or many words."""
     if name.isdecimal() or len(name) > _LONGEST_NAME or len(name.split()) > _MOST_WORDS:
         return True
     return name.rstrip("\"' ").endswith(_ENDS)
@@ -65,7 +66,7 @@ def _delimiting(path: str, settings: RecordSettings, kind: str) -> Delimiting:
 
 
 def csv_pieces(path: str, settings: RecordSettings, *, kind: str) -> Iterator[RowsPiece]:
-    """The pieces of a file. An empty one has none."""
+    """Yield the pieces of a file. An empty file has none."""
     delimiting = _delimiting(path, settings, kind)
     with open_unpacked(path) as file:
         rows = RowReader(file, delimiting, settings.raw_bytes)

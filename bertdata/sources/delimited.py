@@ -1,13 +1,16 @@
-"""Rows of delimited text, of sources, evaluation sets and tables to fine-tune on alike.
+"""Read rows of delimited text (CSV and TSV).
 
-Quoting says what a double quote is. ``csv``, as RFC 4180 has it: a field within quotes may hold separators
-and line ends, and ``""`` is a quote. ``none``: a quote is a character like any other, and a line is a row,
-as programs that write tab-separated files mean it::
+The sources, the evaluation sets and the tables for fine-tuning all use this reader. Quoting is one of:
+
+- ``csv``: RFC 4180. A field in double quotes may contain separators and line ends, and ``""`` in it is a
+quote.
+- ``none``: a quote is an ordinary character and every line is a row, as most programs write tab-separated
+  files::
 
     text<TAB>id
-    "I saw it once.<TAB>1        one row of two fields, the first begins with a quote
+    "I saw it once.<TAB>1        one row of two fields, the first starts with a quote
 
-A file is read from its begin, since a line end within quotes looks like any other.
+A file must be read from its start, because a line end inside quotes looks like any other line end.
 """
 
 import csv
@@ -23,10 +26,10 @@ Quoting = Literal["csv", "none"]
 QUOTING: tuple[Quoting, ...] = get_args(Quoting)
 
 USUAL: dict[str, tuple[str, Quoting]] = {"csv": (",", "csv"), "tsv": ("\t", "none")}
-"""The usual separator and quoting of each kind of file."""
+"""Default separator and quoting per file kind."""
 
 SEPARATORS = (",", ";", "\t", "|")
-"""The separators that are recognised."""
+"""The separators that are recognised automatically."""
 
 _NAMED = {"tab": "\t", "\\t": "\t"}
 
@@ -36,7 +39,10 @@ _LINES_LOOKED_AT = 100
 
 @dataclass(frozen=True, slots=True)
 class Delimiting:
-    """The way in which a file is cut into rows and fields. passed: lines before the first row."""
+    """How a file is split into rows and fields.
+
+    passed: how many lines before the first row are skipped.
+    """
 
     separator: str
     quoting: Quoting
@@ -44,7 +50,11 @@ class Delimiting:
 
 
 class Row(NamedTuple):
-    """A row. line: the number of its last line, from 1. fault: why it is none, empty for a good row."""
+    """One row of a file.
+
+    line: number of its last line, from 1.
+    fault: what is wrong with the row, empty for a good row.
+    """
 
     line: int
     fields: list[str]
@@ -53,9 +63,12 @@ class Row(NamedTuple):
 
 
 class RowReader:
-    """The rows of a file, read once. Bytes that are not UTF-8 become halves of surrogate pairs.
+    """Reader of a file's rows, for a single pass.
 
-    raw_bytes: the longest row; of a longer one no more is held. read: bytes so far.
+    Bytes that are not UTF-8 become lone surrogates (the error handler "surrogateescape").
+
+    raw_bytes: longest row in bytes. Of a longer row, only this much is held in memory.
+    read: bytes read so far.
     """
 
     def __init__(self, file: BinaryIO, delimiting: Delimiting, raw_bytes: int) -> None:
@@ -68,7 +81,7 @@ class RowReader:
         return self._lines.read
 
     def __iter__(self) -> Iterator[Row]:
-        """Each row that holds something."""
+        """Yield each row that is not empty."""
         for _ in range(self._delimiting.passed):
             self._lines.begin()
             next(self._lines, None)
@@ -103,9 +116,9 @@ class RowReader:
 
 
 class _Lines:
-    """The lines of a file as texts, without a byte-order mark.
+    """Iterator over the lines of a file as text, without a byte-order mark.
 
-    The rest of a row that is too long is passed over, up to its own end, and ``is_too_long`` is set.
+    When a row is too long, its remaining lines are skipped and ``is_too_long`` is set.
     """
 
     def __init__(self, file: BinaryIO, raw_bytes: int, *, is_quoting: bool) -> None:
@@ -118,14 +131,15 @@ class _Lines:
         self.number = 0
 
     def begin(self) -> None:
-        """The next line begins a row."""
+        """Note that the next line starts a row."""
         self._held, self.is_too_long = 0, False
 
     def __iter__(self) -> "_Lines":
         return self
 
     def __next__(self) -> str:
-        is_quoted = self._held > 0  # a reader asks for a second line within quotes alone
+        # csv.reader asks for a second line of the same row only while a quoted field is open.
+        is_quoted = self._held > 0
         line = self._file.readline(self._raw_bytes - self._held + 1)
         if not line:
             raise StopIteration
@@ -138,6 +152,7 @@ class _Lines:
             return line.decode(errors="surrogateescape")
         self.is_too_long = True
         self._pass_row(line, is_quoted)
+        # Give csv.reader an end of the row that it accepts. RowReader replaces the row by a fault.
         return '"\n' if is_quoted else "\n"
 
     def _pass_row(self, line: bytes, is_quoted: bool) -> None:
@@ -154,15 +169,19 @@ class _Lines:
 
 
 def allow_fields_of(size: int) -> None:
-    """Let a CSV field have so many characters. The limit is the process's, at first 131,072.
+    """Raise the csv module's field limit to at least ``size`` characters.
 
-    It is only ever raised: another file may be half read, and rows have a limit of their own.
+    The limit belongs to the process (131,072 by default). It is never lowered, because another file may be
+    half read. Rows are limited separately by ``raw_bytes``.
     """
     csv.field_size_limit(max(size, csv.field_size_limit()))
 
 
 def parse_separator(given: str) -> str:
-    """Return the separator of a flag. SettingsError for what is none."""
+    """Return the separator that a flag's value names, for example a tab for ``tab``.
+
+    Raises SettingsError if the value is not a single usable character.
+    """
     found = _NAMED.get(given, given)
     if len(found) != 1 or found in '"\r\n' or not found.isascii():
         raise SettingsError(f"separator is {given!r}, expected a single character, or tab")
@@ -172,20 +191,27 @@ def parse_separator(given: str) -> str:
 def find_delimiting(
     head: bytes, path: str, kind: str, *, quoting: str | None = None, separator: str | None = None
 ) -> Delimiting:
-    """Return the way to cut a file of that kind. head: its first bytes. None: as kind or file have it.
+    """Return how to split a file of this kind into rows and fields.
 
-    A .csv whose first line holds no comma is cut at another mark, if that cuts all of its first lines into as
-    many fields. SettingsError where several do, or none.
+    head: first bytes of the file.
+    quoting, separator: choice of the user. None: determined from kind and file.
+
+    A .csv file without a comma in its first line is split at another mark, provided that this mark splits all
+    the first rows into the same number of fields. Raises SettingsError if several marks do, or none.
     """
     usual, usual_quoting = USUAL[kind]
     chosen: Quoting = "csv" if (quoting or usual_quoting) == "csv" else "none"
     if separator is not None:
         return Delimiting(parse_separator(separator), chosen)
-    if kind == "tsv":  # its name says the separator, and a line of one column may hold any other mark
+    if (
+        kind == "tsv"
+    ):  # the name states the separator, and the text of a single column may contain other marks
         return Delimiting(usual, chosen)
     first = head.removeprefix(BOM).partition(b"\n")[0]
-    if first.startswith(b"sep=") and len(first.rstrip(b"\r")) == 5:  # spreadsheets put such a line first
+    if first.startswith(b"sep=") and len(first.rstrip(b"\r")) == 5:  # spreadsheets write "sep=;" first
         return Delimiting(chr(first[4]), chosen, passed=1)
+    # Try all marks on the first rows.
+    # "a;b\n1;2\n" -> widths {",": [1, 1], ";": [2, 2], "\t": [1, 1], "|": [1, 1]} -> only ";" is possible
     widths = {mark: _widths(head, Delimiting(mark, chosen)) for mark in (usual, *SEPARATORS)}
     others = [mark for mark, found in widths.items() if found and found[0] > 1]
     if not others or usual in others:
@@ -201,12 +227,15 @@ def find_delimiting(
 
 
 def _word(separator: str) -> str:
-    """The separator as a shell takes it."""
+    """Return the separator as it is typed in a shell."""
     return "tab" if separator == "\t" else f"'{separator}'"
 
 
 def _widths(head: bytes, delimiting: Delimiting) -> list[int]:
-    """The number of fields of each of the first rows, 0 for a fault. The last row may be cut."""
+    """Return the number of fields of each of the first rows, 0 for a faulty row.
+
+    The last row is left out if the head may have cut it.
+    """
     whole = head.rpartition(b"\n")[0] + b"\n" if head.count(b"\n") > 1 else head
     found: list[int] = []
     last = ""
@@ -216,5 +245,5 @@ def _widths(head: bytes, delimiting: Delimiting) -> list[int]:
         if len(found) == _LINES_LOOKED_AT:
             break
     if last and len(head) == HEAD_BYTES and len(found) > 1:
-        found.pop()  # a field within quotes goes on behind the head
+        found.pop()  # a quoted field continues after the head
     return found

@@ -1,8 +1,8 @@
-"""The escapes that an extractor writes for ``&``, ``<`` and ``>``, taken back once.
+"""Undo the escapes that an extractor writes for ``&``, ``<`` and ``>``.
 
-wikiextractor 3.1.0 writes ``R&amp;D``, where the page shows ``R&D``. Older versions, run with an option,
-escape quotation marks too. Each escape is taken back in one pass from left to right, so that a page that
-shows the characters ``&amp;``, which the extractor writes as ``&amp;amp;``, still shows them.
+wikiextractor 3.1.0 writes ``R&amp;D`` where the page shows ``R&D``. Older versions have an option that also
+escapes quotation marks. Each escape is undone once, in one pass from left to right: a page that shows the
+characters ``&amp;``, which the extractor writes as ``&amp;amp;``, still shows them afterwards.
 """
 
 import re
@@ -18,13 +18,13 @@ _CHARACTERS = {
 }
 
 ESCAPED_AMPERSAND = b"&amp;"
-"""What an escaped text nearly always holds, and another one hardly ever."""
+"""Nearly every escaped text contains this, and hardly any other text does."""
 
 
 def take_back_escapes(text: bytes) -> bytes:
     """Return the text as it was before an extractor escaped it.
 
-    >>> unescape(b"R&amp;D, if 5 &lt; 6; written &amp;amp;")
+    >>> take_back_escapes(b"R&amp;D, if 5 &lt; 6; written &amp;amp;")
     b'R&D, if 5 < 6; written &amp;'
     """
     if b"&" not in text:

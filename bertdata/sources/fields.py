@@ -1,6 +1,7 @@
-"""Fields of a record by name, one within another by ``a.b``, and the text in a field's value.
+r"""Look up fields of a record by name, and turn a field's value into text.
 
-A text is a string, or a list of paragraphs, which blank lines join, or bytes that are UTF-8::
+A name such as ``a.b`` means the field ``b`` inside the field ``a``. A value is a text if it is a string,
+bytes in UTF-8, or a list of paragraphs, which are joined by blank lines::
 
     {"body": {"paragraphs": ["One.", "Two."]}}   body.paragraphs: "One.\n\nTwo."
 """
@@ -12,14 +13,16 @@ from typing import Any, NamedTuple
 BETWEEN_PARAGRAPHS = "\n\n"
 
 MISSING = object()
-"""Stands for a field that a record does not have."""
+"""Returned for a field that the record does not have."""
 
 
 class TextFields(NamedTuple):
-    """The fields of texts of a file.
+    """Names of the fields of a file that hold text.
 
-    texts: strings. paragraphs: lists of strings, and bytes; one of them is found by itself where there are no
-    strings. inner: both within other fields, which are read where they are named.
+    texts: fields that hold strings.
+    paragraphs: fields that hold lists of strings, or bytes. The text field is chosen from these only if
+    ``texts`` is empty.
+    inner: text fields inside other fields, as ``a.b``. They are read only if the user names them.
     """
 
     texts: list[str]
@@ -28,7 +31,10 @@ class TextFields(NamedTuple):
 
 
 def value_at(fields: Mapping[str, Any], name: str) -> Any:
-    """Return the value of the field, MISSING where there is none. A name with dots is looked for first."""
+    """Return the value of the field ``name``, or MISSING.
+
+    A field whose name contains dots takes precedence over a field inside another field.
+    """
     if name in fields:
         return fields[name]
     first, dot, rest = name.partition(".")
@@ -37,9 +43,9 @@ def value_at(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def text_of_value(value: Any) -> str | None:
-    """Return the text in a field's value, None where it is none.
+    """Return the text in a field's value, or None if the value is not a text.
 
-    UnicodeDecodeError for bytes that are not UTF-8.
+    Raises UnicodeDecodeError for bytes that are not UTF-8.
     """
     if isinstance(value, str):
         return value
@@ -51,7 +57,7 @@ def text_of_value(value: Any) -> str | None:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """All texts within a value, at any depth, in order. Bytes that are not UTF-8 are none."""
+    """Yield all texts within a value, at any depth, in order. Bytes that are not UTF-8 are skipped."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

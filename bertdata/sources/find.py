@@ -1,4 +1,4 @@
-"""The files of a run's sources, their kinds, and the field of text."""
+"""Find the files of a run's sources, determine their kinds, and choose the text field."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,14 +17,17 @@ from bertdata.sources.settings import RecordSettings
 TWICE = "its records would be written"
 
 _OF_DATASETS = (STATE, INFO, SPLITS, MANIFEST_NAME)
-"""JSON beside the data of a directory: as ``save_to_disk`` writes it, and our own."""
+"""JSON files that are not data: written next to the data by ``save_to_disk`` or by this package."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sources:
-    """The files of sources, by path, the kind of each, and how many of them are empty.
+    """Files of a run's sources.
 
-    notes: on files that are left out.
+    files: paths, in order.
+    kinds: kind of each file.
+    empty: how many of the files are empty.
+    notes: messages about files that were left out.
     """
 
     files: list[str]
@@ -34,10 +37,13 @@ class Sources:
 
 
 def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = False) -> Sources:
-    """The files that patterns and directories name, and their kinds.
+    """Find the files that patterns and directories name, and determine the kind of each.
 
-    kind None: each file's bytes tell. An empty file among others holds no record. InputError for a file whose
-    kind is not known, or is plainly another; as_is: plain text may be anything. Other errors as from
+    kind: kind of all files. None: each file's bytes determine its kind. An empty file among others is allowed
+    and has no records.
+    as_is: accept any bytes as plain text.
+
+    Raises InputError for a file whose kind is unknown or clearly differs from ``kind``, and the errors of
     find_files.
     """
     found = find_files(patterns, kind)
@@ -56,7 +62,7 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
 
 
 def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
-    """The kind of a file, checked where it is given. None for an empty file."""
+    """Return the kind of a file, or None for an empty file. Check the kind if the user chose it."""
     begin = read_beginning(path)
     if begin.is_empty:
         return None
@@ -72,9 +78,10 @@ def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
 def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
     """Find the files that patterns and directories name.
 
-    Of a directory those whose names end as the kind's do, or any kind's, in it and below, hidden ones left
-    out; of one that ``datasets`` saved the data files that it lists. Errors as from find_input_files, and
-    DatasetError for several splits of a saved dataset.
+    A directory is searched recursively, without hidden files, for names that fit ``kind`` (or any kind if
+    None). In a directory saved by ``datasets``, only the data files that its ``state.json`` lists are taken.
+
+    Raises the errors of find_input_files, and DatasetError for a saved dataset with several splits.
     """
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
 
@@ -103,7 +110,10 @@ def _is_data(name: str, kinds: Sequence[SourceKind]) -> bool:
 
 
 def _kind_of_empty(path: str) -> str:
-    """The kind of an empty file among others, by its name. InputError where such a file is never empty."""
+    """Return the kind of an empty file, according to its name.
+
+    Raises InputError for Parquet and Arrow, whose files are never empty.
+    """
     name = plain_name(path)
     if name.endswith((".parquet", ".arrow")):
         raise InputError(f"{path}: is empty, expected {name.rpartition('.')[2]}; fetch or make it again")
@@ -113,17 +123,17 @@ def _kind_of_empty(path: str) -> str:
 
 
 def with_text_field(settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]) -> RecordSettings:
-    """The settings with the field of text, found in the first file that has fields.
+    """Return the settings with the text field filled in from the first file that has fields.
 
-    SettingsError where several fields are texts, for a field that is not there, and for fields of files that
-    have none.
+    Raises SettingsError if several fields hold text, if the named field does not exist, or if a field is
+    named but none of the files has fields.
     """
     for path, kind in zip(files, kinds, strict=True):
         columns = SOURCE_KINDS[kind].columns
         if columns is None or read_beginning(path).is_empty:
             continue
         found = columns(path, settings)
-        if found is None:  # its records are texts alone
+        if found is None:  # the records are bare texts without fields
             return settings
         if settings.text_field is not None:
             _check_field(settings.text_field, [*found.texts, *found.paragraphs, *found.inner], path)
@@ -147,7 +157,7 @@ def _check_field(name: str, found: Sequence[str], path: str) -> None:
 
 
 def _only_field(found: TextFields, settings: RecordSettings, path: str) -> str:
-    """The only field of strings, or of lists of strings where there are none."""
+    """Return the only field of strings, or the only field of lists of strings if no field holds strings."""
     taken = (settings.id_field, settings.language_field)
     names = [name for name in found.texts if name not in taken]
     names = names or [name for name in found.paragraphs if name not in taken]

@@ -1,4 +1,4 @@
-"""The fields of texts in objects of JSON, by the first ones of a file."""
+"""Find the fields that hold text in the first objects of a JSON file."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from bertdata.sources.fields import TextFields
 
 
 def fields_of_objects(objects: Sequence[Mapping[str, Any]]) -> TextFields:
-    """Return the fields of texts of these objects, in the order in which they occur."""
+    """Return the text fields of these objects, in the order in which they occur."""
     texts: dict[str, None] = {}
     paragraphs: dict[str, None] = {}
     inner: dict[str, None] = {}
@@ -30,7 +30,7 @@ def _is_list_of_texts(value: Any) -> bool:
 
 
 def _inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
-    """The fields of texts within an object, as ``a.b``."""
+    """Yield the names of text fields inside an object, as ``a.b``."""
     for name, item in value.items():
         if isinstance(item, str) or _is_list_of_texts(item):
             yield before + name
@@ -39,14 +39,14 @@ def _inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
 
 
 def fields_of_head(head: bytes) -> TextFields:
-    """Return the fields of strings of the first object, of which the head is the beginning alone."""
+    """Return the string fields of the first object, when ``head`` holds only the start of that object."""
     found = [(depth, name) for depth, name in json_members(head)]
     least = min((depth for depth, _ in found), default=0)
     return TextFields(list(dict.fromkeys(name for depth, name in found if depth == least)), [], [])
 
 
 def refuse_inner_records(head: bytes, path: str) -> None:
-    """InputError for the beginning of an object that holds a list of objects."""
+    """Raise InputError if ``head`` starts an object that contains a list of objects."""
     if re.search(rb"\[\s*\{", head) is None:
         return
     kind = find_kind(head, path, whole=len(head) < HEAD_BYTES)

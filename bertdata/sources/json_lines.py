@@ -1,4 +1,4 @@
-"""JSON, one object a line: the text of a line's record."""
+"""Parse JSON values into records. JSON lines, JSON files and the rows of tables share these functions."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from bertdata.sources.fields import MISSING, text_of_value, value_at
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 
-try:  # by the standard library, with the same results, where it is not installed
+try:  # optional: without orjson, the standard library parses with the same results
     import orjson
 except ImportError:
     orjson = None  # type: ignore[assignment]
@@ -19,13 +19,16 @@ except ImportError:
 _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SHOWN = 40
 _MOST_BITS = 63
-"""Bits of a whole number that all parsers give as it is; orjson makes a fraction of one of more than 64."""
+"""Size of integers that all parsers return unchanged. orjson turns integers of more than 64 bits into floats.
+"""
 
 _OF_ANY_LENGTH = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
 def parse_line(line: bytes) -> Any:
-    """The line's JSON value. ValueError in words for what is none, or is nested too deeply.
+    """Return the JSON value of a line.
+
+    Raises ValueError with an explanation if the line is not JSON or is nested too deeply.
 
     >>> parse_line(b'{"text": "A b."}')
     {'text': 'A b.'}
@@ -35,13 +38,13 @@ def parse_line(line: bytes) -> Any:
     if orjson is not None:
         try:
             return orjson.loads(line)
-        except ValueError:  # the standard library decides, and says why
+        except ValueError:  # the standard library decides, and its error explains
             pass
     return parse_json_text(line.decode(), any_number=True)
 
 
 def _depth(line: bytes) -> int:
-    """The largest number of brackets that are open at once."""
+    """Return the largest number of brackets that are open at once."""
     depth = most = 0
     for found in _BRACKETS.finditer(line):
         mark = found[0]
@@ -52,14 +55,14 @@ def _depth(line: bytes) -> int:
 
 
 def line_records(data: bytes, settings: RecordSettings) -> Iterator[Record | BadRecord]:
-    """The records of whole lines, numbered by line. Blank lines hold none."""
+    """Yield the records of whole lines, numbered by line. Blank lines have no record."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if line and not line.isspace():
             yield json_record(number, line, settings)
 
 
 def json_record(number: int, line: bytes, settings: RecordSettings) -> Record | BadRecord:
-    """The record of a JSON value: an object, or a text alone where no field of text is named."""
+    """Return the record of a JSON value: an object, or a bare string if no text field is named."""
     if len(line) > settings.raw_bytes:
         return BadRecord(number, "too_long", f"a line of more than {settings.raw_bytes} bytes")
     try:
@@ -78,10 +81,10 @@ def json_record(number: int, line: bytes, settings: RecordSettings) -> Record | 
 def record_of(
     number: int, fields: dict[str, Any], settings: RecordSettings, line: bytes | None = None
 ) -> Record | BadRecord:
-    """The record with these fields. line: the JSON that they were read from.
+    """Return the record with these fields.
 
-    What is told of a value that is no text, as an id may be, is what stands in the line, so that it does not
-    depend on the parser.
+    line: the JSON that the fields were parsed from, or None for a table. Ids and error messages quote a value
+    that is not a string as the JSON has it, so that they do not depend on the parser.
     """
     name = settings.text_field or ""
     identity = None
@@ -111,7 +114,7 @@ def record_of(
 
 
 def _identity(value: Any, name: str, line: bytes | None) -> str | None:
-    """The id of a record, as its source has it."""
+    """Return the id of a record as its source writes it, or None."""
     if value is MISSING or value is None:
         return None
     if isinstance(value, bytes):
@@ -122,13 +125,13 @@ def _identity(value: Any, name: str, line: bytes | None) -> str | None:
 
 
 def _is_plain_integer(value: Any) -> bool:
-    """True for a whole number that is written in one way only. 0 may also be -0."""
+    """Return True for an integer that JSON can write in only one way. 0 is excluded because ``-0`` exists."""
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     return is_integer and value != 0 and value.bit_length() <= _MOST_BITS
 
 
 def member_source(text: str, name: str) -> str:
-    """Return the characters of an object's member, of the last one of that name, as it stands in the JSON.
+    """Return the value of an object's member as the JSON writes it, the last one if the name is repeated.
 
     >>> member_source('{"id": 1.50, "of": {"id": 1e3}}', "of.id")
     '1e3'
@@ -141,12 +144,12 @@ def member_source(text: str, name: str) -> str:
 
 
 def _members(text: str) -> dict[str, str]:
-    """The members of a JSON object that is known to be one, by their names, as they are written."""
+    """Return the members of a JSON object as they are written, by name. The text must be a valid object."""
     members: dict[str, str] = {}
     at = _behind_blanks(text, 0) + 1
     while text[at := _behind_blanks(text, at)] != "}":
         name, at = _OF_ANY_LENGTH.raw_decode(text, at)
-        start = _behind_blanks(text, _behind_blanks(text, at) + 1)  # behind the colon
+        start = _behind_blanks(text, _behind_blanks(text, at) + 1)  # skip the colon
         at = _OF_ANY_LENGTH.raw_decode(text, start)[1]
         members[name] = text[start:at]
         at = _behind_blanks(text, at)
@@ -161,7 +164,7 @@ def _behind_blanks(text: str, at: int) -> int:
 
 
 def _shown(value: Any, name: str, line: bytes | None) -> str:
-    """A field's value in words, cut short."""
+    """Return a field's value for an error message, shortened."""
     if value is MISSING or value is None:
         return "missing or null"
     if line is None or isinstance(value, str):

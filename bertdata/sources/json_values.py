@@ -1,13 +1,14 @@
-"""JSON whose records are the objects of a list, or objects over several lines, read in a stream.
+"""Read a JSON file whose records are the items of a list, or objects that span several lines, as a stream.
 
 ::
 
     [{"text": "One."}, {"text": "Two."}]       two records
-    {                                          a record, then the next one
+    {                                          one record, then the next
       "text": "Three."
     }
 
-A file is read from its begin; workers parse the values. Only what stands between values is looked at here.
+This module only finds where each value starts and ends. The workers parse the values. A file must be read
+from its start.
 """
 
 import io
@@ -36,7 +37,7 @@ _BEHIND_WORD = re.compile(rb"[\s,\]]")
 
 @dataclass(frozen=True, slots=True)
 class ValuesPiece:
-    """Values of JSON as they are written, None for one that is too long."""
+    """JSON values as they are written in the file, with None for a value that is too long."""
 
     values: list[bytes | None]
     bytes: int
@@ -51,7 +52,10 @@ class ValuesPiece:
 
 
 def json_value_pieces(path: str, settings: RecordSettings) -> Iterator[ValuesPiece]:
-    """The pieces of a file. InputError where it is cut short, or other things stand between its values."""
+    """Yield the pieces of a JSON file.
+
+    Raises InputError if the file is cut short or has anything unexpected between its values.
+    """
     values: list[bytes | None] = []
     held = before = 0
     with open_unpacked(path) as file:
@@ -70,10 +74,10 @@ def json_value_pieces(path: str, settings: RecordSettings) -> Iterator[ValuesPie
 
 
 def json_value_columns(path: str, settings: RecordSettings) -> TextFields | None:
-    """The fields of texts of the first objects. None where the values are texts themselves.
+    """Return the text fields of the first objects, or None if the values are bare texts.
 
-    InputError where no field is named, for a file of a single object with lists of others within: its
-    records are these.
+    Raises InputError if no field is named and the file is a single object that contains a list of objects:
+    the items of that list are probably the records.
     """
     with open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
@@ -81,7 +85,7 @@ def json_value_columns(path: str, settings: RecordSettings) -> TextFields | None
     try:
         for value in islice(json_values(io.BytesIO(head), len(head)), _LOOKED_AT):
             values.append(parse_line(value or b""))
-    except ValueError:  # the beginning ends within a value
+    except ValueError:  # the head ends in the middle of a value
         pass
     if values and all(isinstance(value, str) for value in values):
         return None
@@ -93,13 +97,20 @@ def json_value_columns(path: str, settings: RecordSettings) -> TextFields | None
 
 
 def json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
-    """The values of a list, or those one after another, as they are written. None for one longer than that.
+    """Yield the values of a list, or a sequence of values, as they are written. A long value becomes None.
 
-    ValueError, in words, where something else stands between them, or where a list or a value has no end.
+    longest: longest accepted value in bytes.
+
+    Raises ValueError with an explanation if anything unexpected is between values, or if a list or a value is
+    not closed.
     """
     data, at = file.read(PIECE_BYTES).removeprefix(BOM), 0
     is_list = False
-    may_begin, may_end = True, False  # a value; the list
+    # State between values: may a value start here, and may the list end here?
+    # [            may_begin, may_end     (an empty list is allowed)
+    # [1           may_end                (a comma or the end must follow)
+    # [1,          may_begin              (a value must follow)
+    may_begin, may_end = True, False
     while True:
         found = _BLANKS.match(data, at)
         at = found.end() if found else at
@@ -126,7 +137,11 @@ def json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
 
 
 def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[bytes | None, bytes, int]:
-    """The value that begins at the place, or None, the data that were read last, and the place behind it."""
+    """Read the value that starts at ``at``.
+
+    Returns the value (None if it is too long), the block that was read last, and the position after the value
+    in that block.
+    """
     end = _Word() if data[at : at + 1] not in b'{["' else _ValueEnd()
     parts: list[bytes] = []
     held = 0
@@ -144,15 +159,16 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
 
 
 class _Word:
-    """Finds the end of a number, ``true`` and the like."""
+    """Finder for the end of a number, ``true``, ``false`` or ``null``."""
 
     def find(self, data: bytes, at: int) -> int:
+        """Return the position after the word, or -1 if the next block continues it."""
         found = _BEHIND_WORD.search(data, at)
         return -1 if found is None else found.start()
 
 
 class _ValueEnd:
-    """Finds the end of an object, a list or a string that may come in several blocks."""
+    """Finder for the end of an object, list or string that may span several blocks."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -160,7 +176,7 @@ class _ValueEnd:
         self._is_escaped = False
 
     def find(self, data: bytes, at: int) -> int:
-        """The place behind the value's end, searched from ``at`` on. -1 where the next block has it."""
+        """Return the position after the value, searching from ``at``, or -1 if the value is still open."""
         while True:
             if self._is_in_string:
                 at = self._string_end(data, at)
@@ -187,6 +203,6 @@ class _ValueEnd:
             if found[0] == b'"':
                 self._is_in_string = False
                 return at
-            at += 1  # what is escaped
+            at += 1  # skip the escaped character, which may be the first byte of the next block
             self._is_escaped = at > len(data)
         return -1

@@ -1,7 +1,8 @@
-"""Kinds of sources: how the files of each are named, entered and read.
+"""Table of source kinds: for each file format, its file names, its reader and its text fields.
 
-A kind is an entry of SOURCE_KINDS. ``recognise.py`` tells the kind of a file by its bytes. Articles and files
-that are a document each have a route of their own too, which makes MLPerf's parts.
+To add a format, add an entry to SOURCE_KINDS. ``recognise.py`` chooses the kind of a file from its bytes. The
+kinds "articles" and "text" (one document per file) can also be read by ``bertdata.text.reading``, which makes
+the parts of the MLPerf pipeline from them.
 """
 
 import re
@@ -24,17 +25,21 @@ from bertdata.sources.unpacking import ENDINGS
 
 ARTICLES = "articles"
 ESCAPED_ARTICLES = "escaped articles"
-"""Articles whose extractor escaped their text. No kind to ask for: their manifest, or a setting, tells it."""
+"""Articles whose extractor escaped ``&``, ``<`` and ``>``. Users cannot select this kind by name: the
+manifest of the articles, or a setting, selects it.
+"""
 TEXT = "text"
 BLOCKS = "blocks"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceKind:
-    """A kind of files.
+    """How files of one format are named and read.
 
-    endings: of their names, but for those of compressed files. names: in their place, for whole names.
-    pieces: of a file, in order. columns: the fields of texts of a file, None where records are texts alone.
+    endings: file name endings, without the ending of a compression such as ``.gz``.
+    names: pattern for the whole file name, used instead of endings.
+    pieces: function that splits a file into pieces, in order.
+    columns: function that lists a file's text fields, or returns None if its records are bare texts.
     """
 
     endings: tuple[str, ...]
@@ -43,13 +48,13 @@ class SourceKind:
     names: re.Pattern[str] | None = None
 
     def has(self, name: str) -> bool:
-        """True where a file of this name, found in a directory, is of the kind."""
+        """Return True if a file with this name, listed from a directory, has this kind."""
         plain = plain_name(name).rpartition("/")[2]
         return self.names.fullmatch(plain) is not None if self.names else plain.endswith(self.endings)
 
     @property
     def expected(self) -> tuple[str, ...]:
-        """The names in words."""
+        """File name patterns of this kind, as shown in error messages."""
         return ("wiki_<nn>",) if self.names else tuple(f"*{ending}" for ending in self.endings)
 
 
@@ -76,18 +81,18 @@ SOURCE_KINDS = {
     "arrow": SourceKind(endings=(".arrow",), pieces=arrow_pieces, columns=arrow_columns),
 }
 CHOSEN_KINDS = tuple(name for name in SOURCE_KINDS if name != ESCAPED_ARTICLES)
-"""The kinds that ``--input-kind`` names."""
+"""The kinds that ``--input-kind`` accepts."""
 RECORD_KINDS = tuple(name for name in CHOSEN_KINDS if name not in (ARTICLES, TEXT))
-"""The kinds that are read as records alone."""
+"""The kinds that can only be read as records."""
 
 
 def are_articles(kind: str) -> bool:
-    """True for the kinds of extracted articles."""
+    """Return True for the two kinds of extracted articles."""
     return kind in (ARTICLES, ESCAPED_ARTICLES)
 
 
 def plain_name(path: str) -> str:
-    """The path without the endings of compressed files."""
+    """Return the path without the ending of a compression such as ``.gz``."""
     for ending in ENDINGS:
         path = path.removesuffix(ending)
     return path

@@ -1,7 +1,7 @@
-"""Pieces of whole lines: ranges of a plain file, blocks of one that must be read from its begin.
+"""Pieces of whole lines: byte ranges of a plain file, or blocks of a file that must be read from the start.
 
-A line belongs to the range in which it begins. A line longer than ``raw_bytes`` is cut behind one byte more,
-so that its reader sees that it is too long and memory stays bounded.
+A line belongs to the range in which it starts. A line longer than ``raw_bytes`` is cut one byte after the
+limit: the reader then sees that the line is too long, and memory stays bounded.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _LINES_LOOKED_AT = 100
 
 @dataclass(frozen=True, slots=True)
 class RangePiece:
-    """The lines of JSON that begin in a range of bytes."""
+    """The JSON lines that start in a byte range of a file."""
 
     path: str
     start: int
@@ -39,7 +39,7 @@ class RangePiece:
 
 @dataclass(frozen=True, slots=True)
 class LinesPiece:
-    """Lines of JSON from a file that must be read from its begin."""
+    """JSON lines already read, from a file that can only be read from the start."""
 
     data: bytes
     bytes: int
@@ -49,7 +49,7 @@ class LinesPiece:
 
 
 def json_pieces(path: str, settings: RecordSettings) -> Iterator[RangePiece | LinesPiece]:
-    """The pieces of a file of JSON lines."""
+    """Yield the pieces of a file of JSON lines."""
     with storage.open_input(path) as file:
         packed = packing_of(file.read(6)) is not None
     if packed:
@@ -62,9 +62,9 @@ def json_pieces(path: str, settings: RecordSettings) -> Iterator[RangePiece | Li
 
 
 def json_line_columns(path: str, settings: RecordSettings) -> TextFields:
-    """The fields of texts in the first lines of a file of JSON lines.
+    """Return the text fields in the first lines of a file of JSON lines.
 
-    InputError where no field is named, for a file of a single object with lists of others within.
+    Raises InputError if no field is named and the file is a single object that contains a list of objects.
     """
     with open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
@@ -91,7 +91,10 @@ def _read_lines(data: bytes, settings: RecordSettings) -> ReadPiece:
 
 
 def _lines_of_range(file: BinaryIO, start: int, end: int, raw_bytes: int) -> bytes:
-    """The lines that begin in the range, the last one whole. Empty where none begins."""
+    """Return the lines that start in the range, the last line completely. Empty if no line starts there."""
+    # Read one byte before the range: if it is a line end, a line starts exactly at ``start``.
+    # "ab\ncd\nef" split at byte 4: range [0, 4) has the lines "ab" and "cd" (read past byte 4), and range
+    # [4, 8) has the line "ef".
     before = 1 if start else 0
     file.seek(start - before)
     data = file.read(end - start + before)
@@ -110,7 +113,7 @@ def _rest_of_line(file: BinaryIO, raw_bytes: int) -> bytes:
 
 
 def line_blocks(path: str, raw_bytes: int) -> Iterator[bytes]:
-    """Blocks of whole lines, unpacked, together the file without its byte-order mark."""
+    """Yield the unpacked file in blocks of whole lines, without its byte-order mark."""
     with open_unpacked(path) as file:
         data = file.read(PIECE_BYTES).removeprefix(BOM)
         while data:
@@ -124,7 +127,7 @@ def line_blocks(path: str, raw_bytes: int) -> Iterator[bytes]:
 
 
 def _pass_line(file: BinaryIO) -> bytes:
-    """Pass over the rest of a line that is too long. Returns its end."""
+    """Skip the rest of a line that is too long, and return its line end."""
     while rest := file.readline(1 << 20):
         if rest.endswith(b"\n"):
             return b"\n"

@@ -1,6 +1,7 @@
-"""Parquet: a small row group is a piece, which any worker reads, and one reader goes through a large one.
+"""Records from Parquet files.
 
-A compressed file is unpacked into a nameless one first, because its contents are listed at its end.
+A small row group is a piece, which any worker reads. A large row group is read by the main process in
+batches. A compressed file is unpacked into a temporary file first, because Parquet's footer is at its end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,9 +27,11 @@ from bertdata.sources.table_records import (
 from bertdata.sources.unpacking import BLOCK_BYTES, open_seekable, packing_of
 
 _LARGE_GROUP_BYTES = 1 << 25
-"""Bytes of the columns of a row group, uncompressed, from which on one reader goes through it."""
+"""Uncompressed size of a row group's columns from which on the row group counts as large."""
 _SHARED_BYTES = 1 << 21
-"""Bytes of a dictionary, above which one reader goes through a row group: writers keep it below 2^20."""
+"""Size of a dictionary from which on its row group counts as large. Writers usually keep dictionaries below 1
+MiB.
+"""
 _MOST_GROUP_CHARACTERS = 1 << 29
 _PAGE_HEAD_BYTES = 16
 _BATCH_ROWS = 256
@@ -59,13 +62,13 @@ class RowGroupPiece:
 
 
 def parquet_columns(path: str, settings: RecordSettings) -> TextFields:
-    """The columns of texts."""
+    """Return the columns that hold text."""
     with _open(path) as table:
         return text_columns(table.schema_arrow)
 
 
 def parquet_pieces(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece | RowsPiece]:
-    """The pieces of a file."""
+    """Yield the pieces of a Parquet file."""
     with _open(path) as table:
         check_columns(table.schema_arrow, settings, path)
         packed = _is_packed(path)
@@ -79,7 +82,7 @@ def parquet_pieces(path: str, settings: RecordSettings) -> Iterator[RowGroupPiec
 
 
 def parquet_texts(path: str) -> Iterator[str]:
-    """All texts of all columns of a file, at any depth."""
+    """Yield all texts in all columns of a file, at any depth."""
     with _open(path) as table:
         names = columns_with_texts(table.schema_arrow)
         with _naming(path):
@@ -92,6 +95,7 @@ def parquet_texts(path: str) -> Iterator[str]:
 def _rows_of_large(
     table: Any, group: int, settings: RecordSettings, path: str, size: int
 ) -> Iterator[RowsPiece]:
+    """Yield the records of a large row group as pieces that are already read."""
     found, held = [], 0
     for batch in _batches(table, group, settings, path):
         found += batch
@@ -103,7 +107,7 @@ def _rows_of_large(
 
 
 def _batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
-    """The records of a row group, some rows at a time."""
+    """Yield the records of a row group in batches of rows."""
     names = wanted_columns(settings)
     rows = _rows_at_once(path, table, group, names)
     with _naming(path, f"row group {group}: "):
@@ -113,33 +117,33 @@ def _batches(table: Any, group: int, settings: RecordSettings, path: str) -> Ite
 
 
 def _group_bytes(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
-    """Bytes of the wanted columns of a row group, in the file and uncompressed."""
+    """Return the size of a row group's wanted columns, in the file and uncompressed."""
     columns = list(_columns_of(table, group, wanted_columns(settings)))
     size = sum(column.total_compressed_size for column in columns)
     return size, sum(column.total_uncompressed_size for column in columns)
 
 
 def _columns_of(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
-    """The stored columns of a row group that belong to these names."""
+    """Yield the stored columns of a row group that belong to the named columns."""
     facts = table.metadata.row_group(group)
     for number in range(facts.num_columns):
         column = facts.column(number)
-        path = column.path_in_schema  # of a list text.list.element, of a field in structs a.b
+        path = column.path_in_schema  # "text", "text.list.element" for a list, "a.b" inside a struct
         if any(path == name or path.startswith(f"{name}.") for name in names):
             yield column
 
 
 def _rows_at_once(path: str, table: Any, group: int, names: Sequence[str]) -> int:
-    """The rows of a batch, fewer where the library would make many long texts of a shared one."""
+    """Return how many rows to read per batch. It is less if pyarrow would copy a long text for every row."""
     longest = _longest_shared(path, table, group, names)
     return max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))
 
 
 def _longest_shared(path: str, table: Any, group: int, names: Sequence[str]) -> int:
-    """Bytes that one text may have which the row group holds once for many rows. 0 where there are none.
+    """Return an upper bound in bytes for a text that the row group stores once for many rows, or 0.
 
-    Such texts stand in a dictionary, or are told by their difference to the text before. The library makes
-    whole texts of a batch of rows, which takes memory for each of them.
+    Such a text is in a dictionary page, or is stored as the difference to the text before (DELTA_BYTE_ARRAY).
+    pyarrow copies it for each row of a batch, which multiplies the memory.
     """
     longest = 0
     for column in _columns_of(table, group, names):
@@ -153,10 +157,11 @@ def _longest_shared(path: str, table: Any, group: int, names: Sequence[str]) -> 
 
 
 def _dictionary_bytes(path: str, column: Any) -> int:
-    """Bytes of a column's dictionary, uncompressed, by its page's head; else the column's.
+    """Return the uncompressed size of a column's dictionary, or of the whole column if it cannot be read.
 
-    The head is a struct of Thrift's compact protocol: field 1, the page's type, field 2, its size. Each is a
-    byte 0x15 and a number of seven bits a byte, its sign in the lowest bit.
+    The page header is a struct in Thrift's compact protocol. Field 1 is the page's type and field 2 its
+    uncompressed size. Each is a byte 0x15 followed by a zigzag varint: seven bits per byte, sign in the
+    lowest bit.
     """
     if _is_packed(path):
         return int(column.total_uncompressed_size)
@@ -185,7 +190,10 @@ def _is_packed(path: str) -> bool:
 
 @contextmanager
 def _open(path: str) -> Iterator[Any]:
-    """The file, opened by pyarrow. InputError for one that is damaged."""
+    """Open the file with pyarrow.
+
+    Raises InputError if it is damaged.
+    """
     pyarrow_of(path)
     from pyarrow import parquet
 
@@ -199,7 +207,10 @@ def _open(path: str) -> Iterator[Any]:
 
 @contextmanager
 def _naming(path: str, place: str = "") -> Iterator[None]:
-    """Turn what pyarrow says of damaged data into an error that names the file."""
+    """Turn pyarrow's errors about damaged data into an InputError that names the file.
+
+    place: part of the file that is being read, for the message.
+    """
     from pyarrow import ArrowException
 
     try:

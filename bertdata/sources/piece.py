@@ -1,4 +1,4 @@
-"""A piece of a source: consecutive records, read by one worker."""
+"""Pieces of a source file: runs of consecutive records, each read by one worker."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -7,32 +7,41 @@ from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 
 PIECE_BYTES = 1 << 22
-"""Bytes of a piece, about. A run that is taken up begins with a piece, so they never change."""
+"""Approximate size of a piece in bytes. Never change it: a resumed run starts at a piece boundary."""
 
 Found = list[Record | BadRecord]
 
 
 class ReadPiece(NamedTuple):
-    """The records of a piece, numbered from 1. numbers: how many it takes, for blank lines of JSON too."""
+    """Records of one piece, numbered from 1.
+
+    numbers: how many record numbers the piece uses up. Blank lines of JSON lines use up a number too.
+    """
 
     records: Found
     numbers: int
 
 
 class SourcePiece(Protocol):
-    """Travels to the worker that reads it. bytes: of the file, for progress."""
+    """Piece of a source file, sent to the worker that reads it.
+
+    bytes: size of the piece in the file, for the progress display.
+    """
 
     @property
     def bytes(self) -> int: ...
 
     def read(self, settings: RecordSettings) -> ReadPiece:
-        """Its records. InputError for data that are damaged."""
+        """Return the records of the piece.
+
+        Raises InputError if the data are damaged.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RowsPiece:
-    """Records that were read already, from a file that must be read from its begin."""
+    """Piece whose records are already read, because its file can only be read from the start."""
 
     found: Found
     bytes: int
@@ -42,5 +51,5 @@ class RowsPiece:
 
 
 def numbered(found: Found) -> Found:
-    """The records numbered from 1."""
+    """Return the records, numbered from 1."""
     return [record._replace(number=number) for number, record in enumerate(found, 1)]

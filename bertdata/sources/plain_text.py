@@ -1,4 +1,4 @@
-"""Plain text: documents between blank lines (``blocks``), or a file a document (``text``)."""
+"""Records from plain text: documents between blank lines (``blocks``) or one document per file (``text``)."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _BLANK_LINES = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 
 
 def text_lines(text: str) -> list[str]:
-    r"""The lines of a text that hold more than white space. They end at ``\n``, ``\r\n`` or ``\r``.
+    r"""Return the lines of a text that hold more than white space. A line ends at ``\n``, ``\r\n`` or ``\r``.
 
     >>> text_lines("A b.\r\n\n \nC d.")
     ['A b.', 'C d.']
@@ -28,14 +28,17 @@ def text_lines(text: str) -> list[str]:
 
 
 def text_bytes(text: str) -> int:
-    """Bytes of these lines, each with an end. Where they may be very many, no list of them is made."""
+    """Return the size in bytes of ``text_lines(text)``, each line with a line end.
+
+    Unlike ``text_lines``, this does not build a list, which would be large for a text of very many lines.
+    """
     whole = _LINE_END.sub("\n", text) + "\n"
     return len(_BLANK_LINES.sub("", whole).encode(errors="surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksPiece:
-    """Whole documents of a file, blank lines between them."""
+    """Whole documents of a file, separated by blank lines."""
 
     data: bytes
     bytes: int
@@ -49,7 +52,7 @@ class BlocksPiece:
 
 @dataclass(frozen=True, slots=True)
 class FilePiece:
-    """A file that is one document."""
+    """File that is one document."""
 
     path: str
     bytes: int
@@ -61,14 +64,15 @@ class FilePiece:
 
 
 def file_pieces(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
-    """The piece of a file that is one document."""
+    """Yield the single piece of a file that is one document."""
     yield FilePiece(path, storage.size(path))
 
 
 def block_pieces(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
-    """The pieces of a file of documents with blank lines between them.
+    """Yield the pieces of a file of documents separated by blank lines.
 
-    A document without an end within ``raw_bytes`` is cut there, which is more than a record may hold.
+    A document without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
+    is counted as too long.
     """
     with open_unpacked(path) as file:
         rest = file.read(PIECE_BYTES).removeprefix(_BOM)
@@ -80,14 +84,18 @@ def block_pieces(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
                 rest, looked_at = rest[cut:], 0
                 continue
             if len(rest) > settings.raw_bytes + PIECE_BYTES:
-                rest = rest[: settings.raw_bytes] + rest[-2:]  # a line end may be the last byte
+                # The last bytes are kept because they may be the first half of a blank line.
+                rest = rest[: settings.raw_bytes] + rest[-2:]
             looked_at = len(rest.rstrip())
         if rest:
             yield BlocksPiece(rest, len(rest))
 
 
 def _last_blank_line(data: bytes, start: int) -> int:
-    """The place behind the last blank line from start on that is sure to be one. 0 where there is none."""
+    r"""Return the position after the last certain blank line from ``start`` on, or 0 if there is none.
+
+    A blank line at the very end of the data is not certain: a ``\r`` there may continue as ``\r\n``.
+    """
     at = data.rfind(b"\n\n", start)
     if at >= 0:
         return at + 2
@@ -96,7 +104,7 @@ def _last_blank_line(data: bytes, start: int) -> int:
 
 
 def _documents(data: bytes) -> Iterator[bytes]:
-    """The documents: lines with more than white space, one behind another. No list of lines is made."""
+    """Yield the documents: consecutive lines that hold more than white space. No list of lines is built."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     begin = last = -1
     at = 0
@@ -119,7 +127,7 @@ def _is_blank(line: bytes) -> bool:
 
 
 def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadRecord:
-    if len(data) >= settings.raw_bytes:  # its end was cut
+    if len(data) >= settings.raw_bytes:  # block_pieces cut its end
         return BadRecord(number, "too_long", f"a document of {settings.raw_bytes} bytes or more")
     try:
         return Record(number, data.decode())

@@ -1,8 +1,8 @@
-"""The kind of a file, told by its first bytes, of what it holds where it is compressed.
+"""Recognise the kind of a file from its first bytes, after unpacking if the file is compressed.
 
-What is no text is never taken for text: an archive, a table or a shard is named, with what to do about it.
-Bytes tell JSON, Parquet, Arrow and articles. CSV and TSV have no mark of their own and are known by name;
-other files whose name ends in .txt are plain text.
+JSON, Parquet, Arrow and articles have recognisable bytes. CSV and TSV have none, so their names decide. Other
+files whose name ends in ``.txt`` are plain text. An archive, a table or a shard is never mistaken for text:
+the error names its format and says what to do.
 """
 
 import re
@@ -23,7 +23,7 @@ from bertdata.sources.unpacking import open_unpacked, packing_of
 _PLAIN = (TEXT, BLOCKS)
 _TABLES = ("parquet", "arrow")
 _DUMP = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<mediawiki[\s>]")
-_NUL_BYTES = 8000  # in which git looks for a NUL, which makes a file binary
+_NUL_BYTES = 8000  # git calls a file binary if there is a NUL in this many bytes
 _ENDINGS = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
 _NAMES = {
     "jsonl": "JSON, one object a line",
@@ -36,7 +36,10 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The first bytes of a file, unpacked. packing: the compression, None where there is none."""
+    """First bytes of a file, unpacked.
+
+    packing: name of the compression, or None.
+    """
 
     path: str
     head: bytes
@@ -44,21 +47,22 @@ class Beginning:
 
     @property
     def text(self) -> bytes:
-        """The head without a byte-order mark."""
+        """The first bytes without a byte-order mark."""
         return self.head.removeprefix(BOM)
 
     @property
     def is_whole(self) -> bool:
+        """True if the head holds the whole file."""
         return len(self.head) < HEAD_BYTES
 
     @property
     def is_empty(self) -> bool:
-        """True for a file that holds nothing but white space."""
+        """True for a file that holds only white space."""
         return self.is_whole and not self.text.strip()
 
 
 def read_beginning(path: str) -> Beginning:
-    """Read the first bytes of the file, or of what it holds where it is compressed."""
+    """Read the first bytes of the file, unpacked if the file is compressed."""
     with storage.open_input(path) as file:
         packing = packing_of(file.read(6))
     with open_unpacked(path) as unpacked:
@@ -66,12 +70,12 @@ def read_beginning(path: str) -> Beginning:
 
 
 def recognise(path: str) -> str | None:
-    """Return the kind of the file. None where neither its bytes nor its name tell a kind that is read."""
+    """Return the kind of the file, or None if neither its bytes nor its name determine a supported kind."""
     return kind_of(read_beginning(path))
 
 
 def kind_of(begin: Beginning) -> str | None:
-    """Return the kind that the bytes tell, of CSV, TSV and plain text the name."""
+    """Return the kind that the bytes determine. For CSV, TSV and plain text the file's name decides."""
     head = begin.head
     if head.startswith(b"PAR1"):
         return "parquet"
@@ -92,12 +96,12 @@ def kind_of(begin: Beginning) -> str | None:
 
 
 def holds_frame(begin: Beginning) -> bool:
-    """Return True where a line begins as an article of WikiExtractor does."""
+    """Return True if a line starts like an article of WikiExtractor."""
     return begin.text.startswith(FRAME) or b"\n" + FRAME in begin.text
 
 
 def other_kind(begin: Beginning) -> FileKind | None:
-    """Return the kind of a file that is no plain text."""
+    """Return the format of a file that is not plain text, with advice what to do, or None."""
     if _DUMP.match(begin.text):
         remedy = f"extract its articles: bertdata extract {shlex.quote(begin.path)} --output articles"
         return FileKind(name="a MediaWiki dump", remedy=remedy)
@@ -105,12 +109,12 @@ def other_kind(begin: Beginning) -> FileKind | None:
 
 
 def is_binary(head: bytes) -> bool:
-    """Return True for a NUL, which no text has, near the beginning."""
+    """Return True if there is a NUL, which texts never contain, near the start."""
     return b"\0" in head[:_NUL_BYTES]
 
 
 def _is_json_lines(head: bytes) -> bool:
-    """True where the first line that is not blank is an object of JSON, or begins as a long one does."""
+    """Return True if the first line that is not blank is a JSON object, or the start of a long one."""
     lines = head.split(b"\n")
     first = next((line.strip() for line in lines if line.strip()), b"")
     if not first.startswith(b"{"):
@@ -121,6 +125,7 @@ def _is_json_lines(head: bytes) -> bool:
         pass
     if len(head) >= HEAD_BYTES - len(BOM) and len(lines) == 1:
         return find_kind(head, "", whole=False) is not None
+    # The first line is damaged. Later lines still show that the file is JSON lines.
     others = [line for line in lines[1:-1] if line.strip().startswith(b'{"')]
     return len(others) > 1 and any(map(_is_object, others))
 
@@ -133,7 +138,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def unknown_kind(begin: Beginning) -> InputError:
-    """The error of a file whose kind is not known."""
+    """Return the error for a file whose kind is unknown."""
     other = other_kind(begin)
     if other is not None:
         return _refusal(begin, other.name, "text or records", _remedy(begin, other))
@@ -146,9 +151,9 @@ def unknown_kind(begin: Beginning) -> InputError:
 
 
 def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
-    """InputError for a file whose bytes plainly tell another kind than the given one.
+    """Raise InputError if the bytes clearly belong to another kind than ``kind``.
 
-    as_is: plain text may be anything.
+    as_is: accept any bytes as plain text.
     """
     if begin.is_empty:
         return
@@ -169,7 +174,7 @@ def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
 
 
 def _check_plain(begin: Beginning, found: str | None) -> None:
-    """InputError for a file that is no plain text, by its kind or by its bytes."""
+    """Raise InputError if the file is not plain text, judging by its kind or its bytes."""
     as_is = "or take it for text as it is: --as-is"
     if found in _NAMES:
         remedy = f"leave --input-kind out to read its texts, {as_is}"
@@ -188,7 +193,10 @@ def _refusal(begin: Beginning, found: str, expected: str, remedy: str) -> InputE
 
 
 def _remedy(begin: Beginning, kind: FileKind) -> str:
-    """The kind's remedy. tar unpacks compressed archives; anything else is unpacked before."""
+    """Return the advice for this format, preceded by unpacking if necessary.
+
+    tar unpacks compressed archives itself, and ``bertdata extract`` reads compressed dumps.
+    """
     if begin.packing is None or kind.name == "a tar archive" or kind.name == "a MediaWiki dump":
         return kind.remedy
     unpacked = unpack_in_place(begin.packing, _ENDINGS[begin.packing], begin.path)

@@ -1,15 +1,18 @@
-"""A record of a source, and a record that cannot be used."""
+"""Record types: a usable record, and a record that cannot be used together with the reason."""
 
 from typing import Literal, NamedTuple
 
 Reason = Literal["malformed", "empty", "too_long", "other_language"]
 
 REASONS: tuple[Reason, ...] = ("malformed", "empty", "too_long", "other_language")
-"""The counters of records that are left out."""
+"""Reasons for which a record is left out. Each has a counter of this name."""
 
 
 class Record(NamedTuple):
-    """One document. number: of the record in its file, from 1, which of JSON lines is that of the line."""
+    """One document of a source.
+
+    number: number of the record in its file, from 1. For JSON lines it is the line number.
+    """
 
     number: int
     text: str
@@ -18,7 +21,10 @@ class Record(NamedTuple):
 
 
 class BadRecord(NamedTuple):
-    """A record without a usable text. fault: what was found, and what was expected, in words."""
+    """Record without a usable text.
+
+    fault: what is wrong with the record, in words for an error message.
+    """
 
     number: int
     reason: Reason

@@ -1,13 +1,13 @@
-"""Directories that ``save_to_disk`` of Hugging Face's ``datasets`` wrote: which of their files are the data.
+"""Select the data files of a directory that ``save_to_disk`` of Hugging Face's ``datasets`` wrote.
 
 ::
 
-    DIR/state.json                   lists the data files; others are caches, or of an earlier save
+    DIR/state.json                   lists the data files; others are caches, or left from earlier saves
     DIR/dataset_info.json
     DIR/data-00000-of-00001.arrow
     DIR/cache-69976c054f6c498b.arrow left by map and shuffle
 
-    DIR/dataset_dict.json            names the splits: DIR/train, DIR/test, each as above
+    DIR/dataset_dict.json            names the splits DIR/train and DIR/test, each a directory as above
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,14 +24,16 @@ NOT_LISTED = f"caches or earlier data, {STATE} does not list them"
 
 _DATA_FILES = "_data_files"
 _INDEXES = ("_indices_data_files", "_indices_files")
-"""Older versions kept the order of .shuffle() and .select() in files of its own."""
+"""Keys of older versions of ``datasets``, which stored the order of .shuffle() and .select() in separate
+files.
+"""
 
 
 def data_files(state: bytes, where: str) -> list[str]:
     """Return the data files that a ``state.json`` lists, in order.
 
-    DatasetError where it lists none, and for a dataset saved with an index, whose files are in another order
-    than its rows, or hold more.
+    Raises DatasetError if it lists none, or if the dataset was saved with an index. The rows of an indexed
+    dataset have another order than its files, which may also hold further rows.
     """
     found = parse_json(state, where)
     if any(found.get(name) for name in _INDEXES):
@@ -48,7 +50,7 @@ def data_files(state: bytes, where: str) -> list[str]:
 
 
 def refuse_splits(directory: str, names: Sequence[str]) -> None:
-    """Raise DatasetError where the names of a directory's files tell of several splits without a choice."""
+    """Raise DatasetError if a directory holds several splits of a dataset, since the user must choose."""
     for mark in (name for name in names if storage.base_name(name) == SPLITS):
         folder = _folder(mark)
         states = [name for name in names if storage.base_name(name) == STATE]
@@ -62,10 +64,10 @@ def refuse_splits(directory: str, names: Sequence[str]) -> None:
 
 
 def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Divide the names of a directory's files into those to read and Arrow files that no state.json lists.
+    """Divide a directory's file names into files to read and Arrow files that no ``state.json`` lists.
 
-    DatasetError for several splits, for a state.json that lists no files, and for a listed file that is
-    missing.
+    Raises DatasetError for several splits, for a ``state.json`` that lists no files, and for a listed file
+    that is missing.
     """
     refuse_splits(directory, names)
     there = set(names)
@@ -86,7 +88,7 @@ def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], li
 
 
 def refuse_unlisted(files: Iterable[str]) -> None:
-    """Raise DatasetError for an Arrow file named by itself that the state.json beside it does not list."""
+    """Raise DatasetError for an Arrow file that the user named but its directory's ``state.json`` omits."""
     listed: dict[str, set[str] | None] = {}
     for path in files:
         if not path.endswith(".arrow"):
@@ -103,7 +105,7 @@ def refuse_unlisted(files: Iterable[str]) -> None:
 
 
 def _listed_in(folder: str) -> set[str] | None:
-    """Return the data files of a saved dataset's directory, None for any other directory."""
+    """Return the data files listed in a saved dataset's directory, or None for any other directory."""
     path = storage.join(folder, STATE)
     if not (storage.exists(path) and storage.exists(storage.join(folder, INFO))):
         return None

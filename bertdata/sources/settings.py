@@ -1,4 +1,4 @@
-"""The settings by which records are read."""
+"""Settings for reading records."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ MOST_RECORD_BYTES = 1 << 30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordSettings:
-    """The fields of a record, its longest text, and the treatment of records that cannot be used."""
+    """Which fields of a record are read, how long its text may be, and what happens to unusable records."""
 
     text_field: str | None = setting(
         None,
@@ -63,11 +63,16 @@ class RecordSettings:
 
     @property
     def raw_bytes(self) -> int:
-        r"""The longest line that is read: a character may be written as ``\uXXXX``, beside other fields."""
+        """Longest line in bytes that is read. JSON may write a character as ``\\uXXXX``, and has other
+        fields.
+        """
         return 8 * self.max_record_bytes + (1 << 16)
 
     def as_json(self) -> dict[str, Any]:
-        """The settings as a manifest holds them. Its counts say whether bad records were left out."""
+        """Return the settings as a manifest stores them.
+
+        ``skip_bad_records`` is left out, because the manifest's counts show whether records were skipped.
+        """
         found: dict[str, Any] = {
             "text_field": self.text_field,
             "id_field": self.id_field,

@@ -1,4 +1,4 @@
-"""Records of Arrow's columns, and the columns of texts in its schemas."""
+"""Records from columns of Arrow tables, and the text columns in Arrow schemas. Used for Arrow and Parquet."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -12,11 +12,14 @@ from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
 
 BATCH_BYTES = 1 << 25
-"""Bytes of the texts of a batch of rows that become records at once."""
+"""Largest size in bytes of the texts of a batch of rows that is turned into records at once."""
 
 
 def pyarrow_of(path: str) -> Any:
-    """The package. MissingExtraError where it is not installed."""
+    """Return the package pyarrow.
+
+    Raises MissingExtraError, which names the file at ``path``, if pyarrow is not installed.
+    """
     try:
         import pyarrow
     except ImportError:
@@ -25,7 +28,7 @@ def pyarrow_of(path: str) -> Any:
 
 
 def text_columns(schema: Any) -> TextFields:
-    """The columns of texts, by name, dictionaries of texts among them."""
+    """Return the names of the columns that hold text, including dictionary-encoded columns."""
     texts = [field.name for field in schema if _is_text(field.type)]
     paragraphs = [field.name for field in schema if _is_list_of_texts(field.type)]
     inner = [name for field in schema for name in _inner_texts(field)]
@@ -47,7 +50,7 @@ def _is_bytes(kind: Any) -> bool:
 
 
 def _is_list_of_texts(kind: Any) -> bool:
-    """True for lists of texts or bytes, and for bytes, which may be a text in UTF-8."""
+    """Return True for lists of strings or bytes, and for bytes, which may be UTF-8 text."""
     from pyarrow import types
 
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
@@ -55,7 +58,7 @@ def _is_list_of_texts(kind: Any) -> bool:
 
 
 def _inner_texts(field: Any) -> Iterator[str]:
-    """The texts within a column of structs: ``a.b``."""
+    """Yield the names of text fields inside a struct column, as ``a.b``."""
     from pyarrow import types
 
     if not types.is_struct(field.type):
@@ -67,7 +70,7 @@ def _inner_texts(field: Any) -> Iterator[str]:
 
 
 def columns_with_texts(schema: Any) -> list[str]:
-    """The columns that hold texts at any depth; those of bytes where none does."""
+    """Return the columns that hold strings at any depth. Without any, return the columns that hold bytes."""
     found = [field.name for field in schema if _holds(field.type, _is_text)]
     return found or [field.name for field in schema if _holds(field.type, _is_bytes)]
 
@@ -78,7 +81,7 @@ def _holds(kind: Any, wanted: Callable[[Any], bool]) -> bool:
 
 
 def batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
-    """All texts of these columns of a batch, row by row, at any depth. Bytes that are not UTF-8 are none."""
+    """Yield all texts in the named columns of a batch, at any depth. Bytes that are not UTF-8 are skipped."""
     for name in names:
         column = batch.column(name)
         column.validate(full=True)
@@ -87,7 +90,7 @@ def batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
 
 
 def check_columns(schema: Any, settings: RecordSettings, path: str) -> None:
-    """InputError for a wanted column that is not there, or is there twice."""
+    """Raise InputError if a column that the settings name is missing or occurs twice."""
     for name in wanted_columns(settings):
         if not _has(schema, name):
             raise InputError(f"{path}: has no column {name!r}")
@@ -96,7 +99,7 @@ def check_columns(schema: Any, settings: RecordSettings, path: str) -> None:
 
 
 def _has(schema: Any, name: str) -> bool:
-    """True for a column, or a field within one of structs."""
+    """Return True if the schema has this column, or this field inside a struct column."""
     from pyarrow import types
 
     if name in schema.names:
@@ -113,7 +116,7 @@ def _has(schema: Any, name: str) -> bool:
 
 
 def _column_at(batch: Any, name: str) -> Any:
-    """The values of a column, or of a field within one of structs: null where the struct is."""
+    """Return the values of a column, or of a field inside a struct column (null where the struct is null)."""
     from pyarrow import compute
 
     if name in batch.schema.names:
@@ -123,15 +126,16 @@ def _column_at(batch: Any, name: str) -> Any:
 
 
 def wanted_columns(settings: RecordSettings) -> list[str]:
-    """The columns that are read."""
+    """Return the columns that the settings name: text, id and language."""
     names = (settings.text_field, settings.id_field, settings.language_field)
     return [name for name in names if name is not None]
 
 
 def fitting_batches(batch: Any, settings: RecordSettings) -> Iterator[Any]:
-    """The batch in pieces of rows whose values take at most BATCH_BYTES in memory, or of one row.
+    """Yield the batch in slices whose values take at most BATCH_BYTES in memory, or of a single row.
 
-    A dictionary holds a text once, however many rows have it: as records they would be as many texts.
+    A dictionary-encoded column stores a repeated text once. As records, each row gets a copy of it, so a
+    small batch may expand to gigabytes.
     """
     columns = [_column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)]
     lengths = [_lengths(column).to_pylist() for column in columns]
@@ -149,7 +153,7 @@ def fitting_batches(batch: Any, settings: RecordSettings) -> Iterator[Any]:
 
 
 def _lengths(column: Any) -> Any:
-    """The bytes of each row's text, or texts, in an array of Arrow's: as many as they take by themselves."""
+    """Return the bytes that each row's text, or list of texts, takes after expansion, as an Arrow array."""
     import pyarrow as pa
     from pyarrow import compute, types
 
@@ -176,15 +180,19 @@ def _lengths(column: Any) -> Any:
 
 
 def batch_records(batch: Any, settings: RecordSettings) -> Found:
-    """The records of a batch of rows, numbered from 1, where they fit into memory: see fitting_batches."""
+    """Return the records of a batch of rows, numbered from 1.
+
+    The batch must fit into memory when expanded: see fitting_batches.
+    """
     columns = {name: _column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)}
     for column in columns.values():
         _check_places(column)
-    if sum(column.nbytes for column in columns.values()) > settings.raw_bytes:  # a long text among them
+    # If one text may be too long, or is not UTF-8, convert row by row, so that only that row is a bad record.
+    if sum(column.nbytes for column in columns.values()) > settings.raw_bytes:
         return [_single(columns, row, settings) for row in range(batch.num_rows)]
     try:
         values = {name: column.to_pylist() for name, column in columns.items()}
-    except UnicodeDecodeError:  # one text among them
+    except UnicodeDecodeError:
         return [_single(columns, row, settings) for row in range(batch.num_rows)]
     names = list(values)
     rows = zip(*values.values(), strict=True) if names else iter([()] * batch.num_rows)
@@ -192,15 +200,17 @@ def batch_records(batch: Any, settings: RecordSettings) -> Found:
 
 
 def _check_places(column: Any) -> None:
-    """ArrowInvalid for texts that would lie outside of their buffer: the library itself does not look.
+    """Raise ArrowInvalid if a text's offsets point outside its buffer, which pyarrow itself does not check.
 
-    Texts that are not UTF-8 are left to be found one by one.
+    Texts that are not UTF-8 pass: the caller decodes row by row to find them.
     """
     import pyarrow as pa
 
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
+        # validate() also fails for text that is not UTF-8. Viewed as bytes, only wrong offsets remain a
+        # fault.
         as_bytes = {
             pa.string(): pa.binary(),
             pa.large_string(): pa.large_binary(),
@@ -212,6 +222,7 @@ def _check_places(column: Any) -> None:
 
 
 def _single(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> Any:
+    """Return the record of one row, or a bad record if a text is too long or not UTF-8."""
     cells = {name: column[row] for name, column in columns.items()}
     if any(_text_bytes(cell) > settings.raw_bytes for cell in cells.values()):
         return BadRecord(row + 1, "too_long", f"a text of more than {settings.raw_bytes} bytes")
@@ -223,7 +234,7 @@ def _single(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> A
 
 
 def _text_bytes(cell: Any) -> int:
-    """Bytes of a text, or of a list of texts, which is not copied. 0 for other values."""
+    """Return the bytes of a text or a list of texts, without copying it. 0 for other values."""
     if not cell.is_valid:
         return 0
     if hasattr(cell, "as_buffer"):

@@ -1,6 +1,7 @@
-"""Compressed files read as what they hold: gzip, bzip2, xz and zstd, told by their first bytes.
+"""Read compressed files (gzip, bzip2, xz, zstd) as their content. The first bytes determine the compression.
 
-A file may hold several members, one after another. Memory is bounded, however much a few bytes unpack to.
+A file may consist of several compressed members in sequence. Memory stays bounded even for data that expand
+enormously.
 """
 
 import bz2
@@ -17,7 +18,7 @@ from bertdata.io.spooled_file import SpooledFile
 
 BLOCK_BYTES = 1 << 20
 _MEMORY_BYTES = 1 << 26
-"""Bytes of an unpacked file that are held in memory; of a larger one on disk."""
+"""Unpacked files up to this many bytes stay in memory. Larger files go to disk."""
 
 _SIGNATURES = {
     "gzip": (b"\x1f\x8b\x08", b"\xff\xff\xff"),
@@ -27,16 +28,18 @@ _SIGNATURES = {
     "skippable zstd": (b"\x50\x2a\x4d\x18", b"\xf0\xff\xff\xff"),
 }
 ENDINGS = (".gz", ".zst", ".bz2", ".xz")
-"""Endings of the names of compressed files."""
+"""File name endings of compressed files."""
 
 _ZSTD_BYTES = 1 << 10
-"""Bytes given to zstd at once: its blocks of 128 KiB take three bytes or more, and it gives all they hold."""
+"""Bytes passed to zstd per call. The zstandard package returns everything that its input unpacks to. A zstd
+block takes at least 3 bytes and unpacks to at most 128 KiB, so small inputs bound the output.
+"""
 
 _BzipOrXz = bz2.BZ2Decompressor | lzma.LZMADecompressor
 
 
 def packing_of(head: bytes) -> str | None:
-    """The compression of a file that begins with these bytes. None for a file that is not compressed."""
+    """Return the compression of a file that starts with these bytes, or None if it is not compressed."""
     for name, (signature, mask) in _SIGNATURES.items():
         if len(head) >= len(mask) and bytes(a & b for a, b in zip(head, mask, strict=False)) == signature:
             return "zstd" if name.endswith("zstd") else name
@@ -45,9 +48,9 @@ def packing_of(head: bytes) -> str | None:
 
 @contextmanager
 def open_unpacked(path: str) -> Iterator[BinaryIO]:
-    """The file, or what it holds where it is compressed, for reading from its begin to its end.
+    """Open the file for reading from start to end, unpacked if it is compressed.
 
-    InputError, from reading, for data that are damaged or cut short.
+    Reading raises InputError if the compressed data are damaged or cut short.
     """
     with storage.open_input(path) as file:
         packing = packing_of(file.read(6))
@@ -60,7 +63,10 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
 
 
 def unpacked_blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
-    """The blocks of what a compressed file holds. InputError for data that are damaged or cut short."""
+    """Return an iterator over the unpacked blocks of a compressed file.
+
+    Iterating raises InputError if the data are damaged or cut short.
+    """
     packing = packing_of(file.read(6))
     file.seek(0)
     assert packing is not None
@@ -69,7 +75,7 @@ def unpacked_blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
 
 @contextmanager
 def open_seekable(path: str) -> Iterator[BinaryIO]:
-    """The file for reading in any order. What a compressed one holds is unpacked into a nameless file."""
+    """Open the file for reading in any order. A compressed file is unpacked into a temporary file first."""
     with storage.open_input(path) as plain:
         if packing_of(plain.read(6)) is None:
             plain.seek(0)
@@ -86,7 +92,7 @@ def open_seekable(path: str) -> Iterator[BinaryIO]:
 
 
 class _Blocks(io.RawIOBase):
-    """A file made of blocks that come one after another."""
+    """File object over an iterator of byte blocks."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -108,7 +114,7 @@ class _Blocks(io.RawIOBase):
 
 
 def _unpack(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
-    """The unpacked blocks of all members."""
+    """Yield the unpacked blocks of all members, and turn faults of the data into InputError."""
     faults: tuple[type[Exception], ...] = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
     if packing == "zstd":
         faults = (*faults, _zstandard(path).ZstdError)
@@ -119,11 +125,12 @@ def _unpack(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
 
 
 def _members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
+    """Yield the unpacked blocks of all members, one member after the other."""
     unpack = {"gzip": _unpack_gzip, "zstd": _unpack_zstd}.get(packing, _unpack_member)
     data = file.read(BLOCK_BYTES)
     while data:
         if packing_of(data[:6].ljust(6, b"\0")) != packing:
-            if data.strip(b"\0") == b"" and packing in ("gzip", "xz"):  # padding of archives on tape
+            if data.strip(b"\0") == b"" and packing in ("gzip", "xz"):  # tape archives are padded with NULs
                 data = file.read(BLOCK_BYTES)
                 continue
             raise ValueError("other bytes stand behind its end")
@@ -140,7 +147,7 @@ def _more(file: BinaryIO, size: int = BLOCK_BYTES) -> bytes:
 
 
 def _unpack_gzip(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
-    """One member. Returns the bytes behind it."""
+    """Yield the blocks of one gzip member, and return the bytes after it."""
     unpacker = zlib.decompressobj(31)
     while True:
         yield unpacker.decompress(data, BLOCK_BYTES)
@@ -150,7 +157,7 @@ def _unpack_gzip(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
 
 
 def _unpack_member(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
-    """One member of bzip2 or xz. Returns the bytes behind it."""
+    """Yield the blocks of one bzip2 or xz member, and return the bytes after it."""
     new: Callable[[], _BzipOrXz] = bz2.BZ2Decompressor if packing == "bzip2" else lzma.LZMADecompressor
     unpacker = new()
     while True:
@@ -161,7 +168,7 @@ def _unpack_member(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
 
 
 def _unpack_zstd(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
-    """One frame. Returns the bytes behind it."""
+    """Yield the blocks of one zstd frame, and return the bytes after it."""
     unpacker, start = _zstandard(path).ZstdDecompressor().decompressobj(), 0
     if data[:4] != _SIGNATURES["zstd"][0]:
         return (yield from _pass_skippable(file, data))
@@ -175,7 +182,7 @@ def _unpack_zstd(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
 
 
 def _pass_skippable(file: BinaryIO, data: bytes) -> Any:
-    """Pass over a frame of zstd that holds no data, as pzstd writes. Returns the bytes behind it."""
+    """Skip a zstd frame without data, as pzstd writes it, and return the bytes after it."""
     while len(data) < 8:
         data += _more(file)
     left = 8 + int.from_bytes(data[4:8], "little")

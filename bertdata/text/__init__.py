@@ -1,6 +1,8 @@
-"""Extracted articles to sentences, evaluation set and parts.
+"""Turn extracted articles, books and other text records into sentences, parts and an evaluation set.
 
-``segment`` is the step: files of articles to the parts of either recipe, ``mlperf`` or ``nvidia``. It is
-made of ``plan``, ``doc_tags`` (the frame of an article), ``cleaning``, ``sentences`` (Punkt), ``evaluation``
-(withheld articles), ``parts`` and ``nvidia_sharding``; ``directory`` and ``manifest`` are what it leaves.
+``segment`` writes the parts of the recipes ``mlperf`` and ``nvidia`` from extracted articles or plain text.
+``segment_records`` writes parts from the records of any source that ``bertdata.sources`` reads. The steps in
+between are in ``text_plan``, ``doc_tags`` (removes WikiExtractor's tags), ``cleaning``, ``sentences``
+(Punkt), ``mlperf_evaluation`` (withheld articles), ``mlperf_parts`` and ``nvidia_sharding``. ``directory``
+and ``manifest`` describe the output directory.
 """

@@ -1,4 +1,4 @@
-"""Abbreviations of a person's own, beside those of Punkt's tables."""
+"""The user's additional abbreviations for Punkt, read from a file."""
 
 import re
 from dataclasses import dataclass, replace
@@ -18,20 +18,22 @@ _EXAMPLE = "an abbreviation such as Nr. or z. B."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Abbreviations:
-    """The abbreviations of a file.
+    """Abbreviations of one file.
 
-    md5: of the file. words: of each abbreviation, lower-cased: more than one for ``z. B.``; each ends with
-    a period if the file's does, the last one always.
+    md5: md5 of the file.
+    words: the lower-cased words of each abbreviation, for example ``("z.", "b.")``. A word ends with a period
+    if it does in the file. The last word always does.
     """
 
     md5: str
     words: tuple[tuple[str, ...], ...]
 
     def added_to(self, tables: PunktTables) -> PunktTables:
-        """The tables with these abbreviations.
+        """Return the tables with these abbreviations added.
 
-        Each word that ends with a period becomes a type that takes one without ending a sentence. Between the
-        words of one abbreviation no sentence ends, whatever the next one's case: they are collocations.
+        Each word that ends with a period becomes a known abbreviation: its period does not end a sentence.
+        Adjacent words of one abbreviation become a collocation: no sentence ends between them, whether or not
+        the second word has a capital letter.
         """
         types = {word[:-1] for words in self.words for word in words if word.endswith(".")}
         pairs = {
@@ -46,10 +48,10 @@ class Abbreviations:
 
 
 def read_abbreviations(path: str) -> Abbreviations:
-    """The abbreviations in a UTF-8 file, one a line, with or without the last period.
+    """Read the abbreviations from a UTF-8 file, one per line, with or without the last period.
 
-    A ``#`` at the beginning of a line or behind a blank begins a comment. InputError names the line that is
-    no abbreviation.
+    A ``#`` at the start of a line or after white space starts a comment. Raises InputError that names the
+    line that is not an abbreviation.
     """
     data = storage.read_bytes(path)
     try:
@@ -73,7 +75,7 @@ def _words(text: str, where: str) -> tuple[str, ...]:
 
 
 def _is_word(word: str) -> bool:
-    """True for what Punkt sees as one word, in any of its variants, and not as a period alone."""
+    """Return True if every variant of Punkt sees exactly one word in the text, and more than periods."""
     return word.strip(".-") != "" and all(
         patterns_of(variant).word.findall(word) == [word] for variant in VARIANTS
     )

@@ -1,9 +1,9 @@
-"""Stage 2 of MLPerf's text stage: what WikiExtractor left of the mark-up is taken out, line by line.
+"""Stage 2 of MLPerf's text stage: remove the mark-up that WikiExtractor left, line by line.
 
-The tables below are the specification: every rule of RULES is applied to the whole line, in this order,
-each to what the one before it left. Several rules rarely match once the rules before them have run, and
-some leave debris (``<chem>x</chem>`` becomes ``>x``); both are kept, as the published data was made so. A
-pattern for ``<name...>`` matches every tag whose name begins so.
+The tables below are the specification. Every rule of RULES is applied to the whole line, in this order, each
+to the result of the rule before. Some rules can rarely match after the rules before them, and some leave
+debris (``<chem>x</chem>`` becomes ``>x``). Both are kept, because the published data were made this way. A
+pattern written for ``<name...>`` matches every tag whose name starts with ``name``.
 """
 
 import re
@@ -11,7 +11,11 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """Replace every match of pattern. Each match contains the text ``needs``."""
+    """Replacement of every match of a pattern.
+
+    needs: bytes that every match contains. Lines without them are skipped.
+    why: what the pattern matches, and what becomes of it.
+    """
 
     needs: bytes
     pattern: bytes
@@ -113,10 +117,11 @@ RULES = LINK_RULES + TEXT_RULES + TAG_RULES
 
 
 def clean_lines(text: bytes) -> bytes:
-    """The lines of the text that stay, cleaned, each ended by a newline. The same as clean_by_table(text).
+    """Return the cleaned lines that remain, each ended by a newline.
 
-    Most lines hold no mark-up. A rule is tried only on a line that has the text which each of its
-    matches contains, and a group of rules only on a line that has what all of them contain.
+    The result equals clean_by_table(text). It is faster because most lines contain no mark-up: a rule is only
+    tried on a line that contains the rule's ``needs``, and a group of rules only on a line that contains the
+    text common to all its rules.
     """
     cleaned = [
         _clean_line(line) if b"[" in line or b"<" in line or b"alt=" in line else line
@@ -126,7 +131,7 @@ def clean_lines(text: bytes) -> bytes:
 
 
 def clean_by_table(text: bytes) -> bytes:
-    """The specification of clean: every rule on every line."""
+    """Apply every rule to every line. This is the specification of clean_lines."""
     kept: list[bytes] = []
     for line in _lines(text):
         if any(re.search(rule.pattern, line) for rule in DROPPED_LINES):
@@ -138,14 +143,14 @@ def clean_by_table(text: bytes) -> bytes:
 
 
 def _lines(text: bytes) -> list[bytes]:
-    """The lines between newlines. A carriage return is a character like any other here."""
+    """Return the lines between newlines. A carriage return is an ordinary character here."""
     lines = text.split(b"\n")
     if not lines[-1]:
         lines.pop()
     return lines
 
 
-# Rules only take text away, so a line without a group's text gets none while the group runs.
+# Rules only remove text. A line that lacks the common text of a group cannot gain it while the group runs.
 _GROUPS = tuple(
     (common, [(rule.needs, rule.replacement, re.compile(rule.pattern).sub) for rule in rules])
     for common, rules in ((b"[", LINK_RULES), (b"alt=", TEXT_RULES), (b"<", TAG_RULES))
@@ -154,7 +159,7 @@ _DROPS = tuple((rule.needs, re.compile(rule.pattern).search) for rule in DROPPED
 
 
 def _clean_line(line: bytes) -> bytes | None:
-    """The cleaned line, or None when it is dropped."""
+    """Return the cleaned line, or None if the line is dropped."""
     for needs, search in _DROPS:
         if needs in line and search(line):
             return None

@@ -1,4 +1,7 @@
-"""The directory that the text stage makes, by the commit protocol. The same for every runner."""
+"""Output directory of the text stage, written by the commit protocol of ``bertdata.io.directory_protocol``.
+
+All runners share it.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,26 +30,26 @@ from bertdata.text.withheld_leaks import InOrder, count_withheld_in_training, in
 from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 EXTRACTED = "extracted"
-"""The directory of articles that the Beam pipeline makes of a dump, within that of the text."""
+"""Sub-directory of the text directory in which the Beam pipeline puts the extracted articles."""
 
 
 class DirectorySettings(Protocol):
-    """The settings of a directory of text: ``punkt`` counts where there are tables."""
+    """Settings of a text directory. ``punkt`` only matters if there are Punkt tables."""
 
     @property
     def punkt(self) -> str: ...
 
     def tables(self) -> dict[str, str]:
-        """The md5s of the Punkt tables that split the text, by file name."""
+        """Return the md5s of the Punkt tables that split the text, by file name."""
         ...
 
     def as_json(self) -> dict[str, Any]:
-        """The settings as a manifest holds them."""
+        """Return the settings as a manifest stores them."""
         ...
 
 
 class DirectoryPlan(Protocol):
-    """The plan of a directory of text: settings, names and kinds of inputs, the articles' manifest."""
+    """Plan of a text directory: settings, input names, input kinds, and content of the articles' manifest."""
 
     @property
     def settings(self) -> DirectorySettings: ...
@@ -62,7 +65,10 @@ PlanKind = TypeVar("PlanKind", bound=DirectoryPlan)
 
 
 class TextDirectory(Generic[PlanKind]):
-    """A directory of parts, or of NVIDIA's shards, for one plan. Picklable, shared by all workers."""
+    """Directory of parts or NVIDIA shards that follows one plan.
+
+    It is picklable and shared by all workers.
+    """
 
     def __init__(self, directory: str, plan: PlanKind) -> None:
         self.plan = plan
@@ -74,12 +80,12 @@ class TextDirectory(Generic[PlanKind]):
 
     @contextmanager
     def open(self, name: str) -> Iterator[HashingSink]:
-        """One of the files, opened for writing. It appears when the block ends well."""
+        """Open one of the files for writing. It appears when the block ends without an error."""
         with self.commit.open(name) as file:
             yield HashingSink(file.write)
 
     def finished(self) -> TextManifest | None:
-        """The manifest of the directory, where it is finished and its files have their sizes."""
+        """Return the manifest if the directory is finished and its files have the listed sizes, else None."""
         self.commit.refuse_others()
         data = self.commit.manifest()
         if data is None:
@@ -101,12 +107,14 @@ class TextDirectory(Generic[PlanKind]):
         in_order: InOrder = in_threads,
         unprotected: int | None = None,
     ) -> TextManifest:
-        """Write manifest and MD5SUMS, and the copy of the articles' manifest. Release the directory.
+        """Write the manifest, MD5SUMS and the copy of the articles' manifest, and release the directory.
 
-        inputs: in the order of the plan. Without release the unfinished files stay, for attempts of a
-        runner that come late. in_order: reads the files once more, to count withheld texts that are
-        trained on. unprotected: as in SegmentCounts. InputError for an input that is not what the articles'
-        manifest lists.
+        inputs: entries in the order of the plan.
+        release: if False, unfinished files stay, because a runner's late attempts may still write them.
+        in_order: maps a function over files. It is used to count withheld texts that are trained on.
+        unprotected: as in SegmentCounts.
+
+        Raises InputError for an input that differs from the articles' manifest.
         """
         plan = self.plan
         if plan.articles is not None:
@@ -124,9 +132,9 @@ class TextDirectory(Generic[PlanKind]):
         old = self.commit.manifest()
         listed = parse_text_manifest(old, MANIFEST_NAME).files if old is not None else ()
         stale = {*self.commit.noted(), *(entry.name for entry in listed)}
-        for name in stale - {entry.name for entry in manifest.files}:  # of inputs that were other ones
+        for name in stale - {entry.name for entry in manifest.files}:  # left by a run over different inputs
             storage.remove(self.commit.path(name), missing_ok=True)
-        if plan.articles is None:  # copied by an earlier run, whose articles had a manifest
+        if plan.articles is None:  # left by an earlier run whose articles had a manifest
             storage.remove(self.commit.path(ARTICLES_COPY), missing_ok=True)
         copies = {} if plan.articles is None else {ARTICLES_COPY: plan.articles}
         self.commit.finish(manifest.dump(), manifest.md5sums(), copies, release=release)
@@ -150,7 +158,10 @@ def _manifest_terms(data: bytes, where: str) -> dict[str, Any]:
 
 
 def count_warnings(directory: str, counts: SegmentCounts) -> list[str]:
-    """Return the warnings about a finished directory of parts. counts: of the run that made it."""
+    """Return the warnings about a finished directory of parts.
+
+    counts: counts of the run that made it.
+    """
     found = []
     if counts.withheld_in_training:
         found.append(
@@ -167,10 +178,10 @@ def count_warnings(directory: str, counts: SegmentCounts) -> list[str]:
 
 
 def refuse_text_inputs(output: str, inputs: Iterable[str | None]) -> None:
-    """Raise SettingsError where the output is an input, holds one or lies within one.
+    """Raise SettingsError if the output is an input, contains one or lies inside one.
 
-    Finished articles in ``OUTPUT/extracted`` may be there: that is a directory with a manifest of its own,
-    whose files the text stage never touches.
+    Finished articles in ``OUTPUT/extracted`` are allowed. That is a separate directory with a manifest, whose
+    files the text stage never touches.
     """
     articles = storage.join(output, EXTRACTED)
     paths = [path for path in inputs if path]

@@ -1,4 +1,4 @@
-"""Stage 1 of MLPerf's text stage: WikiExtractor's frame is taken off the articles.
+"""Stage 1 of MLPerf's text stage: remove the ``<doc>`` tags and titles that WikiExtractor writes.
 
 <doc id="12" url="..." title="Anarchism">        ->  an empty line
 Anarchism                                            (the title: dropped)
@@ -16,23 +16,27 @@ from bertdata.io.foreign_text import universal_newlines
 
 _OPENING = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="?([^"\s>]*)')
 _WHOLE_FRAME = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="')
-"""A line as every version of WikiExtractor writes it."""
+"""The complete first line of an article, as every version of WikiExtractor writes it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StrippedText:
-    """Text without frames, and how many articles it holds."""
+    """Text without ``<doc>`` tags.
+
+    articles: number of articles in the text.
+    """
 
     text: bytes
     articles: int
 
 
 def strip_frame(data: bytes, name: str) -> StrippedText:
-    """The articles' lines, an empty one before each article. Universal newlines.
+    """Return the lines of the articles, with an empty line before each article.
 
-    As the original: a line with ``<doc`` anywhere counts as a frame's first line, so the line after
-    it goes too, even where that ends the article, and any line with ``</doc>`` goes. InputError for a
-    file without articles, and for an article that is not closed.
+    Lines end at universal newlines. As in the original program, a line with ``<doc`` anywhere counts as the
+    first line of an article. The line after it is dropped as the title, even if it closes the article. Any
+    line with ``</doc>`` is dropped. Raises InputError if the file has no articles or if an article is not
+    closed.
     """
     kept: list[bytes] = []
     watch = FrameWatch(name)
@@ -40,9 +44,9 @@ def strip_frame(data: bytes, name: str) -> StrippedText:
     for number, line in enumerate(universal_newlines(data).split(b"\n"), 1):
         if title_due:
             title_due = False
-            if b"</doc>" in line:  # a <doc in an article's last line: the original drops its end as a title
+            if b"</doc>" in line:  # the article's last line mentioned <doc; its end is dropped as a title
                 watch.see_closing()
-        elif b"<" not in line:  # most lines; one character is found far quicker than several
+        elif b"<" not in line:  # most lines; searching a single byte is much faster
             if line:
                 kept.append(line)
         elif b"<doc" in line:
@@ -59,10 +63,11 @@ def strip_frame(data: bytes, name: str) -> StrippedText:
 
 
 class FrameWatch:
-    """Counts articles and notices a frame that is cut short.
+    """Counts articles and detects articles that are not closed.
 
-    Only lines that begin as WikiExtractor's own do count as opened here: an article about mark-up
-    may well hold a ``<doc``. Where frames are whole, with url and title, a shorter one is the article's text.
+    Only a line that starts like WikiExtractor's first line opens an article here, because an article about
+    mark-up may mention ``<doc``. If the open article's first line is complete (with url and title), an
+    incomplete first line inside it counts as text.
     """
 
     def __init__(self, name: str) -> None:
@@ -73,7 +78,10 @@ class FrameWatch:
         self.articles = 0
 
     def see_opening(self, line: bytes, number: int) -> None:
-        """Take note of a line with ``<doc``. InputError when the article before it is still open."""
+        """Note a line with ``<doc``.
+
+        Raises InputError if the article before is still open.
+        """
         opening = _OPENING.match(line)
         if opening is None:
             return
@@ -87,10 +95,11 @@ class FrameWatch:
         self.articles += 1
 
     def see_closing(self) -> None:
+        """Note a line with ``</doc>``."""
         self._opened_at = 0
 
     def finish(self) -> None:
-        """InputError for an article still open, or when there was none."""
+        """Raise InputError if an article is still open or if there was no article."""
         if self._opened_at:
             raise self._not_closed("before the file ends", "the file is cut short, extract it again")
         if not self.articles:
@@ -100,7 +109,7 @@ class FrameWatch:
             )
 
     def _reopened(self, number: int) -> InputError:
-        """The error for an article within which a line looks like the first line of another."""
+        """Return the error for an open article that contains what looks like the first line of another."""
         return self._not_closed(
             f"before the next one opens on line {number}",
             "if that line is text which the page shows, extract again and leave the page out: --skip-page "

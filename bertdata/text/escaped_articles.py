@@ -1,7 +1,7 @@
-"""Which extracted articles hold escapes: as their manifest says, else as ``--escaped-articles`` tells.
+"""Determine which extracted articles contain escapes, from their manifest or from ``--escaped-articles``.
 
-``bertdata extract`` as wikiextractor 3.1.0 writes ``R&amp;D``, as that program does; the program that MLPerf
-pins writes ``R&D``. The manifest of the articles names the program.
+``bertdata extract`` in the manner of wikiextractor 3.1.0 writes ``R&amp;D``, as that program does. The
+extractor that MLPerf pins writes ``R&D``. The manifest of the articles names the extractor.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,16 +16,19 @@ from bertdata.wiki.articles.manifest import ARTICLES_KIND, ArticlesManifest, par
 from bertdata.wiki.settings import writes_escapes
 
 _LOOKED_AT_BYTES = 64 << 20
-"""Text that is searched for an escape before a run: far more than English or German prose has without one."""
+"""Bytes of text that are searched for an escape before a run. Unescaped English or German prose practically
+never contains ``&amp;`` in this much text.
+"""
 
 _READ_BYTES = 1 << 20
 
 
 def with_escapes(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
-    """Return the kinds, articles that hold escapes as ``ESCAPED_ARTICLES``.
+    """Return the kinds, with ``ESCAPED_ARTICLES`` for articles that contain escapes.
 
-    told: "yes" or "no", of articles without a manifest; None: they are taken as they are. SettingsError for
-    a value that contradicts the manifest of all articles, and for one where there are no articles.
+    told: "yes" or "no" for articles without a manifest. None: their text is kept as it is.
+
+    Raises SettingsError if ``told`` contradicts the manifests of all articles, or if there are no articles.
     """
     manifests = _ArticlesManifests()
     found: list[str] = []
@@ -44,7 +47,7 @@ def with_escapes(files: Sequence[str], kinds: Sequence[str], told: str | None) -
 
 
 def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], told: str) -> None:
-    """SettingsError where a manifest tells otherwise of an article, and where there are no articles."""
+    """Raise SettingsError if a manifest contradicts ``told``, or if there are no articles."""
     if not any(map(are_articles, kinds)):
         raise SettingsError("--escaped-articles goes with extracted articles, of which there are none here")
     for path, kind in zip(files, kinds, strict=True):
@@ -57,9 +60,9 @@ def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], told: str)
 
 
 def escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
-    """Return a warning where articles hold ``&amp;`` and nobody says whether their extractor wrote it.
+    """Return a warning if articles contain ``&amp;`` and neither a manifest nor the user explains it.
 
-    The first 64 MiB of articles without a manifest are looked at, up to the first escape.
+    At most the first 64 MiB of articles without a manifest are searched, up to the first escape.
     """
     if told is not None:
         return []
@@ -81,7 +84,7 @@ def escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str | None
 
 
 def _search(path: str, most: int) -> Iterator[tuple[int, bool]]:
-    """The sizes of the pieces of a file, and whether an escaped ampersand stands in each."""
+    """Yield for each block of a file its size and whether it contains an escaped ampersand."""
     before = b""
     with open_articles(path) as file:
         while most > 0 and (data := file.read(_READ_BYTES)):
@@ -91,15 +94,16 @@ def _search(path: str, most: int) -> Iterator[tuple[int, bool]]:
 
 
 class _ArticlesManifests:
-    """The manifests beside extracted files. Each is read once."""
+    """Manifests of extracted articles. Each is read once."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[ArticlesManifest, frozenset[str]] | None] = {}
 
     def of(self, path: str) -> ArticlesManifest | None:
-        """The manifest that lists the file: of ``DIR`` for ``DIR/AA/wiki_00``, or of the file's directory.
+        """Return the manifest that lists the file, or None.
 
-        A file that was compressed after its extraction is known by its name without that ending.
+        It is searched in ``DIR`` for the file ``DIR/AA/wiki_00``, then in the file's directory. A file that
+        was compressed after its extraction is looked up without the ending of its compression.
         """
         components = path.split("/")
         for depth in (2, 1):
@@ -118,7 +122,7 @@ class _ArticlesManifests:
 
 
 def _directory(components: list[str]) -> str | None:
-    """The directory of these components. None for one above a bucket."""
+    """Return the path of a directory from its components, or None above the root of a bucket."""
     if not components:
         return "."
     if components[0].endswith(":") and len(components) < 3:
@@ -127,7 +131,7 @@ def _directory(components: list[str]) -> str | None:
 
 
 def _read_listing(path: str) -> tuple[ArticlesManifest, frozenset[str]] | None:
-    """The manifest at the path and the names in it. None where there is none, or one of something else."""
+    """Return the manifest at the path and the names it lists. None if it is missing or not of articles."""
     try:
         data = storage.read_bytes(path)
     except MissingInputError:

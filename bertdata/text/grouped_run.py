@@ -1,7 +1,7 @@
-"""A run of the text stage over groups of files, which a later run keeps where they still fit.
+"""Run of the text stage over groups of files. A later run keeps the groups that are still valid.
 
-A group is noted with its input files and what was made of them. The md5s of both decide whether it is
-kept.
+A note is written for each finished group. It lists the group's input files and output files with their md5s.
+The group is kept if all these md5s still hold.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,12 +23,16 @@ from bertdata.text.text_plan import NumberedFile, TextPlan
 Text = TypeVar("Text", MlperfText, NvidiaText)
 
 Note = dict[str, Any]
-"""``inputs`` and ``files``: entries of what was read and made; and what the recipe adds."""
+"""Note of a finished group: entries of its ``inputs`` and ``files``, and further keys of the recipe."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Consecutive files, by number, that are done and noted together. made: the files that they become."""
+    """Consecutive files that are processed and noted together.
+
+    numbers: numbers of the input files.
+    made: names of the output files.
+    """
 
     name: str
     numbers: Sequence[int]
@@ -36,7 +40,7 @@ class Group:
 
 
 class GroupedRun:
-    """The files of a run, its workers, and the entries of the files that are done."""
+    """The input files of a run, its worker pool, and the manifest entries of the files done so far."""
 
     def __init__(
         self,
@@ -54,7 +58,7 @@ class GroupedRun:
         self._progress = progress
 
     def has_same_inputs(self, finished: TextManifest) -> bool:
-        """True if the files are those that the manifest lists, to the byte."""
+        """Return True if the input files have the md5s that the manifest lists."""
         listed = [entry.md5 for entry in finished.inputs]
         if [md5 for _, md5 in self._pool.in_order(file_md5, self.files)] != listed:
             return False
@@ -71,17 +75,20 @@ class GroupedRun:
         keep: bool = True,
         is_whole: Callable[[Note], bool] = lambda note: True,
     ) -> Iterator[Note]:
-        """The note of each group, in order: that of an earlier run where it still fits, else a new one.
+        """Yield the note of each group in order, either kept from an earlier run or made now.
 
-        step: the work on one numbered file, done by a worker. make: writes a group's files from its
-        texts. Without keep nothing is noted. is_whole: looks at what the recipe adds to an earlier run's
-        note.
+        step: processes one numbered file, in a worker.
+        make: writes the output files of a group from its texts, and returns the group's note.
+        keep: if False, notes are neither read nor written.
+        is_whole: checks the recipe's keys of an earlier run's note.
         """
         kept = self._kept(groups, is_whole) if keep else {}
         kinds = self.text.plan.kinds
         work = [
             (n, self.files[n], kinds[n]) for group in groups if group.name not in kept for n in group.numbers
         ]
+        # The pool works on the files of all new groups in one stream, so that workers do not wait at the end
+        # of a group.
         results = self._pool.in_order(step, work)
         for group in groups:
             note = kept.get(group.name)
@@ -99,9 +106,9 @@ class GroupedRun:
             yield note
 
     def _noting(self, group: Group, texts: Iterator[Text], inputs: list[TextInput]) -> Iterator[Text]:
-        """The texts of a group. Each one's entry joins the inputs.
+        """Yield the texts of a group, and append each file's manifest entry to ``inputs``.
 
-        ChangedInputError for a file that was changed since the parts were planned by its size.
+        Raises ChangedInputError if a file has changed since the parts were planned from its size.
         """
         for number, text in zip(group.numbers, texts, strict=True):
             plan = self.text.plan
@@ -111,7 +118,7 @@ class GroupedRun:
             self._progress(text.bytes_in)
 
     def _kept(self, groups: Sequence[Group], is_whole: Callable[[Note], bool]) -> dict[str, Note]:
-        """The notes of an earlier run that fit their files and their inputs, by the group's name."""
+        """Return the notes of an earlier run that still match their inputs and outputs, by group name."""
         noted = {
             group.name: note
             for group in groups
@@ -130,7 +137,7 @@ class GroupedRun:
         }
 
     def _fits(self, group: Group, note: Note) -> bool:
-        """True for a note of the group whose files are there."""
+        """Return True if the note names the group's inputs, and its output files exist unchanged."""
         try:
             inputs = parse_entry_list(TextInput, note.get("inputs"))
             files = parse_entry_list(FileEntry, note.get("files"))

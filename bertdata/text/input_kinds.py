@@ -1,7 +1,7 @@
-"""Kinds of files that the text stage reads: how each is found, checked and made into documents.
+"""Kinds of files that the recipes mlperf and nvidia read: how each is found, checked and read.
 
-A kind is an entry of KINDS. Everything else of the text stage, its plan, sentences, evaluation set, shards
-and manifest, is the same for all of them; files of several kinds may go into one run.
+To add a kind, add an entry to KINDS. The other steps (plan, sentences, evaluation set, shards and manifest)
+are the same for all kinds. One run may read files of several kinds.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,13 +28,16 @@ from bertdata.text.reading import (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputKind:
-    """A kind of input file. Functions of a file take its bytes and its name, and raise InputError.
+    """How input files of one kind are read.
 
-    find: the files that patterns and directories name, in the order of their paths. check_beginning: of a
-    file that is not read yet, for a dry run. paragraphs: a file's lines for the recipe mlperf, an empty
-    line before each document, ready to be split into sentences. format: its documents for the recipe
-    nvidia, a line each. draws_rest: MLPerf's evaluation set may draw, instead of a document, the empty
-    rest behind the last one, as MLPerf's program does.
+    Functions of a file take its bytes and its name, and raise InputError.
+
+    find: finds the files that patterns and directories name, in the order of their paths.
+    check_beginning: checks a file by its first bytes, for a dry run.
+    paragraphs: returns a file's lines for the recipe mlperf, with an empty line before each document.
+    format: returns a file's documents for the recipe nvidia, one line each.
+    draws_rest: whether the evaluation set may contain the empty piece after the last document. MLPerf's
+    program may draw it.
     """
 
     find: Callable[[Iterable[str]], InputFiles]
@@ -50,9 +53,9 @@ def _clean_articles(data: bytes, name: str) -> StrippedText:
 
 
 def _clean_escaped_articles(data: bytes, name: str) -> StrippedText:
-    """Stages 1 and 2, escapes taken back between them.
+    """Run stages 1 and 2, and undo the escapes between them.
 
-    Before stage 1 a page that shows ``<doc`` would become a frame. Stage 2 is made for text without escapes.
+    Before stage 1, text that shows ``<doc`` would turn into a tag. Stage 2 expects text without escapes.
     """
     stripped = _strip_articles(data, name)
     text = clean_lines(take_back_escapes(stripped.text))
@@ -111,17 +114,20 @@ KINDS = {
 
 
 CHOSEN_KINDS = tuple(kind for kind in KINDS if kind != ESCAPED_ARTICLES)
-"""The kinds to ask for. A manifest, or a setting, tells of articles whether they are escaped."""
+"""Kinds that the user can select. Whether articles are escaped is determined by a manifest or a setting."""
 
 
 def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:
-    """The check of files that are not read yet, by their first bytes, for a dry run."""
+    """Check files by their first bytes, for a dry run."""
     for path, kind in zip(files, kinds, strict=True):
         KINDS[kind].check_beginning(path)
 
 
 def told_kinds(kinds: Iterable[str]) -> str | None:
-    """The kinds of a run's files in order, in words: ``3 text, 2 articles``. None for articles alone."""
+    """Return a description of the files' kinds in order, such as ``3 text, 2 articles``.
+
+    Returns None if all are articles.
+    """
     runs = [(kind, len(list(files))) for kind, files in groupby(kinds)]
     if [kind for kind, _ in runs] == [ARTICLES]:
         return None

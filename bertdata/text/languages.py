@@ -1,7 +1,7 @@
-"""Languages of text: how each is split into sentences, and what stood between those.
+"""Languages of text: how each is split into sentences, and what separates sentences.
 
-Punkt has tables of 19 languages. Chinese, Japanese and Korean end sentences with marks that no abbreviation
-holds. Of any other language each line of text is one sentence.
+Punkt has tables for 19 languages. Chinese, Japanese and Korean use end marks that do not occur in
+abbreviations. For any other language, each line of text counts as one sentence.
 """
 
 from dataclasses import dataclass
@@ -51,10 +51,11 @@ _CODES = frozenset(_ISO_639_1.split())
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Language:
-    """A language by its code of ISO 639-1.
+    """Language with its ISO 639-1 code.
 
-    splitting: by Punkt's tables, by end marks, or each line a sentence. tables: NLTK's name of the tables,
-    where it has them. between: what stands between two sentences of a paragraph, a blank or nothing.
+    splitting: "punkt" (by Punkt's tables), "marks" (at end marks), or "lines" (each line is a sentence).
+    tables: NLTK's name of the Punkt tables, or None.
+    between: text between two sentences of a paragraph, a blank or nothing.
     """
 
     code: str
@@ -64,9 +65,9 @@ class Language:
 
 
 def language_of(name: str) -> Language:
-    """The language of that ISO 639-1 code, or of that name in NLTK's punkt_tab.
+    """Return the language with this ISO 639-1 code, or with this name in NLTK's punkt_tab.
 
-    SettingsError names those whose sentences are known.
+    Raises SettingsError that lists the languages with a sentence splitter.
 
     >>> language_of("german").code, language_of("th").splitting
     ('de', 'lines')
@@ -86,12 +87,12 @@ def language_of(name: str) -> Language:
 
 
 def language_notes(code: str) -> tuple[str, ...]:
-    """A line for a person on a language whose sentences nobody here finds, else none."""
+    """Return a message for the user if the language has no sentence splitter."""
     if language_of(code).splitting != "lines":
         return ()
     return (f"language {code}: Punkt has no tables of it, so each line of text is taken as one sentence",)
 
 
 def table_md5s(language: Language) -> dict[str, str]:
-    """The md5s of the language's Punkt tables by file name, sorted. None has none."""
+    """Return the md5s of the language's Punkt tables by file name, sorted. Empty if it has none."""
     return {} if language.tables is None else dict(sorted(PUNKT_ASSETS[language.tables].files.items()))

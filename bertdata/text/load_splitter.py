@@ -1,4 +1,4 @@
-"""Sentence splitters, loaded once in each process that needs one."""
+"""Load sentence splitters, once in each process that needs them."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,10 +19,11 @@ from bertdata.text.splitter import Splitter
 
 @dataclass(frozen=True, slots=True)
 class LoadSplitter:
-    """Loads the splitter of a language. Travels to worker processes.
+    """Function object that returns the splitter of a language. It is picklable, for worker processes.
 
-    variant: of Punkt, where the language has its tables. tables: the directory or URL of these; None:
-    wherever each worker finds them. abbreviations: added to them.
+    variant: variant of Punkt, for a language that has Punkt tables.
+    tables: directory or URL of the tables. None: each worker searches the usual places.
+    abbreviations: abbreviations to add to the tables.
     """
 
     variant: Variant
@@ -38,13 +39,13 @@ class LoadSplitter:
 def load_splitter_of(
     settings: SegmentSettings | PartSettings, engine: Engine | None, tables: str | None
 ) -> LoadSplitter:
-    """The loader for the settings of a text stage."""
+    """Return the loader for these settings."""
     variant = cast(Variant, settings.punkt)
     return LoadSplitter(variant, engine, tables, settings.language, settings.abbreviations)
 
 
 def find_tables_of(language: str, directory: str | None) -> None:
-    """Fetch a language's Punkt tables where they are not here yet. Errors as from find_punkt_tables."""
+    """Download a language's Punkt tables if they are missing. Raises the errors of find_punkt_tables."""
     if (tables := language_of(language).tables) is not None:
         find_punkt_tables(directory, tables)
 

@@ -1,6 +1,6 @@
-"""The manifest of a text directory: its parts, made of which files, with which settings.
+"""Manifest of a text directory: its parts, the input files, and the settings.
 
-Deterministic: no clock, no host, no path. Declared in ``schemas/text_manifest.json``.
+The manifest is deterministic: it has no time, host or path. Its schema is ``schemas/text_manifest.json``.
 """
 
 from collections.abc import Iterable
@@ -17,18 +17,21 @@ from bertdata.text.settings import OF_RUN, SegmentCounts
 TEXT_KIND = "text"
 
 RECORDS = "records"
-"""The recipe in the manifest of parts that are cut from records."""
+"""Recipe name in the manifest of parts made from records."""
 
 _TOLD = ("language", "abbreviations")
 _OF_RECORDS = ("malformed", "too_long", "other_language", "excluded", "duplicate")
 
 ARTICLES_COPY = "sources/articles.json"
-"""A text directory's copy of the articles' manifest that it cites."""
+"""Where a text directory keeps a copy of the manifest of its articles."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextInput:
-    """One file and what the text stage found in it. Counts as in SegmentCounts, kind as in KINDS."""
+    """Manifest entry of an input file.
+
+    The counts are those of SegmentCounts, and ``kind`` is a key of KINDS.
+    """
 
     name: str
     bytes: int
@@ -46,7 +49,10 @@ class TextInput:
     kind: str = ARTICLES
 
     def as_json(self, *, of_records: bool = False) -> dict[str, Any]:
-        """The entry in a manifest, which names every kind but articles. Only records are malformed."""
+        """Return the entry as a manifest stores it. The kind "articles" is left out.
+
+        of_records: include the counts of records that are left out.
+        """
         entry = asdict(self) if of_records else _without_records(asdict(self))
         if self.kind == ARTICLES:
             del entry["kind"]
@@ -54,12 +60,12 @@ class TextInput:
 
 
 def _without_records(counts: dict[str, Any]) -> dict[str, Any]:
-    """The counts without those of records that are left out."""
+    """Return the counts without those that only records have."""
     return {name: value for name, value in counts.items() if name not in _OF_RECORDS}
 
 
 def text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInput:
-    """The entry of a file with these counts."""
+    """Return the manifest entry of a file with these counts."""
     return TextInput(
         name=name,
         bytes=counts.bytes_in,
@@ -80,12 +86,14 @@ def text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInp
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextManifest:
-    """A finished text directory.
+    """Manifest of a finished text directory.
 
-    settings: those that count for the recipe; punkt: ``variant`` and md5s of ``tables`` by file name, None
-    for a language that has none; articles_manifest: md5 of the manifest of the extracted articles, None
-    where they have none; inputs in the order in which they were read. withheld_in_training, unprotected: as
-    in SegmentCounts.
+    settings: settings of the recipe.
+    punkt: ``variant``, and ``tables`` with the md5s of Punkt's tables by file name. None for a language
+    without Punkt tables.
+    articles_manifest: md5 of the manifest of the extracted articles, or None.
+    inputs: the input files, in the order in which they were read.
+    withheld_in_training, unprotected: as in SegmentCounts.
     """
 
     settings: dict[str, Any]
@@ -98,37 +106,37 @@ class TextManifest:
 
     @property
     def language(self) -> str:
-        """The language of the text, a code of ISO 639-1."""
+        """Language of the text, an ISO 639-1 code."""
         found: str = self.settings.get("language", ENGLISH)
         return found
 
     @property
     def between(self) -> str:
-        """The text between two sentences of a paragraph: a blank, or nothing."""
+        """Text between two sentences of a paragraph: a blank, or nothing."""
         found: str = self.settings.get("between", " ")
         return found
 
     def splitting(self) -> dict[str, Any]:
-        """The splitter of the sentences, as a dataset's record ``text`` names it."""
+        """Return how sentences were split, as a dataset's record ``text`` stores it."""
         told = {name: self.settings[name] for name in _TOLD if name in self.settings}
         return {"punkt": self.punkt, **told}
 
     @property
     def counts(self) -> SegmentCounts:
-        """Counts of the run that made it."""
+        """Counts of the run that made the directory."""
         counts = count_text(self.inputs, self.files)
         counts.withheld_in_training, counts.unprotected = self.withheld_in_training, self.unprotected
         return counts
 
     def terms(self) -> dict[str, Any]:
-        """The plan as the commit protocol compares it with another."""
+        """Return everything that must be equal to continue a run in this directory (see plan_terms)."""
         names, kinds = [one.name for one in self.inputs], [one.kind for one in self.inputs]
         return plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
 
     def as_json(self) -> dict[str, Any]:
         of_records = self.settings["recipe"] == RECORDS
         totals = {name: count for name, count in asdict(self.counts).items() if count is not None}
-        del totals["unescaped"]  # the kinds of the inputs say it
+        del totals["unescaped"]  # follows from the kinds of the inputs
         return {
             "format_version": FORMAT_VERSION,
             "kind": TEXT_KIND,
@@ -144,7 +152,7 @@ class TextManifest:
         return dump_json(self.as_json())
 
     def md5sums(self) -> bytes:
-        """Lines as md5sum prints and checks them."""
+        """Return the content of MD5SUMS, in the format of the program md5sum."""
         return md5sums(self.files, self.dump())
 
 
@@ -155,7 +163,10 @@ def plan_terms(
     inputs: list[str],
     kinds: list[str],
 ) -> dict[str, Any]:
-    """All that a text directory's bytes depend on, but the contents of files without a manifest."""
+    """Return everything that determines a text directory's bytes.
+
+    Only the contents of input files without a manifest are missing.
+    """
     told = told_kinds(kinds)
     return {
         **settings,
@@ -168,7 +179,7 @@ def plan_terms(
 
 
 def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> SegmentCounts:
-    """The counts of a run that read these inputs and wrote these files."""
+    """Return the counts of a run that read these inputs and wrote these files."""
     counts = SegmentCounts(bytes_out=sum(file.bytes for file in files))
     for entry in inputs:
         counts.add(
@@ -192,7 +203,7 @@ def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> Segme
 
 
 def parse_text_manifest(data: bytes, where: str) -> TextManifest:
-    """The manifest in ``data``, checked against its schema. ManifestError says what does not fit."""
+    """Parse a manifest and check it against its schema. Raises ManifestError that describes the fault."""
     value = parse_checked(data, where, "text_manifest")
     return TextManifest(
         settings=value["settings"],

@@ -1,14 +1,14 @@
-"""Sentences by end marks alone, of languages in which no abbreviation holds one, and sentences by lines.
+"""Split text at end marks, for languages whose abbreviations contain none, or into lines.
 
-Chinese and Japanese, which put no blanks between words: a run of ``。 ！ ？ …`` and their like ends a
-sentence, with the closing quotes and brackets that follow. So do ``! ?`` unless a Latin letter or a digit
-comes next (a URL), and ``．`` unless one stands on either side (a number). ``"`` and ``'`` close nothing,
-since they open quotes as well.
+Chinese and Japanese, which have no blanks between words: a run of marks such as ``。 ！ ？ …``
+ends a sentence, including closing quotes and brackets that follow. ``! ?`` do so unless a Latin
+letter or a digit follows (a URL), and ``．`` unless one is on either side (a number). ``"`` and
+``'`` do not close a sentence, since they also open quotes.
 
-Korean: ``. ? !`` with what closes after them, before white space. A period behind a Latin letter, a digit or
-another period ends none (an initial, a date such as ``2019. 3. 1.``, an ellipsis).
+Korean: ``. ? !`` and closing marks after them end a sentence before white space. A period after a Latin
+letter, a digit or another period does not (an initial, a date such as ``2019. 3. 1.``, an ellipsis).
 
-No sentence begins with an end mark. A line's end is always one of a sentence.
+No sentence starts with an end mark. The end of a line always ends a sentence.
 """
 
 import re
@@ -19,7 +19,7 @@ _CLOSING = "”’」』）】》〉〕］｝〗〙»)\\]}"
 _WIDE = "。｡！？…‥"
 _MARKS = f"{_WIDE}!?．"
 _LATIN = "0-9A-Za-z０-９Ａ-Ｚａ-ｚ"
-# One set of characters, then what must not stand around it: re looks for the set fast.
+# The character set comes first and its conditions after it, because re searches for a set quickly.
 _END_MARK = rf"[{_MARKS}](?!(?<=[!?．])[{_LATIN}])(?<![{_LATIN}]．)"
 _WITHOUT_BLANKS = re.compile(
     rf"{_END_MARK}(?<=[^\s{_MARKS}].)(?:{_END_MARK})*[{_CLOSING}]*[^\S\n]*(?=[^\s{_MARKS}{_CLOSING}])"
@@ -33,14 +33,14 @@ _ENDS = {"ja": _WITHOUT_BLANKS, "zh": _WITHOUT_BLANKS, "ko": _WITH_BLANKS}
 class MarkSplitter:
     """Splits lines at the end marks of Chinese (zh), Japanese (ja) or Korean (ko).
 
-    Of any other language each line is a sentence.
+    For any other language, each line is a sentence.
     """
 
     def __init__(self, code: str) -> None:
         self._ends = _ENDS.get(code)
 
     def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
-        r"""The sentences of UTF-8 lines, one a line, as of SentenceSplitter.
+        r"""Return the sentences of UTF-8 lines, one per line, in the format of SentenceSplitter.
 
         >>> MarkSplitter("zh").segment_lines("他说：“好。”然后走了！ 再见\n".encode()).decode()
         '他说：“好。”\n然后走了！\n再见\n'

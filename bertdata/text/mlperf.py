@@ -1,4 +1,4 @@
-"""MLPerf's text stage for one file: stages 1 to 4 in a row."""
+"""MLPerf's text stage for one file: strip tags, clean, split into sentences, withhold articles."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,14 @@ from bertdata.text.settings import SegmentCounts
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MlperfText:
-    """One file's sentences: what stays for training, the withheld articles, and what it held."""
+    """Sentences of one file, divided into training text and withheld articles.
+
+    training: training text.
+    withheld: articles for the evaluation set.
+    articles, sentences: counts over the whole file.
+    bytes_in, md5: size and md5 of the input file.
+    unescaped: whether escapes such as ``&amp;`` were undone.
+    """
 
     training: bytes
     withheld: list[bytes]
@@ -25,7 +32,7 @@ class MlperfText:
 
     @property
     def counts(self) -> SegmentCounts:
-        """The file's share of a run's counts."""
+        """This file's contribution to the counts of a run."""
         return SegmentCounts(
             files=1,
             articles=self.articles,
@@ -45,9 +52,15 @@ def make_sentences(
     split: Callable[[bytes, str], bytes],
     kind: str = ARTICLES,
 ) -> MlperfText:
-    """The sentences of file ``index`` (from 0) of ``files``. ``split`` is Splitter.segment_lines.
+    """Return the sentences of a file.
 
-    InputError for bytes that are not UTF-8, a frame cut short, too few articles to withhold.
+    index, files: number of the file from 0, and number of all files. They determine which articles are
+    withheld.
+    eval_articles: articles to withhold over all files.
+    split: Splitter.segment_lines.
+
+    Raises InputError if the bytes are not UTF-8, if an article is cut short, or if the file has too few
+    articles to withhold.
     """
     stripped = KINDS[kind].paragraphs(data, name)
     sentences = split(stripped.text, name) + b"\n"

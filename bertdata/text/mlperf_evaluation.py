@@ -1,7 +1,7 @@
-"""Stage 4 of MLPerf's text stage: articles are withheld from training, to make the evaluation set of.
+"""Stage 4 of MLPerf's text stage: withhold articles from training, for the evaluation set.
 
-The files share out the number of articles evenly; within a file they are drawn by the file's own
-random stream, so each file can be done without the others.
+The number of articles to withhold is divided evenly among the files. Within a file, the articles are drawn by
+a random generator seeded for this file, so the files can be processed independently.
 """
 
 import hashlib
@@ -20,25 +20,26 @@ SEED_STEP = 13
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeparatedText:
-    """One file's text: what stays for training, and the withheld articles in their order."""
+    """Text of one file: the training text, and the withheld articles in order."""
 
     training: bytes
     withheld: list[bytes]
 
 
 def quota(index: int, files: int, eval_articles: int) -> int:
-    """Number of articles that file ``index`` (from 0) of ``files`` gives to the evaluation set."""
+    """Return how many articles file ``index`` (from 0) of ``files`` contributes to the evaluation set."""
     return int((index + 1) * eval_articles / files) - int(index * eval_articles / files)
 
 
 def withhold(
     text: bytes, index: int, files: int, eval_articles: int, name: str, *, draws_rest: bool = True
 ) -> SeparatedText:
-    """The sentences of file ``index``, separated.
+    """Divide the sentences of file ``index`` into training text and withheld articles.
 
-    A piece is what stands between two empty lines; what follows the last of them is one too, and may be
-    drawn, although it is empty, but not without draws_rest. TooFewArticles when the file has fewer pieces
-    than its quota: the original would draw for ever.
+    The text is cut at empty lines. The last piece is empty. The original program may draw it as an article,
+    and so does this function unless draws_rest is False. Raises TooFewArticles if the file has fewer pieces
+    than its
+    quota: the original program would loop forever.
     """
     articles = split_articles(text)
     wanted = quota(index, files, eval_articles)
@@ -58,20 +59,20 @@ def withhold(
 
 
 def split_articles(text: bytes) -> list[bytes]:
-    """The pieces of a file's sentences that may be withheld: its articles, and the empty rest."""
+    """Return the pieces of a file that may be withheld: its articles, and the empty piece at the end."""
     return text.split(b"\n\n")
 
 
 def count_articles(pieces: list[bytes]) -> int:
-    """The number of articles among the pieces."""
+    """Return the number of articles among the pieces."""
     return sum(not piece.isspace() for piece in pieces if piece)
 
 
 def most_eval_articles(articles: Sequence[int]) -> int:
-    """The largest number to withhold that leaves half of all articles for training.
+    """Return the largest number to withhold that works and leaves at least half of all articles for training.
 
-    articles: how many each file has, none of which gives more than that; one without any can give the
-    empty piece at its end.
+    articles: number of articles of each file. A file's quota must not exceed it. A file without articles can
+    contribute its empty last piece.
     """
     files = len(articles)
     most = min(sum(articles) // 2, (max(min(articles), 1) + 1) * files)
@@ -81,7 +82,7 @@ def most_eval_articles(articles: Sequence[int]) -> int:
 
 
 def _draw(wanted: int, articles: int, seed: int) -> set[int]:
-    """Distinct article numbers: one draw each, repeats drawn again."""
+    """Draw ``wanted`` distinct article numbers. A repeated number is drawn again."""
     stream = random.Random(seed)
     drawn: set[int] = set()
     while len(drawn) < wanted:
@@ -90,12 +91,12 @@ def _draw(wanted: int, articles: int, seed: int) -> set[int]:
 
 
 def eval_text(withheld: list[bytes]) -> bytes:
-    """The lines of eval.txt: each article, then an empty line."""
+    """Return the lines of eval.txt: each article followed by an empty line."""
     return b"".join([article + b"\n\n" for article in withheld])
 
 
 def eval_md5(withheld: list[bytes]) -> bytes:
-    """The lines of eval.md5: of each article without the white space at its end."""
+    """Return the lines of eval.md5: the md5 of each article without white space at its end."""
     digests = [hashlib.md5(article.decode().rstrip().encode(), usedforsecurity=False) for article in withheld]
     return b"".join([digest.hexdigest().encode() + b"\n" for digest in digests])
 
@@ -103,15 +104,15 @@ def eval_md5(withheld: list[bytes]) -> bytes:
 def with_remedy(
     error: TooFewArticles, files: Sequence[str], kinds: Sequence[str], workers: int = 1
 ) -> TooFewArticles:
-    """The error of a run on these files, with a number that works. All files are read for it."""
+    """Return the error with a number of articles that works for these files. This reads all files."""
     articles = list(run_in_order(_articles_of, zip(files, kinds, strict=True), workers))
     number, total = most_eval_articles(articles), sum(articles)
     return TooFewArticles(f"{str(error).removesuffix(' N')} {number} works here ({total} articles in all)")
 
 
 def _articles_of(file: tuple[str, str]) -> int:
-    """The number of a file's articles, as the text stage divides it. Sentences need not be known."""
+    """Return the number of articles in a file, without splitting it into sentences."""
     path, kind = file
     lines = KINDS[kind].paragraphs(storage.read_bytes(path), path).text.split(b"\n")
-    kept = [line for line in lines if not line or line.decode().strip()]  # white space alone has no sentence
+    kept = [line for line in lines if not line or line.decode().strip()]  # white space yields no sentence
     return count_articles(split_articles(b"\n".join(kept)))

@@ -1,4 +1,4 @@
-"""Stage 5 of MLPerf's text stage: files are gathered into parts of at most a block."""
+"""Stage 5 of MLPerf's text stage: group the files into parts of at most one block."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,13 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def plan_parts(sizes: Sequence[int], block_size: float, names: Sequence[str]) -> list[int]:
-    """The part each file goes to, files in order.
+    """Return the number of the part that each file goes to. Files stay in order.
 
-    ``sizes`` are the bytes of the extracted files as they are before any cleaning, ``block_size`` is in
-    MiB. A file that is larger than a block gets a part of its own, unless it is the first: there the
-    original crashes, here it is an InputError.
+    sizes: bytes of the extracted files before any cleaning.
+    block_size: largest part in MiB.
+
+    A file larger than a block becomes a part by itself. For the first file this raises InputError, because
+    the original program crashes there.
     """
     block_bytes = block_size * MEBIBYTE
     if sizes and sizes[0] > block_bytes:
@@ -33,6 +35,9 @@ def plan_parts(sizes: Sequence[int], block_size: float, names: Sequence[str]) ->
 
 
 def part_text(training: bytes) -> bytes:
-    """A file's training text as its part holds it: no byte order mark, one of two last newlines."""
+    """Return a file's training text as its part contains it.
+
+    A byte-order mark is removed, and two newlines at the end become a single newline.
+    """
     text = training.removeprefix(_BOM)
     return text[:-1] if text.endswith(b"\n\n") else text

@@ -1,4 +1,4 @@
-"""MLPerf's parts and its evaluation set: the files of a part are a group."""
+"""Write MLPerf's parts and evaluation set. The files of one part form a group of the run."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,7 +20,10 @@ EVAL = (EVAL_TEXT, EVAL_MD5)
 
 @dataclass(frozen=True, slots=True)
 class FileToSentences:
-    """Number, path and kind of a file, one of ``files``, to its sentences."""
+    """Worker function that turns a numbered file into its sentences.
+
+    files: number of all files.
+    """
 
     files: int
     eval_articles: int
@@ -34,9 +37,10 @@ class FileToSentences:
 
 
 def write_parts(run: GroupedRun) -> list[FileEntry]:
-    """Write parts and evaluation set. Returns their entries.
+    """Write the parts and the evaluation set, and return their manifest entries.
 
-    The withheld articles of each part wait in scratch files of their own, so that a later run has them.
+    The withheld articles of each part are kept in scratch files until all parts are done, so that a later run
+    can use them.
     """
     plan, commit = run.text.plan, run.text.commit
     step = FileToSentences(len(run.files), plan.settings.eval_articles, run.load_splitter)

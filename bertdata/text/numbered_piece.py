@@ -1,4 +1,4 @@
-"""A piece of a source as it travels to the worker that makes documents of it."""
+"""A piece of a source, as it is sent to the worker that turns it into documents."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,21 +7,30 @@ from bertdata.sources.piece import SourcePiece
 
 
 class RecordPlace(NamedTuple):
-    """The number of a file, from 0, and of a record in it, from 1."""
+    """Position of a record: number of its file from 0, and number of the record in the file from 1."""
 
     file: int
     record: int
 
 
 class Duplicate(NamedTuple):
-    """A record of a piece, by its number in it, whose text an earlier record has too."""
+    """Record whose text an earlier record also has.
+
+    number: number of the record in its piece.
+    of: position of the first record with the same text.
+    """
 
     number: int
     of: RecordPlace
 
 
 class NumberedPiece(NamedTuple):
-    """A piece of a file: numbers of both, the file's path. duplicates: to leave out."""
+    """Piece of a file, with its position.
+
+    file, number: number of the file, and of the piece in the file.
+    path: path of the file.
+    duplicates: records of the piece to leave out.
+    """
 
     file: int
     number: int

@@ -1,4 +1,4 @@
-"""NVIDIA's text stage: a document becomes one line, the line becomes sentences."""
+"""NVIDIA's text stage for one file: each document becomes one line, and each line becomes sentences."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +13,13 @@ from bertdata.text.settings import SegmentCounts
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NvidiaText:
-    """One file's articles, each as its sentences, one a line, and an empty line.
+    """Articles of one file. Each article is its sentences, one per line, followed by an empty line.
 
-    sentences: how many each article has; empty: articles without text, which are left out; outside: as
-    in FormattedText.
+    sentences: number of sentences of each article.
+    empty: number of articles without text, which are left out.
+    outside: number of lines outside of articles, as in FormattedText.
+    bytes_in, md5: size and md5 of the input file.
+    unescaped: whether escapes such as ``&amp;`` were undone.
     """
 
     articles: list[bytes]
@@ -29,7 +32,7 @@ class NvidiaText:
 
     @property
     def counts(self) -> SegmentCounts:
-        """The file's share of a run's counts."""
+        """This file's contribution to the counts of a run."""
         return SegmentCounts(
             files=1,
             articles=len(self.articles),
@@ -42,9 +45,12 @@ class NvidiaText:
 
 
 def make_articles(data: bytes, name: str, split: Callable[..., bytes], kind: str = ARTICLES) -> NvidiaText:
-    """The articles of a file as sentences. ``split`` is Splitter.segment_lines. A book counts as an article.
+    """Return the articles of a file as sentences. A book counts as an article.
 
-    InputError for bytes that are not UTF-8, a frame cut short, an article of white space to the splitter.
+    split: Splitter.segment_lines.
+
+    Raises InputError if the bytes are not UTF-8, if an article is cut short, or if the splitter sees only
+    white space in an article.
     """
     formatted = KINDS[kind].format(data, name)
     lines = [article.rstrip() for article in formatted.articles if article.strip()]

@@ -1,4 +1,4 @@
-"""NVIDIA's text stage: extracted articles become one line each."""
+"""NVIDIA's text stage: turn each extracted article into one line."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,11 @@ from bertdata.text.doc_tags import FrameWatch
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FormattedText:
-    """A file's articles, one line each, and how many lines of text no article held.
+    """Articles of a file, one line each.
 
-    An article without text is an empty line. Lines between ``</doc>`` and the next ``<doc id=`` are
-    dropped, as in the original; lines of white space are not counted.
+    articles: the lines. An article without text is an empty line.
+    outside: number of lines with text between ``</doc>`` and the next ``<doc id=``. They are dropped, as in
+    the original program.
     """
 
     articles: list[str]
@@ -18,10 +19,10 @@ class FormattedText:
 
 
 def format_articles(data: bytes, name: str) -> FormattedText:
-    r"""The articles without their titles, each line right-stripped and followed by a space.
+    r"""Return the articles without their titles. Each line is right-stripped and followed by a space.
 
-    Lines end at ``\n`` only; white space is Unicode's, as str.rstrip takes it. InputError for a file
-    without articles, and for an article that is not closed.
+    Lines end at ``\n`` only. White space is what str.rstrip removes. Raises InputError if the file has no
+    articles or if an article is not closed.
     """
     watch = FrameWatch(name)
     articles: list[str] = []
@@ -46,5 +47,5 @@ def format_articles(data: bytes, name: str) -> FormattedText:
 
 
 def formatted_text(articles: list[str]) -> bytes:
-    """The file that the original writes: each article's line, then an empty line."""
+    """Return the file as the original program writes it: each article's line followed by an empty line."""
     return "".join([article + "\n\n" for article in articles]).encode()

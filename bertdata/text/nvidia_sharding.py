@@ -1,8 +1,9 @@
-"""NVIDIA's text stage: articles are dealt out to shards by their numbers of sentences, without chance.
+"""NVIDIA's text stage: distribute articles over the shards by their numbers of sentences. Not random.
 
-The shards of both kinds take turns, the training shards first. Each takes the last article of the
-largest size that still fits below its kind's nominal size; shards above the median of their kind sit
-out the round. When four rounds in a row place nothing, training shards may grow by one sentence.
+In each round, first the training shards and then the test shards take one article each: the largest that fits
+below the nominal size (the same for all training shards, and for all test shards). Among articles of the same
+size, the last one is taken. Shards with more sentences than the median pause for the round. When four rounds
+in a row place no article, the nominal size of the training shards grows by one sentence.
 """
 
 from array import array
@@ -18,7 +19,7 @@ _HISTORY_ROUNDS = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardedArticles:
-    """The numbers of the articles in each shard, in the order they are written."""
+    """The numbers of the articles in each shard, in the order in which they are written."""
 
     training: list[list[int]]
     test: list[list[int]]
@@ -27,10 +28,12 @@ class ShardedArticles:
 def distribute(
     sentences: Sequence[int], *, training_shards: int, test_shards: int, test_fraction: float
 ) -> ShardedArticles:
-    """Shards for articles 0, 1, 2, ... of so many sentences each.
+    """Return which shard each article goes to.
 
-    InputError when there are fewer articles than shards, and for an article without sentences, which
-    no shard ever takes: the original would go round for ever.
+    sentences: number of sentences of articles 0, 1, 2, ...
+
+    Raises InputError if there are fewer articles than shards, and for an article without sentences: no shard
+    would ever take it, and the original program would loop forever.
     """
     _check_articles(sentences, training_shards + test_shards)
     total = sum(sentences)
@@ -45,7 +48,9 @@ def distribute(
         for kind in (training, test):
             kind.place_round(stacks)
         history.append(stacks.unplaced)
-        if len(set(history)) == 1:  # true after the first round, whatever it placed
+        # Like the original program, this does not wait for four rounds at the start: after the first round
+        # the history has a single entry, so the nominal size grows at once.
+        if len(set(history)) == 1:
             training.nominal += 1
     return ShardedArticles(training=training.articles, test=test.articles)
 
@@ -64,7 +69,7 @@ def _check_articles(sentences: Sequence[int], shards: int) -> None:
 
 
 class _Stacks:
-    """The unplaced articles by number of sentences, the last article of a size on top."""
+    """Articles that are not placed yet, one stack per number of sentences. The last article is on top."""
 
     def __init__(self, sentences: Sequence[int]) -> None:
         self.unplaced = len(sentences)
@@ -72,11 +77,13 @@ class _Stacks:
         self._stacks = [array("Q") for _ in range(self.largest + 1)]
         for article, count in enumerate(sentences):
             self._stacks[count].append(article)
-        # Emptied stacks stay empty: all sizes between a size and the one below[size] are without articles.
+        # An emptied stack stays empty. All stacks between a size and _below[size] are known to be empty, so
+        # that a search skips them: _below starts with the next smaller size, and skips grow as stacks empty.
+        # sizes 1..5, stacks 3 and 4 empty -> _below[5] becomes 2
         self._below = [max(size - 1, 0) for size in range(self.largest + 1)]
 
     def pop(self, most: int) -> tuple[int, int] | None:
-        """(article, its size) from the largest stack of at most ``most`` sentences that holds one."""
+        """Return (article, its size) from the largest stack of at most ``most`` sentences, or None."""
         size = self._largest_filled(min(most, self.largest))
         if size <= 0:
             return None
@@ -84,18 +91,24 @@ class _Stacks:
         return self._stacks[size].pop(), size
 
     def _largest_filled(self, size: int) -> int:
-        """The largest size up to this one whose stack holds an article, 0 for none."""
+        """Return the largest size, at most ``size``, whose stack is not empty, or 0."""
         stacks, below = self._stacks, self._below
         while size > 0 and not stacks[size]:
             if not stacks[below[size]]:
-                below[size] = below[below[size]]  # so that the next search is shorter
+                below[size] = below[below[size]]  # shortens the next search (path halving)
             size = below[size]
         return size
 
 
 @dataclass(kw_only=True, slots=True)
 class _Kind:
-    """The training shards or the test shards: their articles, sentence counts and nominal size."""
+    """The training shards or the test shards.
+
+    shards: number of shards.
+    nominal: nominal number of sentences per shard.
+    articles: numbers of the articles in each shard.
+    counts: number of sentences in each shard.
+    """
 
     shards: int
     nominal: int
@@ -103,7 +116,7 @@ class _Kind:
     counts: list[int] = field(default_factory=list)
 
     def place_first_articles(self, stacks: _Stacks) -> None:
-        """Give each shard the largest article left. The nominal size grows to hold it."""
+        """Give each shard the largest remaining article. The nominal size grows to hold it."""
         for _ in range(self.shards):
             placed = stacks.pop(stacks.largest)
             assert placed is not None, "there are as many articles as shards"
@@ -113,7 +126,7 @@ class _Kind:
             self.nominal = max(self.nominal, size)
 
     def place_round(self, stacks: _Stacks) -> None:
-        """Give each shard one article at most. Counts and median are those of the round's start."""
+        """Give each shard at most one article. The median is that of the start of the round."""
         middle = median(self.counts)
         for shard, count in enumerate(self.counts):
             if count > middle:

@@ -1,4 +1,8 @@
-"""NVIDIA's text shards: articles wait in scratch files until it is known which shard each goes to."""
+"""Write NVIDIA's text shards.
+
+A shard for an article is only known when the sentences of all articles are counted. Until then the articles
+wait in scratch files.
+"""
 
 from array import array
 from bisect import bisect_right
@@ -18,12 +22,12 @@ from bertdata.text.splitter import SplitterLoader
 from bertdata.text.text_plan import NumberedFile, deal_articles
 
 GROUP_FILES = 64
-"""Extracted files, of a megabyte each, that are noted together."""
+"""Number of extracted files, of about a megabyte each, that are processed and noted together."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileToArticles:
-    """Number, path and kind of a file to its articles."""
+    """Worker function that turns a numbered file into its articles."""
 
     load_splitter: SplitterLoader
 
@@ -33,10 +37,10 @@ class FileToArticles:
 
 
 def write_shards(run: GroupedRun) -> list[FileEntry]:
-    """Write training and test shards. Returns their entries.
+    """Write the training and test shards, and return their manifest entries.
 
-    The articles of a remote directory wait in a temporary one of this machine, since each is read back
-    by itself: a later run then begins anew.
+    For a remote output directory the scratch files are local, because each article is read back by itself.
+    They are lost if the run is interrupted, and a later run starts from the beginning.
     """
     if not storage.is_remote(run.text.commit.directory):
         return _write_shards(run, None)
@@ -45,7 +49,11 @@ def write_shards(run: GroupedRun) -> list[FileEntry]:
 
 
 def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
-    """Write the shards. place: directory of the scratch files, None: ``unfinished/``, for a later run."""
+    """Write the shards.
+
+    place: local directory of the scratch files. None: the output directory's ``unfinished/``, where a later
+    run finds them.
+    """
     commit, plan = run.text.commit, run.text.plan
     starts = range(0, len(run.files), GROUP_FILES)
     groups = [
@@ -74,6 +82,9 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
         entry = sink.entry(*group.made)
         return {"files": [entry._asdict()], "lengths": list(lengths), "sentences": list(sentences)}
 
+    # First pass: split all articles into sentences, into one scratch file per group, and note their lengths.
+    # Second pass: deal the articles out to the shards, which needs only the sentence counts, then copy each
+    # shard's articles from the scratch files.
     sentences = array("I")
     with Spool() as spool:
         notes = run.notes(
@@ -92,7 +103,7 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
 
 
 def _is_whole(note: Note) -> bool:
-    """True if an earlier run's note has length and number of sentences of each article in its file."""
+    """Return True if an earlier run's note has the length and sentence count of each article in its file."""
     try:
         lengths, sentences = parse_numbers(note.get("lengths")), parse_numbers(note.get("sentences"))
     except ManifestError:  # a note of another version
@@ -105,7 +116,7 @@ def _is_whole(note: Note) -> bool:
 
 
 class Spool:
-    """Articles in several files, each read back by its number. Memory holds eight bytes for each."""
+    """Reader of articles by number, over several files. It needs eight bytes of memory per article."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -115,7 +126,7 @@ class Spool:
         self._articles = 0
 
     def add(self, path: str, lengths: Iterable[int]) -> None:
-        """Take a file of articles of these lengths, numbered on from those before."""
+        """Add a file of articles with these lengths in bytes. Numbering continues after the previous file."""
         starts = array("Q", [0])
         for length in lengths:
             starts.append(starts[-1] + length)
@@ -125,7 +136,7 @@ class Spool:
         self._articles += len(starts) - 1
 
     def articles(self, numbers: Iterable[int]) -> Iterator[bytes]:
-        """The articles of these numbers, in this order."""
+        """Yield the articles with these numbers, in this order."""
         for number in numbers:
             index = bisect_right(self._firsts, number) - 1
             starts, place = self._starts[index], number - self._firsts[index]

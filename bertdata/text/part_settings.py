@@ -1,4 +1,4 @@
-"""The settings of parts that are cut from records."""
+"""Settings of parts made from records."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,7 @@ SENTENCES = ("punkt", "lines", "none")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSettings:
-    """Everything, besides the records and the Punkt tables, that decides the parts' bytes."""
+    """Everything that determines the parts, except the records and the Punkt tables."""
 
     part_size: float = setting(26.92, "largest part in MiB of text, before sentences are split")
     sentences: str = setting(
@@ -54,15 +54,15 @@ class PartSettings:
 
     @property
     def part_bytes(self) -> float:
-        """The largest part in bytes of text."""
+        """Largest part in bytes of text."""
         return self.part_size * MEBIBYTE
 
     def tables(self) -> dict[str, str]:
-        """The md5s of the Punkt tables that split the text, by file name."""
+        """Return the md5s of the Punkt tables that split the text, by file name."""
         return table_md5s(language_of(self.language)) if self.sentences == "punkt" else {}
 
     def as_json(self) -> dict[str, Any]:
-        """The settings, but ``punkt``, as a manifest holds them."""
+        """Return the settings without ``punkt``, as a manifest stores them."""
         found = {"recipe": RECORDS, "part_size": self.part_size, "sentences": self.sentences}
         found |= self.records.as_json() | self.selection.as_json()
         found |= language_entries(self.language, self.abbreviations)

@@ -1,9 +1,9 @@
-"""Plain-text files, each one document: a book, as NVIDIA's and Habana's preparation of BookCorpus takes it.
+"""Plain-text files, each a single document. NVIDIA and Habana prepare the books of BookCorpus this way.
 
-A file's blank lines separate nothing, since the file is one document. NVIDIA's programs write it as one
-line: each line of the book, stripped at both ends and followed by a space. To MLPerf's text stage, which
-knows no books, a line is a paragraph, as it is in an article. Mark-up is not cleaned: a book has none of
-Wikipedia's, and what looks like it is the book's own.
+Blank lines have no meaning, since the file is one document. NVIDIA's programs write it as one line: each line
+of the book, stripped at both ends and followed by a space. MLPerf's text stage does not know books; here each
+line becomes a paragraph, as in an article. Mark-up is not cleaned: books have no wiki mark-up, so anything
+that looks like it is text.
 """
 
 import re
@@ -18,24 +18,26 @@ from bertdata.text.reading import find_named_files
 
 EXPECTED = "plain text in UTF-8, one document a file"
 
-_NAME = re.compile(r"(?:.*/)?[^./][^/]*\.txt")  # no hidden files, as the originals' *.txt takes none
+_NAME = re.compile(r"(?:.*/)?[^./][^/]*\.txt")  # no hidden files, like the original programs' *.txt
 _BOM = b"\xef\xbb\xbf"
 _ARTICLE = re.compile(rb"(?:\xef\xbb\xbf)?<doc id=")
-_LOOKED_AT = 8000  # bytes in which git looks for a NUL, which makes a file binary
+_LOOKED_AT = 8000  # git calls a file binary if there is a NUL in this many bytes
 
 
 def find_plain_files(patterns: Iterable[str]) -> InputFiles:
-    """Find the files named, and every *.txt below the directories named, in the order of their paths.
+    """Find the named files and every ``*.txt`` below the named directories, in the order of their paths.
 
-    Errors as from find_extracted_files.
+    Raises the errors of find_extracted_files.
     """
     return find_named_files(patterns, _NAME, "no text files found, expected *.txt, each one document")
 
 
 def check_plain_text(data: bytes, name: str, *, whole: bool = True) -> str:
-    """The text, without a byte-order mark. InputError for a file of another kind, and for an empty one.
+    """Return the text, without a byte-order mark.
 
-    Without whole the data are the beginning of a file, which may end within a character.
+    whole: if False, ``data`` is only the start of a file and may end inside a character.
+
+    Raises InputError if the file has another format or is empty.
     """
     if _ARTICLE.match(data):
         raise InputError(
@@ -57,16 +59,16 @@ def check_plain_text(data: bytes, name: str, *, whole: bool = True) -> str:
 
 
 def check_plain_beginning(path: str) -> None:
-    """The check of a file that is not read yet, by its first bytes. InputError as for the whole file."""
+    """Check a file by its first bytes, without reading it all. Raises InputError as check_plain_text does."""
     with storage.open_input(path) as file:
         head = file.read((1 << 16) + 1)
     check_plain_text(head, path, whole=len(head) <= 1 << 16)
 
 
 def paragraphs(data: bytes, name: str) -> bytes:
-    """The lines of the document that are not empty, behind an empty one: what MLPerf's stages 1 and 2 leave.
+    """Return the document's lines that are not empty, after a first empty line.
 
-    Universal newlines, as for articles.
+    This is the form of text after MLPerf's stages 1 and 2. Lines end at universal newlines, as for articles.
     """
     check_plain_text(data, name)
     lines = universal_newlines(data.removeprefix(_BOM)).split(b"\n")
@@ -74,6 +76,6 @@ def paragraphs(data: bytes, name: str) -> bytes:
 
 
 def book_line(data: bytes, name: str) -> str:
-    r"""The document as one line, as NVIDIA's programs format a book. Lines end at ``\n`` only."""
+    r"""Return the document as one line, as NVIDIA's programs format a book. Lines end at ``\n`` only."""
     lines = map(str.strip, check_plain_text(data, name).split("\n"))
     return "".join([line + " " for line in lines if line])

@@ -1,4 +1,4 @@
-"""Extracted files: found, read, checked to be UTF-8, and their lines."""
+"""Find and read extracted files, and check that they are text."""
 
 import re
 from collections.abc import Iterable
@@ -13,24 +13,23 @@ from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input
 from bertdata.sources.kinds import plain_name
 from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, open_unpacked, packing_of, unpacked_blocks
 
-_EXTRACTED_NAME = re.compile(
-    rf"(.*/)?wiki_\d+({'|'.join(map(re.escape, ENDINGS))})?"
-)  # not the wiki_00.1 that the original leaves beside it
+# Does not match wiki_00.1, which the original program leaves in the same directory.
+_EXTRACTED_NAME = re.compile(rf"(.*/)?wiki_\d+({'|'.join(map(re.escape, ENDINGS))})?")
 
 
 MOST_UNPACKED_BYTES = 1 << 30
-"""Articles of a compressed file. Extracted ones have a megabyte, or what WikiExtractor was asked for."""
+"""Largest size of a compressed file after unpacking. Extracted files usually have about a megabyte."""
 
 
 TWICE = "its articles would be written"
 
 
 def find_extracted_files(patterns: Iterable[str]) -> InputFiles:
-    """Find the files named, and every wiki_<nn> below the directories named, in the order of their paths.
+    """Find the named files and every wiki_<nn> below the named directories, in the order of their paths.
 
-    The order is that of the path's characters, whatever order the patterns come in: it decides which
-    articles are withheld. MissingInputError for a pattern that names nothing and for a directory
-    without such files; SettingsError for a file that is named twice.
+    Paths are ordered by their characters, whatever the order of the patterns. The order determines which
+    articles are withheld. Raises MissingInputError for a pattern that matches nothing and for a directory
+    without such files, and SettingsError for a file that is named twice.
     """
     missing = "no extracted files found, expected <XX>/wiki_<nn> as bertdata extract writes them"
     return find_named_files(patterns, _EXTRACTED_NAME, missing)
@@ -42,7 +41,10 @@ def is_extracted(name: str) -> bool:
 
 
 def refuse_compressed_copies(files: Iterable[str]) -> None:
-    """SettingsError for a file beside a compressed one of the same name: the articles would be read twice."""
+    """Raise SettingsError if a file and its compressed copy are both inputs.
+
+    The articles would be read twice.
+    """
     seen: dict[str, str] = {}
     for path in files:
         other = seen.setdefault(plain_name(path), path)
@@ -54,14 +56,14 @@ def refuse_compressed_copies(files: Iterable[str]) -> None:
 
 
 def open_articles(path: str) -> AbstractContextManager[BinaryIO]:
-    """Open an extracted file, of one whose name says that it is compressed the articles in it."""
+    """Open an extracted file. A file whose name ends like a compressed file is unpacked."""
     return open_unpacked(path) if path.endswith(ENDINGS) else storage.open_input(path)
 
 
 def articles_size(path: str) -> int:
-    """Return the bytes of an extracted file, of a compressed one those of its articles.
+    """Return the size of an extracted file in bytes, unpacked if it is compressed.
 
-    Parts are cut by this size, so that compressed articles give the parts of plain ones.
+    Parts are cut by this size, so that compressed articles give the same parts as plain ones.
     """
     if not path.endswith(ENDINGS):
         return storage.size(path)
@@ -73,9 +75,9 @@ def articles_size(path: str) -> int:
 
 
 def unpack_articles(data: bytes, name: str) -> bytes:
-    """Return the bytes of an extracted file, of one with the name of a compressed file its articles.
+    """Return the content of an extracted file, unpacked if its name and bytes say that it is compressed.
 
-    InputError for damaged data, and for a small file that unpacks to more than a process should hold.
+    Raises InputError for damaged data, and for a file that unpacks to more than MOST_UNPACKED_BYTES.
     """
     if not name.endswith(ENDINGS) or packing_of(data[:6]) is None:
         return data
@@ -93,9 +95,12 @@ def unpack_articles(data: bytes, name: str) -> bytes:
 
 
 def find_named_files(patterns: Iterable[str], name: re.Pattern[str], missing: str) -> InputFiles:
-    """Find the files named, and those of a fitting name below the directories named, sorted by path.
+    """Find the named files, and the files below the named directories whose names match, sorted by path.
 
-    missing: the message for a directory without any. Other errors as from find_extracted_files.
+    name: pattern of the whole path.
+    missing: error message for a directory without any such file.
+
+    Raises the errors of find_extracted_files.
     """
 
     def choose(_: str, names: list[str]) -> Chosen:
@@ -109,7 +114,10 @@ _JSON_REMEDY = "extract the articles again without --json"
 
 
 def check_articles_text(data: bytes, name: str) -> None:
-    """InputError for a file that is no text. It names file and line of a byte that is not UTF-8."""
+    """Raise InputError for a file that is not text.
+
+    The message names the line of a byte that is not UTF-8.
+    """
     refuse_other_kinds(data, name, EXPECTED, json_remedy=_JSON_REMEDY)
     try:
         data.decode()
@@ -119,10 +127,10 @@ def check_articles_text(data: bytes, name: str) -> None:
 
 
 def check_articles_beginning(path: str) -> None:
-    """The check of a file that is not read yet, by its first bytes, for a dry run."""
+    """Check a file by its first bytes, for a dry run."""
     check_beginning(path, expected=EXPECTED, json_remedy=_JSON_REMEDY, open_input=open_articles)
 
 
 def count_sentences(text: bytes) -> int:
-    """Number of lines that are not empty."""
+    """Return the number of lines that are not empty."""
     return sum(map(bool, text.split(b"\n")))

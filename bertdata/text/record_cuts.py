@@ -1,11 +1,11 @@
-"""Cuts between parts of records: a part holds as many whole documents, in their order, as fit into it."""
+"""Cut a sequence of documents into parts. Each part takes as many whole documents, in order, as fit."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 
 class DocumentRun(NamedTuple):
-    """Consecutive documents of a piece that stand in one part, by their numbers: start up to stop."""
+    """Consecutive documents of a piece that go into the same part: numbers ``start`` to ``stop - 1``."""
 
     part: int
     start: int
@@ -13,7 +13,10 @@ class DocumentRun(NamedTuple):
 
 
 class PartCuts:
-    """Deals documents out to parts, piece by piece. part: the number of the one that is being filled."""
+    """Assigns documents to parts, piece by piece.
+
+    part: number of the part that is being filled.
+    """
 
     def __init__(self, part_bytes: float, part: int = 0) -> None:
         self.part = part
@@ -21,14 +24,16 @@ class PartCuts:
         self._held = 0
 
     def runs(self, sizes: Sequence[int]) -> Iterator[DocumentRun]:
-        """The next piece's documents by part. sizes: bytes of text of each, 0 for one that is left out.
+        """Yield the documents of the next piece as runs, each within one part.
 
-        >>> list(PartCuts(10).runs([4, 6, 0, 3, 20]))
-        [DocumentRun(part=0, start=0, stop=2), DocumentRun(part=1, start=3, stop=4), \
-DocumentRun(part=2, start=4, stop=5)]
+        sizes: bytes of text of each document, 0 for a document that is left out.
+
+        >>> [tuple(run) for run in PartCuts(10).runs([4, 6, 0, 3, 20])]
+        [(0, 0, 2), (1, 3, 4), (2, 4, 5)]
         """
         start = 0
         for document, size in enumerate(sizes):
+            # A part that holds nothing yet takes any document, even one that is larger than a part.
             is_full = bool(size and self._held) and self._held + size > self._part_bytes
             if is_full or not size:
                 if start < document:

@@ -1,8 +1,8 @@
-"""Records to documents: a worker's part of the text stage of records.
+"""Turn the records of a piece into documents. This is the worker's part of the text stage of records.
 
-A record is a document. In a part a line holds a sentence, or with ``--sentences none`` a line of the text,
-and an empty line stands behind each document. A record is not trained on by the first reason of these: it is
-bad, it is excluded, it is a duplicate, it is of the share held out.
+Each record is a document. In a part, a line is a sentence, or with ``--sentences none`` a line of the
+original text. An empty line follows each document. A record is kept out of the training text for the first of
+these reasons that applies: it is unusable, it is excluded, it is a duplicate, it is held out.
 """
 
 from array import array
@@ -26,10 +26,11 @@ WITHHELD = "withheld"
 
 
 class DocumentTexts(NamedTuple):
-    """Documents one behind another.
+    """Several documents, concatenated.
 
-    ends: of each in ``text``; sizes: bytes of text of each before sentences were split, which parts are cut
-    by.
+    text: the concatenated documents.
+    ends: position in ``text`` where each document ends.
+    sizes: bytes of each document before it was split into sentences. Parts are cut by this size.
     """
 
     text: bytes
@@ -38,9 +39,12 @@ class DocumentTexts(NamedTuple):
 
 
 class PieceText(NamedTuple):
-    """The documents of a piece that are trained on, and those that are held out.
+    """Documents of a piece: those for training and those held out.
 
-    numbers: that its records take. removed: records that are not trained on, in order. counts: of all.
+    numbers: how many record numbers the piece uses up.
+    removed: records that are not in the training text, in order.
+    counts: counts over all records of the piece.
+    first_bad: first unusable record, or None.
     """
 
     training: DocumentTexts
@@ -53,7 +57,10 @@ class PieceText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PieceToDocuments:
-    """A piece to its documents. engine: of the search for n-grams."""
+    """Worker function that turns a piece into its documents.
+
+    engine: whether n-grams are searched by the C++ kernel or by Python.
+    """
 
     settings: PartSettings
     load_splitter: SplitterLoader
@@ -78,7 +85,7 @@ class PieceToDocuments:
         return self._piece_text(kept, bodies, documents, faults, removed)._replace(numbers=read.numbers)
 
     def _removed(self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]) -> Removed | None:
-        """The entry of a document that is left out for its text."""
+        """Return why a record is left out because of its text, or None."""
         selection = self.settings.selection
         if selection.exclude:
             ngrams = load_ngrams(
@@ -91,17 +98,19 @@ class PieceToDocuments:
         return None
 
     def _documents(self, bodies: list[bytes], path: str) -> list[bytes]:
-        """Each document as it stands in a part, an empty line at its end."""
+        """Return each document as it appears in a part, with an empty line at its end."""
         if self.settings.sentences == "none":
             return [body + b"\n" for body in bodies]
         if self.settings.sentences == "lines":
             return [_stripped_lines(body) for body in bodies]
         if not bodies:
             return []
+        # One call splits all documents. A body already ends with a line end, so joining by "\n" puts an empty
+        # line between two documents, which the splitter keeps.
         text = self.load_splitter().segment_lines(b"\n".join(bodies) + b"\n", path)
         documents, start = [], 0
         for _ in bodies:
-            empty = text.startswith(b"\n", start)  # no sentence was found
+            empty = text.startswith(b"\n", start)  # the splitter found no sentence in this document
             end = start + 1 if empty else text.index(b"\n\n", start) + 2
             documents.append(text[start:end])
             start = end
@@ -115,7 +124,7 @@ class PieceToDocuments:
         faults: list[BadRecord],
         removed: list[Removed],
     ) -> PieceText:
-        """The documents in their two sets."""
+        """Divide the documents into training and held-out documents."""
         limit = self.settings.selection.hash_limit
         training: list[int] = []
         withheld: list[int] = []

@@ -1,11 +1,12 @@
-"""Documents of records held out of training: they wait in a file for each part, then become eval parts.
+"""Write the documents that are held out of training.
 
 ::
 
-    eval-00000.txt eval-00001.txt ...   cut as the parts to train on are, by bytes of text
+    eval-00000.txt eval-00001.txt ...   cut by bytes of text, like the training parts
 
-A waiting file holds for each piece the numbers of its documents and of their bytes (uint64 each), the ends
-and the sizes of all documents (uint64), and their text.
+While the training parts are written, held-out documents wait in a scratch file per part. For each piece, a
+scratch file holds the number of documents and the bytes of their text (uint64 each), the ends of all
+documents, the sizes of all documents (uint64 each), and the text.
 """
 
 from array import array
@@ -23,13 +24,13 @@ _NUMBER_BYTES = 8
 
 
 def waiting_texts(texts: DocumentTexts) -> bytes:
-    """The bytes of a piece's documents in a waiting file."""
+    """Return the scratch file's bytes for a piece's held-out documents."""
     head = array("Q", [len(texts.sizes), len(texts.text)])
     return head.tobytes() + array("Q", [*texts.ends, *texts.sizes]).tobytes() + texts.text
 
 
 def read_waiting(paths: Iterable[str]) -> Iterator[DocumentTexts]:
-    """The documents of each piece in the waiting files."""
+    """Yield the documents of each piece in the scratch files."""
     for path in paths:
         with storage.open_input(path) as file:
             while head := file.read(2 * _NUMBER_BYTES):
@@ -41,7 +42,7 @@ def read_waiting(paths: Iterable[str]) -> Iterator[DocumentTexts]:
 def write_held_out(
     text: TextDirectory[PlanKind], waiting: Iterable[DocumentTexts], part_bytes: float
 ) -> list[FileEntry]:
-    """Write the parts of the documents held out, and note them. Returns their entries."""
+    """Write the documents into evaluation parts, note the parts, and return their manifest entries."""
     made: list[FileEntry] = []
     sink: HashingSink | None = None
     cuts = PartCuts(part_bytes)
@@ -59,6 +60,6 @@ def write_held_out(
 
 
 def _noted(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:
-    """The file, opened for writing. It is noted, so that a later run without it removes it."""
+    """Open the file for writing, and note it so that a later run that does not make it removes it."""
     text.commit.note(name, {})
     return text.open(name)

@@ -1,10 +1,10 @@
-"""Parts of records: documents one after another, a new part where the next one would be too much.
+"""Write the parts of a run over records. A new part starts when the next document would exceed the size.
 
 ::
 
-    part-00000.txt part-00001.txt ...   named by number alone, so that name and bytes follow from the text
+    part-00000.txt part-00001.txt ...   numbered names, so that names and bytes depend on the text alone
 
-A part is noted with the place behind its last document, at which a run that is taken up goes on.
+Each finished part is noted with the position of the document after it. An interrupted run resumes there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,16 +33,17 @@ from bertdata.text.selection.removed import removed_lines
 from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts
 
 _SCHEME = 3
-"""Of the pieces that files are divided into: notes of another one are of no use."""
+"""Version of the file-splitting scheme. Notes of another version are ignored."""
 
 _PART, _EVAL = "part", "eval"
-"""Kinds of files that are written at once, beside REMOVED."""
+"""Kinds of files that are written at the same time: a part, and (with REMOVED) its two scratch files."""
 
 
 class NextDocument(NamedTuple):
-    """A place in the sources: numbers of the file, of its piece, of the document in that, all from 0.
+    """Position of a document in the sources.
 
-    numbers: of records that the file's pieces before took.
+    file, piece, document: number of the file, of its piece, and of the document in the piece, all from 0.
+    numbers: how many record numbers the file's earlier pieces used up.
     """
 
     file: int = 0
@@ -52,7 +53,10 @@ class NextDocument(NamedTuple):
 
 
 def no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> InputError:
-    """The error of files of which no document is left to train on. counts: of each."""
+    """Return the error for files without any document to train on.
+
+    counts: counts of each file.
+    """
     told = [(name, sum(getattr(one, name) for one in counts)) for name in LEFT_OUT_COUNTS]
     found = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in told if number)
     if not found:
@@ -61,10 +65,12 @@ def no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> Inpu
 
 
 class RecordParts:
-    """The parts of a run: those of an earlier one that fit, then new ones.
+    """Parts of a run: the valid parts of an earlier run, followed by new parts.
 
-    counts: of each file, complete at the end; identities: of the files, with their md5s. progress: told each
-    piece's file and bytes.
+    counts: counts of each file, complete when all parts are written.
+    made: manifest entries of the finished parts.
+    identities: identities of the input files, with their md5s.
+    progress: called with the number of the file and the bytes of each finished piece.
     """
 
     def __init__(
@@ -78,7 +84,7 @@ class RecordParts:
         self.sources = md5_of(dump_json({"names": text.plan.inputs, "md5s": [one.md5 for one in identities]}))
         self._text = text
         self._identities = identities
-        self._unchecked = 0  # the first file that may have been read since it was checked last
+        self._unchecked = 0  # first file that was read since the last check for changes
         self._progress = progress
         self._next = NextDocument()
         self._new_counts: dict[int, SegmentCounts] = {}
@@ -86,7 +92,7 @@ class RecordParts:
         self._take_up()
 
     def _take_up(self) -> None:
-        """Keep the first parts of an earlier run, as many as fit."""
+        """Keep the parts of an earlier run, from the first on, as far as they are valid."""
         while (note := self._text.commit.read_note(record_part_name(len(self.made)))) is not None:
             try:
                 entries = parse_entry_list(FileEntry, note.get("files"))
@@ -101,17 +107,24 @@ class RecordParts:
                 self.counts[int(file)].add(SegmentCounts(**counts))
 
     def _keep(self, entries: Sequence[FileEntry]) -> None:
-        """Take a part that is finished, and the waiting files beside it."""
+        """Add a finished part and its scratch files."""
         self.made.append(entries[0])
         self._waiting += [entry.name for entry in entries[1:]]
 
     def write(self, pool: ProcessPool, step: PieceToDocuments, duplicates: DuplicateList | None) -> None:
-        """Write the rest of the parts. InputError where no record has text, and for a bad record."""
+        """Write the remaining parts.
+
+        Raises InputError if no record has text, and for an unusable record unless such records are skipped.
+        """
         skips = step.settings.records.skip_bad_records
+        # Workers turn pieces into documents. The results come in order, so the bytes do not depend on the
+        # workers.
         results = pool.in_order(step, self._pieces(step, duplicates))
         with ExitStack() as stack:
             writer = _PartWriter(self, stack)
             for work, found in results:
+                # Keep self._next up to date: it is written into a part's note, and tells a later run where to
+                # resume.
                 if work.file > self._next.file:
                     self._next = NextDocument(file=work.file)
                 if found.first_bad is not None and not skips:
@@ -133,18 +146,24 @@ class RecordParts:
                 yield work if duplicates is None else duplicates.marked(work)
 
     def start_of(self, work: NumberedPiece) -> int:
-        """The number of the piece's first document that is in no part yet."""
+        """Return the number of the piece's first document that is not in a finished part."""
         here = (work.file, work.number) == (self._next.file, self._next.piece)
         return self._next.document if here else 0
 
     def check_sources(self, work: NumberedPiece | None) -> None:
-        """Check the files that were read up to this piece. ChangedInputError for one that was changed."""
+        """Check the files that were read up to this piece.
+
+        Raises ChangedInputError if a file has changed since its md5 was computed.
+        """
         last = len(self._identities) - 1 if work is None else work.file
         check_all(self._identities[self._unchecked : last + 1])
         self._unchecked = last
 
     def note(self, entries: Sequence[FileEntry], work: NumberedPiece | None, document: int) -> None:
-        """Note a part, and its waiting files, that ends before this document of the piece."""
+        """Write the note of a part and its scratch files.
+
+        work, document: position of the first document after the part.
+        """
         if work is not None:
             self._next = self._next._replace(file=work.file, piece=work.number, document=document)
         self._keep(entries)
@@ -162,7 +181,7 @@ class RecordParts:
         self._new_counts.clear()
 
     def write_others(self) -> list[FileEntry]:
-        """Write the parts of documents held out, and the list of removed records. Returns their entries."""
+        """Write the held-out documents and the list of removed records, and return their manifest entries."""
         paths = {
             kind: [
                 self._text.commit.path(name) for name in self._waiting if name.endswith(_waiting_end(kind))
@@ -180,7 +199,7 @@ class RecordParts:
         return [*made, file.entry(REMOVED)]
 
     def open(self, kind: str, stack: ExitStack) -> tuple[str, HashingSink]:
-        """The next part, or a waiting file beside it, opened. It appears when the stack is closed."""
+        """Open the next part, or its scratch file of this kind. The file appears when the stack is closed."""
         name = record_part_name(len(self.made))
         if kind != _PART:
             name = self._text.commit.scratch_name(f"{name}.{kind}")
@@ -196,9 +215,10 @@ class RecordParts:
 
 
 class _PartWriter:
-    """Writes documents into the part that is open, and opens the next one where it is full.
+    """Writer of documents into the current part, which opens the next part when the current one is full.
 
-    Documents held out, and lines on removed records, wait in files beside the part in which their piece ends.
+    Held-out documents and lines about removed records go to scratch files of the part in which their piece
+    ends.
     """
 
     def __init__(self, parts: RecordParts, stack: ExitStack) -> None:
@@ -209,7 +229,12 @@ class _PartWriter:
         self._sinks: dict[str, tuple[str, HashingSink]] = {}
 
     def add(self, found: PieceText, work: NumberedPiece, before: int) -> None:
-        """Write the documents of a piece that are in no part yet. before: records of the file before it."""
+        """Write those documents of a piece that are not in a finished part.
+
+        before: number of records of the file before the piece.
+        """
+        # An earlier run may have finished a part in the middle of this piece. Its documents before ``first``
+        # are then in that part, and the rest of the text starts where document ``first - 1`` ends.
         first, texts = self._parts.start_of(work), found.training
         ends = [texts.ends[first - 1] if first else 0, *texts.ends[first:]]
         for run in self._cuts.runs(texts.sizes[first:]):
@@ -227,10 +252,13 @@ class _PartWriter:
         self._sinks[kind][1].write(data)
 
     def finish(self, work: NumberedPiece | None = None, document: int = 0) -> None:
-        """End the part that is open. work, document: the one that begins the next part."""
+        """Close the current part.
+
+        work, document: position of the document that starts the next part.
+        """
         if _PART not in self._sinks:
             return
-        self._parts.check_sources(work)  # before the part appears
+        self._parts.check_sources(work)  # a part made from changed input must not appear
         self._stack.close()
         opened = [self._sinks[kind] for kind in (_PART, _EVAL, REMOVED) if kind in self._sinks]
         self._parts.note([sink.entry(name) for name, sink in opened], work, document)

@@ -1,4 +1,4 @@
-"""The plan of parts that are cut from records."""
+"""Plan of a run that makes parts from records."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +19,15 @@ from bertdata.text.training_text import refuse_held_out, refuse_lists, with_trai
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordPlan:
-    """The plan of parts of records: their files, names of these for the manifest, and their kinds.
+    """Plan of a run over records.
 
-    identities: of the files, in which they are read from first to last; empty: files that hold nothing;
-    notes: on files that are left out.
+    files: paths of the input files.
+    inputs: their names for the manifest.
+    kinds: their source kinds.
+    identities: their identities, in the order of reading, to detect changes.
+    empty: number of files without content.
+    articles: always None here. Other plans hold the articles' manifest.
+    notes: messages about files that were left out.
     """
 
     settings: PartSettings
@@ -35,7 +40,7 @@ class RecordPlan:
     notes: tuple[str, ...] = ()
 
     def lines(self, directory: str) -> list[str]:
-        """The work of a run, for a person."""
+        """Return a description of the run, for the user."""
         given = ", ".join(f"{name} {value}" for name, value in self.settings.as_json().items())
         return [
             f"{directory}: text: {given}, input kinds {told_kinds(self.kinds)}",
@@ -46,10 +51,12 @@ class RecordPlan:
 
 
 def plan_records(sources: Sequence[str], kind: str | None, settings: PartSettings) -> RecordPlan:
-    """The plan for the files that the sources name, of this kind, or of the kinds that their bytes tell.
+    """Return the plan for the files that the sources name.
 
-    Errors as from find_sources, with_escapes and with_text_field. SettingsError for text held out of
-    training, and for a file beside a compressed one of the same name.
+    kind: kind of all files. None: each file's bytes determine its kind.
+
+    Raises the errors of find_sources, with_escapes and with_text_field, and SettingsError for text held out
+    of training and for a file together with its compressed copy.
     """
     text = with_training_text(expand(sources))
     found = find_sources(text.paths, kind, as_is=settings.records.as_is)
@@ -70,7 +77,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
 
 
 def plan_pieces(plan: RecordPlan) -> Iterator[NumberedPiece]:
-    """The pieces of all files, in order."""
+    """Yield the pieces of all files, in order."""
     for file, (path, kind) in enumerate(zip(plan.files, plan.kinds, strict=True)):
         pieces = SOURCE_KINDS[kind].pieces(path, plan.settings.records)
         for number, piece in enumerate(pieces):

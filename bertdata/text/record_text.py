@@ -1,7 +1,7 @@
-r"""A record's text as parts are cut from it: its lines that hold something, each with a line end.
+r"""Text of a record, normalised for parts: its non-blank lines, each with a line end.
 
-Lines end at ``\n``, ``\r\n`` or ``\r``. Those of white space alone are dropped, so that none of them ends the
-document. Two records of the same text, so understood, are duplicates.
+Lines end at ``\n``, ``\r\n`` or ``\r``. Lines of white space are dropped, because an empty line would end the
+document. Two records are duplicates if these normalised texts are equal.
 """
 
 import hashlib
@@ -17,22 +17,25 @@ HASH_BYTES = 16
 
 
 def text_hash(body: bytes) -> bytes:
-    """The hash of a record's text: BLAKE2b of 128 bits.
+    """Return the hash of a record's text: BLAKE2b of 128 bits.
 
-    Two different texts of ten thousand million have the same one with a probability of 1.5e-19.
+    Among ten billion different texts, two have the same hash with a probability of 1.5e-19.
     """
     return hashlib.blake2b(body, digest_size=HASH_BYTES).digest()
 
 
 def is_held_out(text_hash: bytes, limit: int) -> bool:
-    """True for a document of the share that is held out. limit: of SelectionSettings."""
+    """Return True if the document with this hash is held out of training.
+
+    limit: SelectionSettings.hash_limit.
+    """
     return int.from_bytes(text_hash[:8], "big") < limit
 
 
 def record_bodies(
     records: Iterable[Record | BadRecord], settings: PartSettings
 ) -> tuple[list[tuple[Record, bytes]], list[BadRecord]]:
-    """The records with their texts in UTF-8, and those that cannot be used."""
+    """Return the usable records with their texts in UTF-8, and the unusable records."""
     good: list[tuple[Record, bytes]] = []
     bad: list[BadRecord] = []
     for record in records:
@@ -81,7 +84,10 @@ def _bad(record: Record, reason: Reason, fault: str) -> BadRecord:
 
 
 def bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError:
-    """The error of a file's record. numbers: of records that its pieces before took."""
+    """Return the error for an unusable record of a file.
+
+    numbers: how many record numbers the file's earlier pieces used up.
+    """
     identity = "" if bad.id is None else f" (id {bad.id})"
     return InputError(
         f"{path}: record {numbers + bad.number}: {bad.fault}{identity}; repair it, or leave such records "

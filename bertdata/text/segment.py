@@ -1,4 +1,4 @@
-"""The text stage as a whole: articles or other documents in, parts or shards out."""
+"""Run the text stage on articles or documents, and write parts or shards."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ from bertdata.text.splitter import SplitterLoader
 from bertdata.text.text_plan import TextPlan, plan_text
 
 OnFileDone = Callable[[int], None]
-"""Called after each file with its bytes."""
+"""Function called after each file with its size in bytes."""
 
 
 def segment_files(
@@ -27,12 +27,13 @@ def segment_files(
     workers: int = 1,
     progress: OnFileDone | None = None,
 ) -> SegmentCounts:
-    """Write the parts, or the shards, of the files, in their order, into a directory.
+    """Write the parts or shards of the files, in their order, into a directory.
 
-    kinds: of the files, as in ``input_kinds``; all are extracted articles where none is given.
-    The same bytes for any number of workers. A run that goes on after a crash keeps what is finished; a
-    finished directory of the same plan and the same inputs is known by its manifest, and nothing is
-    done. InputError and its like for data at fault; DatasetError when the directory holds something else.
+    kinds: kind of each file, as in ``input_kinds``. Empty: all are extracted articles.
+
+    The output has the same bytes for any number of workers. A run after a crash keeps what is finished. If
+    the directory is already finished with the same plan and inputs, nothing is done. Raises InputError and
+    its subclasses for faulty data, and DatasetError if the directory holds something else.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")

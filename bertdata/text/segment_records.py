@@ -1,4 +1,4 @@
-"""The text stage of records as a whole: files of any container in, parts out."""
+"""Run the text stage on records: read files of any format, write parts."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -19,7 +19,9 @@ from bertdata.text.settings import SegmentCounts
 from bertdata.text.splitter import SplitterLoader
 
 OnPieceDone = Callable[[int, int], None]
-"""Called after each piece with the number of its file and its bytes, which may be those of unpacked text."""
+"""Function called after each piece with the number of its file and its size in bytes. Compressed files count
+with their unpacked size.
+"""
 
 
 def segment_records(
@@ -34,16 +36,21 @@ def segment_records(
 ) -> SegmentCounts:
     """Write the parts of all records, in the order of their files, into a directory.
 
-    The same bytes for any number of workers, and for the same texts in other files. A run that goes on after
-    a crash keeps the parts that are finished. engine: of the search for n-grams of evaluation sets. hashing:
-    progress of the pass that looks for duplicates. InputError for a record that cannot be used, unless the
-    settings leave it out, and for damaged files; DatasetError when the directory holds something else.
+    The output has the same bytes for any number of workers, and for the same texts in other files. A run
+    after a crash keeps the finished parts.
+
+    engine: implementation of the n-gram search for evaluation sets.
+    progress: called after each piece.
+    hashing: called after each piece of the first pass, which looks for duplicates.
+
+    Raises InputError for an unusable record, unless the settings skip such records, and for damaged files.
+    Raises DatasetError if the directory holds something else.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
     text, selection = TextDirectory(directory, plan), plan.settings.selection
     unprotected = None
-    if selection.exclude:  # loaded once, for all workers that are forked
+    if selection.exclude:  # loaded before the workers are forked, so that they share it
         loaded = load_ngrams(selection.exclude, selection.exclude_ngram, engine, plan.settings.records)
         unprotected = loaded.short_texts
     with ProcessPool(workers) as pool:
@@ -62,13 +69,13 @@ def segment_records(
                     duplicates = DuplicateList(path, stack)
                 parts.write(pool, PieceToDocuments(plan.settings, load_splitter, engine), duplicates)
             except DataError:
-                check_all(identities)  # a file that was changed meanwhile may look damaged
+                check_all(identities)  # a file that changed during the run may look damaged
                 raise
             return _finish(text, identities, parts, pool, unprotected).counts
 
 
 def _untold(file: int, size: int) -> None:
-    """Progress that nobody asked for."""
+    """Ignore progress."""
 
 
 def _finish(

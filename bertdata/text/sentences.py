@@ -1,4 +1,4 @@
-"""Paragraphs to sentences, one a line: the step, with the kernel or with its specification."""
+"""Split paragraphs into sentences, one per line, with the C++ kernel or its Python specification."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from bertdata.text.punkt.variants import Variant
 
 
 class SentenceSplitter:
-    """Splits paragraphs by the tables of one language. May be shared between threads."""
+    """Splits paragraphs by the Punkt tables of a language. Threads may share it."""
 
     def __init__(self, tables: PunktTables, variant: Variant, *, engine: Engine | None = None) -> None:
         self._tables = tables
@@ -27,19 +27,18 @@ class SentenceSplitter:
         )
 
     def split(self, paragraph: str) -> list[str]:
-        """The sentences of a paragraph. See split_sentences."""
+        """Return the sentences of a paragraph, as split_sentences does."""
         if self._kernel is None:
             return split_sentences(paragraph, self._tables, self._variant)
         sentences: list[str] = self._kernel.split(paragraph)
         return sentences
 
     def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
-        r"""The sentences of UTF-8 lines, one a line. An empty line stays an empty line.
+        r"""Return the sentences of UTF-8 lines, one per line. An empty line stays an empty line.
 
-        Only ``\n`` ends a line, and the last line may lack it. A line of white space alone has no
-        sentence and vanishes. Sentences are stripped (MLPerf); with keeps_indent the white space
-        before the first sentence of a line stays (NVIDIA). InputError names the line of a byte that
-        is not UTF-8.
+        Only ``\n`` ends a line, and the last line may lack it. A line of only white space has no sentence and
+        disappears. Sentences are stripped (MLPerf). With keeps_indent, white space before the first sentence
+        of a line stays (NVIDIA). Raises InputError that names the line of a byte that is not UTF-8.
         """
         if self._kernel is None:
             return self._specification(data, name, keeps_indent)

@@ -12,15 +12,17 @@ from bertdata.text.punkt.variants import ALIASES, VARIANTS, variant_named
 TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_NAMES = (*VARIANTS, *ALIASES)
 LEFT_OUT_COUNTS = ("malformed", "empty", "too_long", "other_language", "excluded", "duplicate", "withheld")
-"""Counters of records that are not trained on, in the order in which they are looked for."""
+"""Counters of records that are not trained on, in the order in which the reasons are checked."""
 OF_RUN = ("withheld_in_training", "unprotected")
-"""Counters of a whole run, which no file has a share of."""
+"""Counters that only a whole run has, not a single file."""
 NVIDIA_TEXT = ("nvidia", "habana")
-"""The recipes of shards with NVIDIA's text stage; all others have MLPerf's."""
+"""Recipes of shards that use NVIDIA's text stage. All other recipes use MLPerf's."""
 _PREFIX = "wikicorpus_"
 YES_NO = ("yes", "no")
 _NOT_IN_MANIFEST = ("language", "abbreviations", "escaped_articles")
-"""Settings that a manifest holds in another form: the kind of each input says whether it was escaped."""
+"""Settings that a manifest stores in another form. For example, the kind of each input says whether its text
+was escaped.
+"""
 
 _OF_RECIPE = {
     "mlperf": ("eval_articles", "block_size"),
@@ -30,11 +32,12 @@ _OF_RECIPE = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SegmentSettings:
-    """Everything, besides the extracted files and the Punkt tables, that decides the text's bytes.
+    """Everything that determines the output, except the extracted files and the Punkt tables.
 
-    ``eval_articles`` and ``block_size`` count for the recipe mlperf only; the shards, their fraction and
-    the prefix for nvidia only. An alias given for ``punkt`` becomes the variant that it names, the name of
-    a language its code; the prefix of one but English ends with that code where none is given.
+    ``eval_articles`` and ``block_size`` apply to the recipe mlperf only. The numbers of shards,
+    ``test_fraction`` and ``prefix`` apply to nvidia only. After initialisation, ``punkt`` holds a variant
+    instead of an alias, and ``language`` a code instead of a name. The default prefix ends with the code of
+    the language.
     """
 
     recipe: str = setting("mlperf", "whose text stage to follow: mlperf or nvidia")
@@ -108,12 +111,12 @@ class SegmentSettings:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The settings that count for the recipe, but ``punkt``, as a manifest holds them."""
+        """Return the settings of the recipe, without ``punkt``, as a manifest stores them."""
         names = ("recipe", *_OF_RECIPE[self.recipe])
         return {name: getattr(self, name) for name in names} | self._of_language()
 
     def by_name(self) -> dict[str, Any]:
-        """All settings, those of the language as a manifest holds them."""
+        """Return all settings, with those of the language as a manifest stores them."""
         others = [item.name for item in fields(self) if item.name not in _NOT_IN_MANIFEST]
         return {name: getattr(self, name) for name in others} | self._of_language()
 
@@ -121,12 +124,15 @@ class SegmentSettings:
         return language_entries(self.language, self.abbreviations)
 
     def tables(self) -> dict[str, str]:
-        """The md5s of the Punkt tables that split the text, by file name."""
+        """Return the md5s of the language's Punkt tables, by file name."""
         return table_md5s(language_of(self.language))
 
 
 def language_entries(language: str, abbreviations: Abbreviations | None) -> dict[str, Any]:
-    """Entries of a manifest on the language: none of English, of another one ``between`` too."""
+    """Return a manifest's entries about the language.
+
+    English has none. For another language they include ``between``, the text between two sentences.
+    """
     found: dict[str, Any] = {}
     if language != ENGLISH:
         found |= {"language": language, "between": language_of(language).between}
@@ -136,7 +142,7 @@ def language_entries(language: str, abbreviations: Abbreviations | None) -> dict
 
 
 def check_escaped_articles(value: str | None) -> None:
-    """SettingsError for another value than yes or no."""
+    """Raise SettingsError for a value other than yes, no and None."""
     _check(value in (None, *YES_NO), f"escaped_articles is {value!r}, expected one of {', '.join(YES_NO)}")
 
 
@@ -147,16 +153,18 @@ def _check(holds: bool, message: str) -> None:
 
 @dataclass(kw_only=True, slots=True)
 class SegmentCounts:
-    """Counts of a run's input and output.
+    """Counts of the input and output of a run, or of one file.
 
-    withheld: articles in eval.txt (mlperf). empty: articles without text, which make no output, and
-    lines_outside: lines of text that no article holds (both nvidia; the original drops them too).
-    unescaped: files of articles whose escapes were taken back, such as ``&amp;``.
-    Of records: empty, malformed, too_long, other_language, excluded, duplicate: those that are left out.
+    withheld: articles in eval.txt (mlperf), or documents held out (records).
+    empty: articles or records without text.
+    lines_outside: lines with text outside of articles (nvidia, dropped as in the original program).
+    unescaped: files of articles whose escapes such as ``&amp;`` were undone.
+    malformed, too_long, other_language, excluded, duplicate: records that are left out, by reason.
 
-    Of the whole run, None where nothing is withheld or excluded, or nobody counted: withheld_in_training,
-    withheld texts that stand in the text to train on as well; unprotected, texts of evaluation sets
-    (--exclude) that are too short to be looked for.
+    Only for a whole run, and None if not counted:
+
+    withheld_in_training: withheld texts that are also in the training text.
+    unprotected: texts of evaluation sets (--exclude) that are too short to be searched for.
     """
 
     files: int = 0
@@ -177,7 +185,7 @@ class SegmentCounts:
     unprotected: int | None = None
 
     def add(self, other: "SegmentCounts") -> None:
-        """Add the other counts to these. Those of the whole run stay as they are."""
+        """Add the other counts to these, except the counts of a whole run."""
         for item in fields(self):
             if item.name not in OF_RUN:
                 setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))

@@ -1,4 +1,4 @@
-"""The files of articles and plain text that a run reads."""
+"""Find the files of articles and plain text that a run reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ from bertdata.text.training_text import refuse_held_out, refuse_lists, with_trai
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextInputs:
-    """The files to read and the kind of each. notes: on files that are left out."""
+    """The files to read and the kind of each.
+
+    notes: messages about files that were left out.
+    """
 
     files: list[str]
     kinds: list[str]
@@ -22,10 +25,10 @@ class TextInputs:
 
 
 def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) -> TextInputs:
-    """Find the files to read: first the books, plain text, then the sources.
+    """Find the files to read: the books (plain text) first, then the sources.
 
-    That is the order in which NVIDIA's bertPrep.py reads BookCorpus and Wikipedia. SettingsError for a
-    kind that is not known, for a file that is named twice, and for text held out of training.
+    This is the order in which NVIDIA's bertPrep.py reads BookCorpus and Wikipedia. Raises SettingsError for
+    an unknown kind, for a file that is named twice, and for text that is held out of training.
     """
     if kind not in CHOSEN_KINDS:
         raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")

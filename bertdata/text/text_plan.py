@@ -1,4 +1,4 @@
-"""The plan of the text stage: names of its files, and which extracted file goes into which of them."""
+"""Plan of the text stage: names of the output files, and which extracted file goes into which."""
 
 import os
 from collections.abc import Sequence
@@ -19,17 +19,19 @@ from bertdata.text.settings import SegmentSettings
 from bertdata.wiki.articles.manifest import ARTICLES_KIND, parse_articles_manifest
 
 NumberedFile = tuple[int, str, str]
-"""A file to read: its number among all, its path, its kind."""
+"""Input file: its number among all input files, its path and its kind."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextPlan:
-    """The plan, as far as names and sizes of the extracted files tell.
+    """Plan of a run, as far as it follows from names and sizes of the input files.
 
-    names: of the parts, or of the training and then the test shards; part_of: for each file the index of its
-    part among them, empty for nvidia, where each article goes its own way. identities: of the files, in which
-    they are read; inputs: their names for the manifest; kinds: of the files, as in ``input_kinds``; articles:
-    the manifest that lists those that are articles, None where they have none.
+    names: names of the parts, or of the training shards followed by the test shards.
+    part_of: index of each file's part in ``names``. Empty for nvidia, where articles are distributed singly.
+    inputs: names of the input files for the manifest.
+    kinds: kinds of the input files, as in ``input_kinds``.
+    identities: identities of the input files, to detect changes.
+    articles: content of the manifest that lists the extracted articles, or None.
     """
 
     settings: SegmentSettings
@@ -41,7 +43,7 @@ class TextPlan:
     articles: bytes | None
 
     def lines(self, files: Sequence[str], directory: str) -> list[str]:
-        """The work of a run on these files, for a person."""
+        """Return a description of the run, for the user."""
         given = ", ".join(f"{name} {value}" for name, value in self.settings.by_name().items())
         written = [*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())]
         there = set(storage.list_files(directory))
@@ -56,12 +58,13 @@ class TextPlan:
 
 
 def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[str] = ()) -> TextPlan:
-    """The plan for these files, of these kinds. All are articles where none is given.
+    """Return the plan for these files.
 
-    Of articles, their manifest or the settings tell whether they hold escapes (``with_escapes``).
+    kinds: kind of each file. Empty: all are extracted articles. Whether articles contain escapes is
+    determined from their manifest or the settings (``with_escapes``).
 
-    InputError for a first file that is larger than a block (mlperf), and for a file of another size than
-    the manifest of its directory lists.
+    Raises InputError for a first file larger than a block (mlperf), and for a file whose size differs from
+    its directory's manifest.
     """
     identities = storage.each(files, identify)
     kinds = with_escapes(files, list(kinds) or [ARTICLES] * len(files), settings.escaped_articles)
@@ -83,14 +86,14 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
 
 
 def _sizes(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int]:
-    """The bytes of the files' text, by which parts are cut."""
+    """Return the bytes of text in each file, by which parts are cut."""
     sizes = {one.path: one.state.bytes for one in identities}
     articles = {one.path for one, kind in zip(identities, kinds, strict=True) if are_articles(kind)}
     return storage.each(list(sizes), lambda path: articles_size(path) if path in articles else sizes[path])
 
 
 def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
-    """Names of the files, each relative to those of its kind, and the manifest of the articles among them."""
+    """Return names of the files, relative to the files of the same kind, and the manifest of the articles."""
     names: dict[int, str] = {}
     manifest = None
     of_articles = [ARTICLES if are_articles(kind) else kind for kind in kinds]
@@ -106,22 +109,23 @@ def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str],
 
 
 def relative_names(files: Sequence[str]) -> list[str]:
-    """Names of the files relative to the deepest directory that holds all of them."""
+    """Return the names of the files relative to the deepest directory that contains them all."""
     split = [path.split("/") for path in files]
     depth = len(_common_directory(split))
     return ["/".join(components[depth:]) for components in split]
 
 
 def _common_directory(split: Sequence[list[str]]) -> list[str]:
-    """The deepest directory that holds all of the paths, all in components."""
+    """Return the components of the deepest directory that contains all paths."""
     return list(os.path.commonprefix([components[:-1] for components in split]))  # noqa: RUF071 - of lists
 
 
 def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
-    """Names of the files, and the manifest of extracted articles that lists them all.
+    """Return names of extracted files, and the content of the manifest that lists them all, or None.
 
-    The manifest lies in the deepest directory that holds all files, or in its parent. Names are relative
-    to the manifest's directory, without one to the former: they do not depend on where that lies.
+    The manifest is searched in the deepest directory that contains all files, and in its parent. Names are
+    relative to the manifest's directory. Without a manifest they are relative to the deepest common
+    directory. They never depend on where that directory is.
     """
     split = [path.split("/") for path in files]
     common = _common_directory(split)
@@ -137,7 +141,7 @@ def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
 
 
 def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | None:
-    """The manifest in the directory, if it is one of articles and lists all names."""
+    """Return the content of the directory's manifest if it lists all names as articles, else None."""
     path = storage.join(root, MANIFEST_NAME)
     try:
         data = storage.read_bytes(path)
@@ -158,7 +162,7 @@ def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | No
 
 
 def nvidia_shard_names(settings: SegmentSettings) -> list[str]:
-    """NVIDIA's text shards: those for training, then those for testing."""
+    """Return the names of NVIDIA's text shards: the training shards, then the test shards."""
     kinds = {"training": settings.training_shards, "test": settings.test_shards}
     return [
         f"{settings.prefix}_{kind}_{index}.txt" for kind, shards in kinds.items() for index in range(shards)
@@ -166,7 +170,10 @@ def nvidia_shard_names(settings: SegmentSettings) -> list[str]:
 
 
 def deal_articles(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
-    """The numbers of the articles in each of nvidia_shard_names. sentences: how many each article has."""
+    """Return the numbers of the articles in each shard of nvidia_shard_names.
+
+    sentences: number of sentences of each article.
+    """
     shards = distribute(
         sentences,
         training_shards=settings.training_shards,

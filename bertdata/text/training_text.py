@@ -1,6 +1,7 @@
-"""Text to train on among given paths: of a directory that ``segment`` made its parts, and nothing held out.
+"""Choose the training text among the paths of an input.
 
-One rule for all commands that read text: ``segment``, ``create``, ``train-vocab``, ``convert --to fairseq``.
+A directory that ``segment`` made stands for its training parts. Held-out text is refused. ``segment``,
+``create``, ``train-vocab`` and ``convert --to fairseq`` share this rule.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,14 +16,17 @@ from bertdata.text.manifest import TEXT_KIND, parse_text_manifest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingText:
-    """The paths to read. notes: on test shards of a directory, which are left out."""
+    """Paths to read.
+
+    notes: messages about test shards that were left out.
+    """
 
     paths: list[str]
     notes: tuple[str, ...] = ()
 
 
 def with_training_text(paths: Iterable[str]) -> TrainingText:
-    """Put the parts to train on in the place of each directory that ``segment`` made. Others stay."""
+    """Replace each directory that ``segment`` made by its training parts. Other paths stay as they are."""
     found: list[str] = []
     notes: list[str] = []
     for path in paths:
@@ -37,7 +41,7 @@ def with_training_text(paths: Iterable[str]) -> TrainingText:
 
 
 def listed_text(directory: str) -> list[str] | None:
-    """Return the text files that the directory's manifest lists, None where ``segment`` did not make it."""
+    """Return the text files that a directory's manifest lists, or None if ``segment`` did not make it."""
     where = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(where):
         return None
@@ -48,14 +52,14 @@ def listed_text(directory: str) -> list[str] | None:
 
 
 def refuse_lists(paths: Iterable[str]) -> None:
-    """Raise SettingsError for a list of ours, which lies among text and is none."""
+    """Raise SettingsError for MD5SUMS and similar lists of this package, which are not text."""
     for path in paths:
         if storage.base_name(path) == MD5SUMS_NAME or is_list(path):
             raise SettingsError(f"{path}: is a list of ours, expected text; {_remedy(path)}")
 
 
 def refuse_held_out(files: Sequence[str]) -> None:
-    """Raise SettingsError for text held out of training beside the text to train on."""
+    """Raise SettingsError if any of the files is held out of training."""
     found = held_out(files)
     if found:
         more = f" (and {len(found) - 1} more)" if found[1:] else ""
@@ -66,7 +70,7 @@ def refuse_held_out(files: Sequence[str]) -> None:
 
 
 def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
-    """Return a line on test shards that are left out. An evaluation text needs none."""
+    """Return a message if test shards are left out. Evaluation files such as ``eval.txt`` get no message."""
     pattern = pattern_of_test_shards(left_out)
     if pattern is None:
         return []
@@ -77,7 +81,7 @@ def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
 
 
 def _remedy(path: str) -> str:
-    """Return the way to the text to train on."""
+    """Return advice how to name the training text of the path's directory."""
     directory = storage.parent(path)
     if listed_text(directory) is not None:
         return f"give {directory}, of which the parts to train on are taken"

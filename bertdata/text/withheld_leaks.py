@@ -1,8 +1,8 @@
-"""Withheld texts that stand in the text to train on as well, known by a digest of each.
+"""Count withheld texts that also occur in the training text. Texts are compared by their md5.
 
-The recipes mlperf and nvidia withhold an article by its place, as their programs do. Where the input has an
-article twice, one copy may be withheld and the other trained on: then the evaluation set measures what was
-learned by heart.
+The recipes mlperf and nvidia withhold an article by its position, as the original programs do. If the input
+contains an article twice, one copy may be withheld and the other trained on. The evaluation set then measures
+memorised text.
 """
 
 import hashlib
@@ -16,22 +16,24 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
 
 InOrder = Callable[[Callable[[str], frozenset[bytes]], Sequence[str]], Iterable[tuple[str, frozenset[bytes]]]]
-"""Calls a function for each path. Returns the paths with the results, in order: ``ProcessPool.in_order``."""
+"""Function that calls a function for each path and returns pairs of path and result, in order. An example is
+``ProcessPool.in_order``.
+"""
 
 
 def in_threads(
     function: Callable[[str], frozenset[bytes]], paths: Sequence[str]
 ) -> Iterable[tuple[str, frozenset[bytes]]]:
-    """Call the function for each path in threads of this process."""
+    """Call the function for each path, in threads of this process."""
     return zip(paths, storage.each(list(paths), function), strict=True)
 
 
 def count_withheld_in_training(
     directory: str, files: Sequence[FileEntry], in_order: InOrder = in_threads
 ) -> int | None:
-    """Count the withheld texts of a directory of parts of which the same text is trained on.
+    """Count the withheld texts of a directory that are also in its training text.
 
-    files: the finished files of the directory. None where nothing is withheld.
+    files: the finished files of the directory. Returns None if no text is withheld.
     """
     names = [file.name for file in files if not is_list(file.name)]
     withheld = set(held_out(names))
@@ -47,7 +49,7 @@ def count_withheld_in_training(
 
 
 def text_digests(path: str) -> Iterator[bytes]:
-    """Yield the md5 of each text of a file of parts, a blank line between two texts."""
+    """Yield the md5 of each text in a file whose texts are separated by blank lines."""
     for text in storage.read_bytes(path).split(b"\n\n"):
         if stripped := text.strip():
             yield hashlib.md5(stripped, usedforsecurity=False).digest()
@@ -55,7 +57,10 @@ def text_digests(path: str) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The withheld texts that a file to train on has. held: path and md5 of each file of withheld texts."""
+    """Worker function that returns the digests of withheld texts that a training file contains.
+
+    held: path and md5 of each file of withheld texts.
+    """
 
     held: tuple[tuple[str, str], ...]
 
@@ -65,5 +70,9 @@ class _Search:
 
 @lru_cache(maxsize=1)
 def _withheld_digests(held: tuple[tuple[str, str], ...]) -> frozenset[bytes]:
-    """Return the digests of all withheld texts, read once in each process. md5s tell one run from another."""
+    """Return the digests of all withheld texts.
+
+    They are read once per process. The md5s are part of the cache key, so that another run reads its files
+    again.
+    """
     return frozenset(digest for path, _ in held for digest in text_digests(path))

@@ -1,4 +1,4 @@
-"""Properties and mappings of characters in Unicode 11.0. Twin of _native/unicode/unicode.h."""
+"""Properties and mappings of characters in Unicode 11.0. Python twin of _native/unicode/unicode.h."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -26,25 +26,25 @@ def _among(ranges: Ranges, character: str) -> bool:
 
 @cache
 def is_space(character: str) -> bool:
-    """Category Zs, or one of tab, line feed, carriage return."""
+    """Return True for category Zs, tab, line feed and carriage return."""
     return character in "\t\n\r" or _among(unicode11().space, character)
 
 
 @cache
 def is_control(character: str) -> bool:
-    """Category Cc or Cf, tab, line feed and carriage return not counted."""
+    """Return True for categories Cc and Cf, except tab, line feed and carriage return."""
     return character not in "\t\n\r" and _among(unicode11().control, character)
 
 
 @cache
 def is_unassigned(character: str) -> bool:
-    """Category Cn, Co or Cs: characters newer than Unicode 11.0 too."""
+    """Return True for categories Cn, Co and Cs. Characters newer than Unicode 11.0 count as unassigned."""
     return _among(unicode11().unassigned, character)
 
 
 @cache
 def is_punctuation(character: str) -> bool:
-    """Category P*, or any printable ASCII character but letters, digits and space."""
+    """Return True for category P* and every printable ASCII character except letters, digits and space."""
     if character.isascii():
         return character.isprintable() and not character.isalnum() and character != " "
     return _among(unicode11().punctuation, character)
@@ -52,60 +52,62 @@ def is_punctuation(character: str) -> bool:
 
 @cache
 def is_mark(character: str) -> bool:
-    """Category Mn: accents after decomposition."""
+    """Return True for category Mn. After decomposition, these are the accents."""
     return _among(unicode11().nonspacing_mark, character)
 
 
 @cache
 def is_ideograph(character: str) -> bool:
-    """The eight CJK ranges of the BERT release."""
+    """Return True for the eight CJK ranges that the original BERT code treats as ideographs."""
     return _among(_IDEOGRAPHS, character)
 
 
 @cache
 def is_upper(character: str) -> bool:
-    """Property Uppercase: ``str.isupper()`` of one character."""
+    """Return True if the character has the property Uppercase, as ``str.isupper()`` tests it."""
     return _among(unicode11().uppercase, character)
 
 
 @cache
 def is_lower(character: str) -> bool:
-    """Property Lowercase: ``str.islower()`` of one character."""
+    """Return True if the character has the property Lowercase, as ``str.islower()`` tests it."""
     return _among(unicode11().lowercase, character)
 
 
 @cache
 def is_decimal(character: str) -> bool:
-    r"""Category Nd: what ``\d`` matches."""
+    r"""Return True for category Nd, which ``\d`` matches."""
     return _among(unicode11().decimal, character)
 
 
 @cache
 def is_letter_like(character: str) -> bool:
-    r"""True where ``\w`` matches and ``\d`` does not: letters, other numbers, the underscore."""
+    r"""Return True for what ``\w`` matches and ``\d`` does not: letters, other numbers and the underscore."""
     return _among(unicode11().letter_like, character)
 
 
 @cache
 def is_letter_or_mark(character: str) -> bool:
-    r"""True where ``\w`` of the package ``regex`` matches and ``\d`` does not.
+    r"""Return True for what ``\w`` of the package ``regex`` matches and ``\d`` does not.
 
-    The property "word" of Unicode's technical standard 18: alphabetic characters, marks, connectors such
-    as the underscore, zero-width joiners; numbers such as ``²`` and ``½`` are none.
+    This is the property "word" of Unicode's technical standard 18 without digits: alphabetic characters,
+    marks, connectors such as the underscore, and zero-width joiners. Numbers such as ``²`` and ``½`` are not
+    included.
     """
     return _among(unicode11().letter_or_mark, character)
 
 
 @cache
 def is_word(character: str) -> bool:
-    r"""Category L* or N*, or the underscore: what ``\w`` matches."""
+    r"""Return True for categories L* and N*, and the underscore, which ``\w`` matches."""
     return is_letter_like(character) or is_decimal(character)
 
 
 @cache
 def decimal_value(character: str) -> int | None:
-    """The digit's value, of any script. None for what is no digit."""
-    ranges = unicode11().decimal  # each holds one or more runs of ten digits, from zero to nine
+    """Return the value of a decimal digit of any script, or None for any other character."""
+    # Each range consists of complete runs of ten digits, so the offset modulo 10 is the digit's value.
+    ranges = unicode11().decimal
     place = bisect_right(ranges, (ord(character), 0x110000)) - 1
     if place < 0 or ord(character) > ranges[place][1]:
         return None
@@ -123,7 +125,10 @@ def _is_case_ignorable(character: str) -> bool:
 
 
 def lower(token: str) -> str:
-    """Python 3.7's ``str.lower()`` of one token: a capital sigma that ends a word becomes final."""
+    """Return the token as Python 3.7's ``str.lower()`` does.
+
+    A capital sigma that ends a word becomes ``ς``.
+    """
     if token.isascii():
         return token.lower()
     return "".join(
@@ -135,14 +140,17 @@ def lower(token: str) -> str:
 
 
 def upper(text: str) -> str:
-    """Python 3.7's ``str.upper()``: the full mapping, in which one character may become three."""
+    """Return the text as Python 3.7's ``str.upper()`` does. One character may become up to three."""
     if text.isascii():
         return text.upper()
     return "".join(unicode11().upper.get(ord(character), character) for character in text)
 
 
 def _is_final(token: str, place: int) -> bool:
-    """A cased character comes before the place and none after it, case-ignorable ones skipped."""
+    """Return True if the nearest character before ``place`` is cased and the nearest after it is not.
+
+    Case-ignorable characters are skipped on both sides.
+    """
     return _next_is_cased(reversed(token[:place])) and not _next_is_cased(token[place + 1 :])
 
 
@@ -154,7 +162,7 @@ def _next_is_cased(characters: Iterable[str]) -> bool:
 
 
 def decompose(token: str) -> str:
-    """NFD: canonical decomposition, runs of combining characters in canonical order."""
+    """Return the token in NFD: canonically decomposed, runs of combining characters in canonical order."""
     if token.isascii():
         return token
     ordered: list[str] = []
@@ -175,7 +183,7 @@ def _combining_class(character: str) -> int:
 
 @cache
 def decomposed(character: str) -> str:
-    """The canonical decomposition of one character."""
+    """Return the canonical decomposition of one character."""
     if ord(character) in _HANGUL:
         index = ord(character) - _HANGUL.start
         leading, vowel, trailing = index // 588, index % 588 // 28, index % 28

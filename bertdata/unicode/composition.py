@@ -1,6 +1,6 @@
-"""Canonical composition (NFC) as the library tokenizers does it, by Unicode 9.0.
+"""Canonical composition (NFC) as the library tokenizers does it, with the data of Unicode 9.0.
 
-Twin of _native/unicode/composition.h.
+Python twin of _native/unicode/composition.h.
 """
 
 from functools import cache
@@ -12,11 +12,16 @@ _LEADING, _VOWELS, _TRAILING, _SYLLABLES = 0x1100, 0x1161, 0x11A7, 0xAC00
 
 
 def compose(text: str) -> tuple[str, list[int]]:
-    """The text in NFC, and for each of its characters the place in ``text`` of the one that it stands for.
+    """Return the text in NFC, and for each of its characters an index into ``text``.
 
-    A composite stands for the character it begins with. The library counts on: a character that came of
-    another is at that one's place, and one whose neighbours were swapped is at the place it has now.
+    The indices are the library's offsets. A composed character has the index of the character it starts with.
+    A character added by decomposition has the index of the character it was decomposed from. Combining
+    characters that change places keep counting in their new order.
     """
+    # Each change says how the index moves. If ``added`` is 1, the character gets the index before it. If it
+    # is 0, the index moves on by one. If it is -n, the index moves on by 1 + n, because n further characters
+    # of the text were merged into this character.
+    # "e\u0301x" -> [("é", -1), ("x", 0)] -> indices [0, 2]
     composed = _compose(_decompose(text))
     places, place = [], 0
     for _, added in composed:
@@ -27,11 +32,14 @@ def compose(text: str) -> tuple[str, list[int]]:
 
 
 Change = tuple[str, int]
-"""A character, and how many it adds to those before: 1 if new, 0 if it replaces one, -n if n more."""
+"""A character and its number of added characters, as the library counts them.
+
+1: added by decomposition. 0: replaces one character. -n: also replaces n following characters.
+"""
 
 
 def _decompose(text: str) -> list[Change]:
-    """Canonical decomposition, runs of combining characters in canonical order."""
+    """Return the canonical decomposition, with runs of combining characters in canonical order."""
     ordered: list[Change] = []
     run: list[Change] = []
     for character in text:
@@ -46,7 +54,10 @@ def _decompose(text: str) -> list[Change]:
 
 
 def _compose(changes: list[Change]) -> list[Change]:
-    """Each starter with the marks behind it that compose with it. A mark blocks those of no higher class."""
+    """Compose each starter (a character of combining class 0) with the marks that follow it, where possible.
+
+    A mark is blocked if an earlier remaining mark has the same or a higher combining class.
+    """
     composed: list[Change] = []
     starter, last = None, 0
     for character, added in changes:
@@ -65,7 +76,7 @@ def _compose(changes: list[Change]) -> list[Change]:
 
 
 def pair(first: str, second: str) -> str | None:
-    """The composite of two characters. None where there is none."""
+    """Return the composite of two characters, or None."""
     leading, vowel, trailing = ord(first) - _LEADING, ord(second) - _VOWELS, ord(second) - _TRAILING
     if 0 <= leading < 19 and 0 <= vowel < 21:
         return chr(_SYLLABLES + (leading * 21 + vowel) * 28)
@@ -76,7 +87,7 @@ def pair(first: str, second: str) -> str | None:
 
 
 def combining_class(character: str) -> int:
-    """Canonical combining class in Unicode 9.0."""
+    """Return the canonical combining class in Unicode 9.0."""
     return _combining().get(ord(character), 0)
 
 
@@ -86,17 +97,20 @@ def _class_of(change: Change) -> int:
 
 @cache
 def _combining() -> dict[int, int]:
+    """Return the combining classes of Unicode 11.0 without those of characters newer than Unicode 9.0."""
     newer = {point for first, last in library_classes().newer_mark for point in range(first, last + 1)}
     return {point: value for point, value in unicode11().combining.items() if point not in newer}
 
 
 @cache
 def _composites() -> dict[str, str]:
-    """The composite of each pair of characters."""
+    """Return the composite of each pair of characters."""
     never = {point for first, last in library_classes().never_composed for point in range(first, last + 1)}
     whole = {
         parts: chr(point)
         for point, parts in unicode11().decomposition.items()
         if len(parts) > 1 and point not in never
     }
+    # The tables hold full decompositions, which may have three characters. The first two of them compose to
+    # a character that pairs with the last: "u" + U+0308 + U+0304 -> ("ü", U+0304) -> "ǖ".
     return {whole.get(parts[:-1], parts[:-1]) + parts[-1]: composite for parts, composite in whole.items()}

@@ -1,12 +1,12 @@
-"""Tables of characters, read from their data files when they are first asked for.
+"""Unicode tables, loaded from JSON files on first use.
 
 ::
 
-    unicode11.json        Unicode 11.0, which CPython 3.7 has
-    library.json          classes of the package tokenizers, which are of several versions of Unicode
-    bert_normalizer.json  characters that its BertNormalizer treats otherwise than Unicode 11.0
+    unicode11.json        Unicode 11.0, as in CPython 3.7
+    library.json          character classes of the package tokenizers, which follow several Unicode versions
+    bert_normalizer.json  characters that its BertNormalizer handles differently from Unicode 11.0
 
-Programs in ``tools/`` make the files, and of the first one the kernels' header ``unicode11.h``.
+Programs in ``tools/`` generate these files. The kernels' header ``unicode11.h`` is generated from the first.
 """
 
 import json
@@ -17,21 +17,26 @@ from pathlib import Path
 from typing import Any
 
 Ranges = tuple[tuple[int, int], ...]
-"""Code points in ascending order, as pairs of a first and a last one."""
+"""Code points in ascending order, as pairs of first and last code point."""
 
 
 _MAPPINGS = ("lower", "upper", "decomposition", "combining")
-"""Tables of Unicode 11.0 that give each code point a value; the others are ranges."""
+"""Tables of Unicode 11.0 that map code points to values. All other tables are ranges."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unicode11:
-    r"""Unicode 11.0: characters by property, mappings of code points, canonical combining classes.
+    r"""Tables of Unicode 11.0: character properties, mappings of code points, canonical combining classes.
 
-    space: category Zs. control: Cc, Cf. unassigned: Cn, Co, Cs. nonspacing_mark: Mn. cased,
-    case_ignorable: of the rule of the final sigma. decimal: ``\d``. letter_like: ``\w`` without ``\d``.
-    letter_or_mark: "word" of Unicode's technical standard 18, without digits. lower, upper, decomposition
-    (NFD): the characters that change, Hangul left out.
+    space: category Zs.
+    control: Cc and Cf.
+    unassigned: Cn, Co and Cs.
+    nonspacing_mark: Mn.
+    cased, case_ignorable: classes used by the rule of the final sigma.
+    decimal: what ``\d`` matches.
+    letter_like: what ``\w`` matches, without ``\d``.
+    letter_or_mark: "word" of Unicode's technical standard 18, without digits.
+    lower, upper, decomposition (NFD): characters that change, without Hangul.
     """
 
     space: Ranges
@@ -56,11 +61,12 @@ class Unicode11:
 class LibraryClasses:
     r"""Character classes of the package tokenizers.
 
-    letter, number, space: ``\p{L}``, ``\p{N}``, ``\s`` of a pattern; space is also the white space that an
-    added token takes along. newer_number: numbers to the pre-tokeniser Digits alone. word_but_letter:
-    ``\w`` beside an added token of single words, letters left out. newer_mark: marks that canonical order
-    moves in Unicode 11.0, but not in the library. never_composed: composites that canonical composition
-    leaves decomposed.
+    letter, number, space: ``\p{L}``, ``\p{N}`` and ``\s`` in its patterns. An added token also strips
+    ``space``.
+    newer_number: numbers only for the pre-tokeniser Digits.
+    word_but_letter: ``\w`` without letters, tested next to an added token with single_word.
+    newer_mark: marks that have a combining class in Unicode 11.0 but not in the library.
+    never_composed: composites that canonical composition leaves decomposed.
     """
 
     letter: Ranges
@@ -89,12 +95,12 @@ def library_classes() -> LibraryClasses:
 
 @cache
 def bert_normalizer_differences() -> Ranges:
-    """Return the code points that BertNormalizer, or BertPreTokenizer, treats otherwise than Unicode 11.0."""
+    """Return the code points that BertNormalizer or BertPreTokenizer handles unlike Unicode 11.0."""
     return _ranges(_read("bert_normalizer.json")["different"])
 
 
 def _read(name: str) -> dict[str, Any]:
-    """Return the tables of a data file by name."""
+    """Return the tables of a data file, by name."""
     tables: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text("utf-8"))
     del tables["version"], tables["made_by"]
     return tables

@@ -1,9 +1,10 @@
-"""A MediaWiki dump to extracted articles.
+"""Extract articles from a MediaWiki dump, with the output of wikiextractor.
 
-``extract`` is the step. It reads downwards: ``dump/`` gives blocks of whole pages, ``block_work`` is a
-worker's share, ``articles/`` writes what comes out. ``ranges/`` is the same work where the workers share no
-process: each reads a range of the dump's bytes, and a fold joins the ranges.
-``extractor`` is the interface of the programs that articles are equal to, ``open_extractor`` chooses one:
-``package/`` is wikiextractor 3.1.0 called in process, ``mlperf/`` the readable form of MLPerf's; kernels are
-their native engines.
+Start reading with ``extract``. ``dump/`` reads the dump as blocks of whole pages, ``block_work`` is a
+worker's task, ``articles/`` writes the result. ``ranges/`` does the same work on several machines: each
+worker reads a byte range of the dump, and ``fold`` joins the ranges.
+
+``extractor`` is the interface of the extractors, and ``open_extractor`` chooses one. The package
+``wikiextractor/`` calls wikiextractor 3.1.0 in process. ``mlperf/`` is a readable version of the extractor
+that MLPerf pins. Both also have C++ kernels.
 """

@@ -1,4 +1,4 @@
-"""The work of a worker on one block, and the check that its result follows the block before."""
+"""A worker's task on a block of pages, and the check that its result fits the block before."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -24,7 +24,10 @@ from bertdata.wiki.worker_pool import WorkerPool
 
 
 def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlock) -> BlockArticles:
-    """The articles of the block, begun with the state."""
+    """Return the articles of a block.
+
+    state: state of reading at the start of the block.
+    """
     if block.skipped is not None:
         return BlockArticles(b"", [], None, state)
     found = open_extractor(settings).extract(block.data, state)
@@ -34,14 +37,23 @@ def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlo
 def definitions_in_block(
     settings: ExtractorSettings, state: BlockState, block: PageBlock
 ) -> BlockDefinitions:
-    """The definitions in the block, begun with the state."""
+    """Return the template definitions in a block.
+
+    state: state of reading at the start of the block.
+    """
     return open_extractor(settings).definitions(block.data, state)
 
 
 def articles_of(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState
 ) -> Iterator[tuple[PageBlock, BlockArticles, BlockState]]:
-    """Each block with its articles and the state that it was begun with. ``state`` is that of the first."""
+    """Yield each block with its articles and the state at its start.
+
+    state: state at the start of the first block.
+    """
+    # Blocks are extracted in parallel, so the state at a block's start is not known. All are extracted as if
+    # they were at the start of the dump. That is nearly always right; otherwise the block is extracted again
+    # from the state after the block before.
     for block, found in pool.in_order(partial(extract_block, settings, START), blocks):
         if not follows(block.data, found, state):
             [(_, found)] = pool.in_order(partial(extract_block, settings, state), [block])
@@ -52,7 +64,10 @@ def articles_of(
 def definitions_of(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState = START
 ) -> Iterator[tuple[PageBlock, BlockDefinitions]]:
-    """Each block with its definitions. ``state`` is that of the first."""
+    """Yield each block with its template definitions.
+
+    state: state at the start of the first block.
+    """
     for block, found in pool.in_order(partial(definitions_in_block, settings, START), blocks):
         if not follows(block.data, found, state):
             [(_, found)] = pool.in_order(partial(definitions_in_block, settings, state), [block])
@@ -61,9 +76,9 @@ def definitions_of(
 
 
 class PackagePages:
-    """Pages that the kernel leaves to the package, extracted by it in a process apart, within limits.
+    """Extracts pages that the kernel cannot handle, with the package wikiextractor in a separate process.
 
-    The process is started at the first of them.
+    The process is started for the first such page, and its time and memory are limited.
     """
 
     def __init__(self, settings: ExtractorSettings) -> None:
@@ -72,7 +87,7 @@ class PackagePages:
         self._pool: ProcessPool | None = None
 
     def completed(self, block: PageBlock, found: BlockArticles) -> tuple[BlockArticles, int]:
-        """The result with the package's articles in the unknown pages' places, and their number."""
+        """Return the result with the unknown pages extracted, and the number of these pages."""
         unknown = sum(outcome.reason == UNKNOWN for outcome in found.outcomes)
         if not unknown:
             return found, 0

@@ -1,14 +1,14 @@
-"""A Wikipedia dump to extracted articles: the step.
+"""Extract the articles of a Wikipedia dump into a directory.
 
 ::
 
-    DIR/AA/wiki_00 ...             the bytes of the extractor's own command
+    DIR/AA/wiki_00 ...             same bytes as the extractor's command writes
     DIR/MD5SUMS DIR/manifest.json  written last
-    DIR/unfinished/                by the commit protocol: plan, a note for each complete file with the
-                                   progress at its end, and the first pass's templates for the workers
+    DIR/unfinished/                during the run: the plan, a note for each complete file with the position
+                                   in the dump at its end, and the templates of the first pass
 
-Articles follow one another, so a run that goes on keeps the complete files if all of them fit their
-notes, and passes over the pages that are in them.
+Articles are written in order. A later run keeps the complete files, if all of them match their notes, and
+skips the pages that they contain.
 """
 
 import os
@@ -45,13 +45,19 @@ def extract_dump(
     progress: OnProgress | None = None,
     limits: PageLimits = LIMITS,
 ) -> ExtractReport:
-    """Write the dump's articles into ``output_dir/AA/wiki_00`` and so on. Returns the report on every page.
+    """Write the dump's articles into ``output_dir/AA/wiki_00`` and so on, and return a report on all pages.
 
-    Dump and directory may be URLs. The files' bytes are those of the extractor's own command
-    (``WikiExtractor.py DUMP -o DIR``) run at midnight of the frozen date, for any engine and any number of
-    workers. A finished directory of the same plan is known by its manifest, and nothing is done.
-    engine: None: native where the kernels are built. InputError for a damaged dump, with the place, and for
-    a page that takes more than the limits; DatasetError for a directory that holds something else.
+    dump, output_dir: paths or URLs.
+    engine: None: the kernels if they are built.
+    workers: number of threads (kernels) or processes (Python).
+    limits: limits of the work on a single page.
+
+    The files have the same bytes as those of the extractor's command (``WikiExtractor.py DUMP -o DIR``) run
+    at midnight of the frozen date, for any engine and any number of workers. If the directory is already
+    finished with the same plan, nothing is done.
+
+    Raises InputError with the position for a damaged dump and for a page that exceeds the limits, and
+    DatasetError for a directory that holds something else.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected at least 1")
@@ -72,7 +78,10 @@ def extract_dump(
 def preview_extraction(
     dump: AnyPath, output_dir: AnyPath, settings: ExtractSettings, engine: Engine | None = None
 ) -> list[str]:
-    """The plan of extract, for a person, with nothing written. Errors as from extract."""
+    """Return a description of what extract_dump would do, for the user. Nothing is written.
+
+    Raises the errors of extract_dump.
+    """
     refuse_inputs(str(output_dir), [str(dump)])
     engine = check_engine(settings.extractor, engine)
     with (
@@ -83,7 +92,7 @@ def preview_extraction(
 
 
 class _Extraction:
-    """One run: first pass, second pass, manifest."""
+    """A run: first pass, second pass, manifest."""
 
     def __init__(self, passes: DumpPasses, output: str, settings: ExtractSettings) -> None:
         self._passes = passes
@@ -91,19 +100,19 @@ class _Extraction:
         self._commit = self._directory.commit
 
     def finished(self) -> ArticlesManifest | None:
-        """The manifest of the directory, where it is finished and its files have their sizes."""
+        """Return the manifest if the directory is finished and its files have the listed sizes, else None."""
         return self._directory.finished()
 
     def release(self) -> None:
-        """Remove the rest that a finished run left if it ended before it could."""
+        """Remove the unfinished files that a finished run left if it was interrupted at the very end."""
         self._commit.release_finished()
 
     def preview(self) -> list[str]:
-        """Dump, settings and the state of the directory, for a person."""
+        """Return a description of the dump, the settings and the state of the directory, for the user."""
         return self._directory.preview(begun=ArticleWriter.has_begun(self._commit))
 
     def run(self) -> ExtractReport:
-        """Extract the articles. Returns the report."""
+        """Extract the articles and return the report."""
         with self._commit.run(), self._local_directory() as directory:
             try:
                 with KeptBlocks(directory, self._passes.bytes) as kept:
@@ -111,7 +120,7 @@ class _Extraction:
             except WorkerDied as death:
                 raise self._passes.rules.error(death) from None
             except DataError:
-                self._passes.identity.check()  # a dump that was changed meanwhile may look damaged
+                self._passes.identity.check()  # a dump that changed during the run may look damaged
                 raise
             finally:
                 forget_extractors()
@@ -122,7 +131,7 @@ class _Extraction:
 
     @contextmanager
     def _local_directory(self) -> Iterator[str]:
-        """The directory of the files that the workers share."""
+        """Yield a local directory for the files that the workers share."""
         if not storage.is_remote(self._commit.unfinished):
             yield self._commit.unfinished
             return
@@ -134,6 +143,8 @@ class _Extraction:
     def _both_passes(self, directory: str, kept: KeptBlocks) -> ArticleWriter:
         report, left_out = ExtractReport(), set[str]()
         settings, md5 = self._passes.first_pass(directory, kept, report, left_out)
+        # First try to continue an earlier run. If a page that is to be left out now turns out to be in the
+        # kept files, write everything again, with the report as it was after the first pass.
         writer = ArticleWriter(
             self._commit, self._passes.identity, settings, report.copy(), set(left_out), md5
         )
@@ -146,7 +157,7 @@ class _Extraction:
         return writer
 
     def _second_pass(self, kept: KeptBlocks, writer: ArticleWriter) -> None:
-        """Extract and write the articles."""
+        """Extract and write the articles, from the kept blocks if there are any, else from the dump."""
         if kept.complete:
             self._write(kept.taken_back(), writer)
             return

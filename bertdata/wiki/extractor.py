@@ -1,12 +1,12 @@
-"""The interface of an extractor. ``open_extractor`` has the four that there are.
+"""Interface of an extractor, which turns blocks of whole pages into articles or template definitions.
 
-An extractor turns blocks of whole pages into articles, and collects the definitions of templates. There
-are two programs to be equal to, wikiextractor 3.1.0 and MLPerf's pinned one, and two engines for each:
-C++ kernels, and Python (the package itself, and a readable twin).
+There are four extractors, chosen by ``open_extractor``. They reproduce two programs, wikiextractor 3.1.0 and
+the version that MLPerf pins. Each has a C++ kernel and a Python engine: the package itself for 3.1.0, a
+readable twin for MLPerf's.
 
-Blocks are extracted in any order, each as if it stood first; what a page does depends on the pages before
-it in two small ways (``BlockState``), so that a result is checked before it is used, and made again in the
-rare case that it does not follow.
+Blocks are extracted in any order, each as if it were at the start of the dump. A page's result depends on
+earlier pages in a few small ways (``BlockState``). So every result is checked before it is used, and the
+block is extracted again in the rare case that the assumption was wrong.
 """
 
 import datetime
@@ -20,10 +20,10 @@ from bertdata.wiki.settings import ExtractorName
 
 
 class BlockState(NamedTuple):
-    """State of reading at the begin of a block.
+    """State of reading at the start of a block.
 
-    namespace, redirect, inside_text: of MLPerf's reader, which carries them from page to page.
-    last_id: of the article before; the same id again is passed over.
+    namespace, redirect, inside_text: values that MLPerf's extractor carries from page to page.
+    last_id: page id of the article before. A page that repeats this id is skipped.
     """
 
     namespace: str
@@ -35,14 +35,16 @@ class BlockState(NamedTuple):
 _USUAL_BEGIN = rb"\s*<page>\s*<title>[^<\n]*</title>\s*\n[ \t]*<ns>"
 
 START = BlockState("0", False, False, None)
-"""The state at the begin of a dump, and the one that each block is first extracted with."""
+"""State at the start of a dump. Each block is first extracted with it."""
 
 
 class PageOutcome(NamedTuple):
-    """The outcome of a page: an article, or a reason why it is none.
+    """What became of a page: an article, or a reason for skipping it.
 
-    reason: empty for an article, else one of ``pages``'s. detail: the article's page id, or more about
-    the reason. size: bytes of the article. begin, end: where the page lies in its block.
+    reason: empty for an article, else a constant of ``pages``.
+    detail: page id of an article, or more about the reason.
+    size: bytes of the article.
+    begin, end: position of the page in its block.
     """
 
     reason: str
@@ -53,10 +55,13 @@ class PageOutcome(NamedTuple):
 
 
 class BlockArticles(NamedTuple):
-    """The articles of a block, one after another, and an outcome for each of its pages.
+    """Articles of a block.
 
-    first_id: of the first page that could be an article; exit: the state behind the block. revisions: of
-    all its pages, as many as pages in a dump that is none of histories.
+    articles: the articles, concatenated.
+    outcomes: outcome of each page.
+    first_id: id of the first page that may be an article.
+    exit: state after the block.
+    revisions: number of revisions of all pages. It exceeds the number of pages only in a dump with histories.
     """
 
     articles: bytes
@@ -67,9 +72,12 @@ class BlockArticles(NamedTuple):
 
 
 class BlockDefinitions(NamedTuple):
-    """The definitions of templates in a block: kind (template or redirect), title and text of each.
+    """Template definitions in a block.
 
-    pages: template pages met; left_out: ids of those that were to be left out.
+    definitions: kind ("template" or "redirect"), title and text of each.
+    pages: number of template pages.
+    left_out: ids of template pages that the user left out.
+    first_id, exit: as in BlockArticles.
     """
 
     definitions: list[tuple[str, bytes, bytes]]
@@ -80,7 +88,7 @@ class BlockDefinitions(NamedTuple):
 
 
 class Extractor(Protocol):
-    """Pages of a block to articles or definitions. Equal results whatever the engine."""
+    """Turns the pages of a block into articles or definitions. The result does not depend on the engine."""
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles: ...
 
@@ -88,7 +96,10 @@ class Extractor(Protocol):
 
 
 class ExtractorSettings(NamedTuple):
-    """Everything that a worker needs besides the pages. ``templates`` is the path of the template file."""
+    """Everything that a worker needs besides the pages.
+
+    templates: path of the template file, or None.
+    """
 
     extractor: ExtractorName
     engine: Engine
@@ -100,10 +111,11 @@ class ExtractorSettings(NamedTuple):
 
 
 def follows(data: bytes, result: BlockArticles | BlockDefinitions, state: BlockState) -> bool:
-    """True if the result of a block that was begun with START is that of one begun with the state.
+    """Return True if a result made with START equals the result that ``state`` would give.
 
-    A block whose first page says its namespace, as those of MediaWiki do, does not depend on the one
-    before it; ``<page>`` ends a redirect.
+    The first page must not repeat the id of the article before. If ``state`` also differs otherwise, the
+    block must not start inside the text of an unclosed page, and its first page must state its namespace, as
+    pages written by MediaWiki do. The redirect needs no test, because ``<page>`` resets it.
     """
     if state.last_id is not None and state.last_id == result.first_id:
         return False
@@ -111,11 +123,14 @@ def follows(data: bytes, result: BlockArticles | BlockDefinitions, state: BlockS
 
 
 def has_usual_begin(data: bytes) -> bool:
-    """True if the block's first page says its own namespace, as those of MediaWiki do."""
+    """Return True if the block's first page states its namespace, as pages written by MediaWiki do."""
     return re.match(_USUAL_BEGIN, data) is not None
 
 
 def state_behind(result: BlockArticles | BlockDefinitions, state: BlockState) -> BlockState:
-    """The state behind a block that was begun with the state, or with START, and follows it."""
+    """Return the state after a block.
+
+    state: the state before it. The result must have been made with this state, or with START if it follows.
+    """
     last_id = state.last_id if result.exit.last_id is None else result.exit.last_id
     return result.exit._replace(last_id=last_id)

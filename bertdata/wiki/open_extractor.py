@@ -1,4 +1,4 @@
-"""The extractor for a program and an engine."""
+"""Open the extractor for a program and an engine."""
 
 import datetime
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from bertdata.wiki.template_file import map_file
 
 
 def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
-    """The engine that is wanted, or the best there is. Errors where it cannot run."""
+    """Return the requested engine, or the default engine. Raises an error if it cannot run."""
     engine = engine or default_engine()
     if not use_native(engine) and extractor == "3.1.0":
         from bertdata.wiki.wikiextractor.renderer import load_wikiextractor
@@ -31,7 +31,7 @@ def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
 
 @lru_cache(maxsize=2)
 def open_extractor(settings: ExtractorSettings) -> Extractor:
-    """The extractor, kept between a worker's blocks. Errors as from its engine."""
+    """Return the extractor. It is kept between a worker's blocks. Raises the errors of its engine."""
     if use_native(settings.engine):
         return _NativeExtractor(settings)
     if settings.extractor == "mlperf":
@@ -44,12 +44,12 @@ def open_extractor(settings: ExtractorSettings) -> Extractor:
 
 
 def forget_extractors() -> None:
-    """Close the template files that this process's extractors hold."""
+    """Close the template files that the extractors of this process hold open."""
     open_extractor.cache_clear()
 
 
 class _Named:
-    """An extractor whose plain tuples get their names."""
+    """Extractor that turns the plain tuples of another extractor into named tuples."""
 
     def __init__(self, extractor: Any) -> None:
         self._extractor = extractor
@@ -65,12 +65,12 @@ class _Named:
 
 
 def _named_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
-    new = tuple.__new__  # of the C language: the kernels' workers wait for one another while Python runs
+    new = tuple.__new__  # implemented in C. Time in Python matters here: it blocks the other kernel threads.
     return [new(PageOutcome, outcome) for outcome in outcomes]
 
 
 class _NativeExtractor(_Named):
-    """A kernel. Several threads may share it."""
+    """C++ kernel as an extractor. Several threads may share it."""
 
     def __init__(self, settings: ExtractorSettings) -> None:
         arguments = _arguments(settings)
@@ -81,7 +81,7 @@ class _NativeExtractor(_Named):
 
 
 def _compute(function: str, arguments: list[str]) -> str:
-    """Evaluate a rare parser function in Python, for the kernel."""
+    """Evaluate a rare parser function in Python, on behalf of the kernel."""
     from bertdata.wiki.mlperf.compute import compute
 
     return compute(function, arguments)

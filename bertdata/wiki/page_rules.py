@@ -1,8 +1,8 @@
-"""Rules of a run for single pages: those to leave out, and limits for the others.
+"""Rules for single pages: pages to leave out, and limits for all others.
 
-The package's code takes hours, or all memory, for some small pages (comments that never end, templates that
-double a text again and again). To skip such a page by itself would make the articles depend on the
-machine's speed, so the run ends, names the page, and asks for ``--skip-page``.
+wikiextractor takes hours, or all memory, for a few small pages (comments that never end, templates that
+double a text again and again). If such pages were skipped automatically, the output would depend on the speed
+of the machine. Therefore the run ends with an error that names the page and asks for ``--skip-page``.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,14 @@ from bertdata.io import work_limits
 from bertdata.io.worker_process import WorkerDied
 
 MAX_WORK = 1 << 34
-"""Bytes that a kernel may handle for one page, each as often as it is scanned or copied: some 10 seconds."""
+"""Largest work of a kernel on one page, in bytes scanned or copied. This takes about 10 seconds."""
 
 
 class PageLimits(NamedTuple):
-    """Limits of the work on one page, far above what a page of Wikipedia takes.
+    """Limits of the work on one page. Pages of Wikipedia stay far below them.
 
-    memory_bytes: growth of the worker's memory, watched where /proc tells it.
+    cpu_seconds: CPU time.
+    memory_bytes: growth of the worker's memory, measured where /proc exists.
     """
 
     cpu_seconds: float = 600
@@ -31,7 +32,11 @@ LIMITS = PageLimits()
 
 
 class PageRules(NamedTuple):
-    """Rules for each page of the dump at that path. ``skip_pages`` are page ids."""
+    """Rules for each page of a dump.
+
+    dump: path of the dump, for messages.
+    skip_pages: ids of pages to leave out.
+    """
 
     dump: str
     skip_pages: tuple[str, ...] = ()
@@ -39,7 +44,7 @@ class PageRules(NamedTuple):
 
     @contextmanager
     def limited(self, page_id: str, title: str) -> Iterator[None]:
-        """Work on the page: within the limits in a worker process, else without."""
+        """Limit the time of the work on a page, if this is a worker process."""
         name = f"{page_id}\t{title}"
         try:
             with work_limits.limited(name, self.limits.cpu_seconds):
@@ -48,7 +53,7 @@ class PageRules(NamedTuple):
             raise self._too_much(name, "took more memory than there is") from None
 
     def error(self, death: WorkerDied) -> BertDataError:
-        """The error for a worker's death: with its page, if it was at one."""
+        """Return the error for the death of a worker. It names the page that the worker was working on."""
         if not death.work:
             return death
         if death.limit == work_limits.CPU:
@@ -60,7 +65,10 @@ class PageRules(NamedTuple):
         return WorkerDied(f"{death}; if one dies at {page} again, {remedy} leaves that page out")
 
     def too_much(self, page_id: str, title: str, found: str) -> InputError:
-        """The error for a page that breaks a limit. found: how it does, after "page ...: "."""
+        """Return the error for a page that exceeds a limit.
+
+        found: which limit, in the words that follow "page ...: ".
+        """
         return self._too_much(f"{page_id}\t{title}", found)
 
     def _too_much(self, name: str, found: str) -> InputError:

@@ -1,10 +1,10 @@
-"""Outcomes of a page of a dump, and its name for a person."""
+"""Reasons for skipping a page of a dump, and the page's name for messages."""
 
 import re
 from typing import NamedTuple
 
 _TITLE_BYTES = 4096
-"""A title is looked for in so much of a page."""
+"""The title is searched for in this many bytes of a page."""
 
 CUT_OFF = "cut off"
 TOO_LARGE = "too large"
@@ -16,18 +16,18 @@ DUPLICATE = "same id as the article before"
 FAILED = "extraction failed"
 LEFT_OUT_PAGE = "left out by --skip-page"
 LIMIT = "limit"
-"""The page breaks a limit of a kernel, which ends the run: no reason to skip it."""
+"""The page exceeds a limit of a kernel. This ends the run and is not a reason to skip the page."""
 UNKNOWN = "unknown"
-"""The page holds a construct that the kernel leaves to the package; no reason to skip it."""
+"""The kernel cannot handle the page and leaves it to the package. This is not a reason to skip the page."""
 
 FAULTS = (CUT_OFF, TOO_LARGE, BAD_UTF8, MALFORMED, FAILED)
-"""Reasons that mean damage or failure: each such page is reported by name, not only counted."""
+"""Reasons that mean damage or failure. Each such page is reported by name and not only counted."""
 
 
 class Skipped(NamedTuple):
-    """A page that is not written, and why.
+    """Page that is not written, and why.
 
-    ``name`` says which one, where the reason is a fault; it is the id of a page that is left out.
+    name: name of the page if the reason is a fault, its id if the user left it out.
     """
 
     reason: str
@@ -35,23 +35,23 @@ class Skipped(NamedTuple):
 
 
 def page_id(data: bytes) -> str:
-    """The id of a page, empty where it has none."""
+    """Return the id of a page, empty if it has none."""
     return _element(data, b"id")
 
 
 def page_title(data: bytes) -> str:
-    """The title of a page as it stands in the dump, empty where it has none."""
+    """Return the title of a page as the dump writes it, empty if it has none."""
     return _element(data[:_TITLE_BYTES], b"title")
 
 
 def page_name(data: bytes) -> str:
-    """Title and id of a page, as far as they can be read, for a person who looks for it."""
+    """Return title and id of a page for a message, as far as they can be read."""
     number = _element(data[:_TITLE_BYTES], b"id")
     return f"{page_title(data) or 'untitled page'!r} (id {number or 'unknown'})"
 
 
 def _element(data: bytes, name: bytes) -> str:
-    """The content of an element in the part of a page before its text, empty where there is none."""
+    """Return the content of an element before the page's text, empty if there is none."""
     text = re.search(rb"<text\b", data)
     found = re.search(b"<%b>([^<]+)</%b>" % (name, name), data if text is None else data[: text.start()])
     return "" if found is None else found[1].decode(errors="replace")

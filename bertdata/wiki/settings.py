@@ -11,19 +11,18 @@ ExtractorName = Literal["3.1.0", "mlperf", "2.75"]
 EXTRACTORS: tuple[ExtractorName, ...] = ("3.1.0", "mlperf")
 
 SPELLINGS: dict[str, ExtractorName] = {"2.75": "mlperf"}
-"""Other names of extractors: what the program calls itself that MLPerf, NVIDIA and Habana pin."""
+"""Other names of extractors. "2.75" is the version number printed by the extractor that MLPerf pins."""
 
 VERSIONS: dict[str, str] = {"3.1.0": "3.1.0", "mlperf": "3162bb6c3c9ebd2d15be507aa11d6fa818a454ac"}
-"""The version of wikiextractor that each is equal to: a release, or a commit.
+"""Version of wikiextractor that each extractor reproduces: a release, or a commit.
 
-NVIDIA's and Habana's scripts pin commit 6408a430. It differs from MLPerf's 3162bb6 in the reading of
-compressed files, in an escape that is switched off, and in ids of revisions that no output shows: the
-articles are equal.
+NVIDIA's and Habana's scripts pin commit 6408a430. It differs from MLPerf's 3162bb6 in reading compressed
+files, in an escape that is switched off, and in revision ids that no output shows. The articles are equal.
 """
 
 
 def writes_escapes(program: Mapping[str, str]) -> bool:
-    """Return whether the program of a manifest escapes ``&``, ``<`` and ``>`` in the text of articles."""
+    """Return whether the program in a manifest escapes ``&``, ``<`` and ``>`` in the text of articles."""
     return program["version"] == VERSIONS["3.1.0"]
 
 
@@ -39,17 +38,17 @@ class _Fields(NamedTuple):
 
 
 class ExtractSettings(_Fields):
-    """Settings that decide the articles' bytes.
+    """Settings that determine the bytes of the articles.
 
-    extractor: the program to be equal to: wikiextractor 3.1.0, or version 2.75 as MLPerf pins
-        it ("mlperf" or "2.75").
-    date: the day that ``{{CURRENTDAY}}`` and its relatives expand to, at midnight; None: the dump's
-        own, which is the date in its file name (enwiki-20200101-...), else its newest revision's day.
-    templates: whether templates are collected in a first pass and expanded; None: as the program does
-        by default, 3.1.0 does and 2.75 does not.
-    max_page_bytes: a page with more XML than this is skipped, so that a damaged dump cannot fill the
-        memory; MediaWiki itself allows 2 MiB of text.
-    skip_pages: ids of pages to leave out, articles or templates; kept sorted, each once.
+    extractor: program to reproduce: wikiextractor "3.1.0", or version 2.75 as MLPerf pins it ("mlperf" or
+    "2.75").
+    date: day for ``{{CURRENTDAY}}`` and similar words, at midnight. None: the date in the dump's file name
+    (enwiki-20200101-...), else the day of its newest revision.
+    templates: whether to collect templates in a first pass and expand them. None: the program's default,
+    which is True for 3.1.0 and False for 2.75.
+    max_page_bytes: a page with more bytes of XML is skipped, so that a damaged dump cannot fill the memory.
+    MediaWiki allows 2 MiB of text.
+    skip_pages: ids of pages to leave out, both articles and templates. Stored sorted, without repeats.
     """
 
     __slots__ = ()
@@ -71,11 +70,14 @@ class ExtractSettings(_Fields):
         if "" in skip_pages:
             raise SettingsError("skip_pages has an empty id, expected ids of pages")
         expands = extractor == "3.1.0" if templates is None else templates
-        ids = sorted(set(skip_pages), key=lambda page_id: (len(page_id), page_id))  # numbers by size
+        ids = sorted(set(skip_pages), key=lambda page_id: (len(page_id), page_id))  # numeric ids by value
         return super().__new__(cls, extractor, date, expands, max_page_bytes, tuple(ids))
 
     def as_json(self, day: datetime.date | None) -> dict[str, Any]:
-        """The settings as a manifest has them. day: that is known before the dump is read."""
+        """Return the settings as a manifest stores them.
+
+        day: the day, if it is known before the dump is read.
+        """
         skip_pages = {"skip_pages": list(self.skip_pages)} if self.skip_pages else {}
         return {
             "date": day and day.isoformat(),
@@ -86,16 +88,16 @@ class ExtractSettings(_Fields):
 
     @property
     def program(self) -> dict[str, str]:
-        """Name and version of the program, as a manifest has them."""
+        """Name and version of the program, as a manifest stores them."""
         return {"name": "wikiextractor", "version": VERSIONS[self.extractor]}
 
     def day_of(self, dump: str) -> datetime.date | None:
-        """The day that is given, or that stands in the dump's file name. None where only its pages tell."""
+        """Return the day of the settings or the dump's file name, or None if only the dump's pages tell."""
         return self.date or name_date(dump)
 
 
 def name_date(name: str) -> datetime.date | None:
-    """The date in a dump's file name, as in ``enwiki-20200101-pages-articles.xml.bz2``."""
+    """Return the date in a dump's file name, such as ``enwiki-20200101-pages-articles.xml.bz2``, or None."""
     for found in re.finditer(_NAME_DATE, name):
         try:
             return datetime.date(*map(int, found.groups()))

@@ -1,9 +1,15 @@
-r"""The template file: all definitions of a dump, immutable, mapped into memory by every worker.
+r"""The template file: all template definitions of a dump. It is immutable and memory-mapped by every worker.
 
-Little-endian: the magic ``BDWIKI2\n``; the numbers of templates and of redirects, 64 bits each; a record of
-five 64-bit numbers for each definition (offset and size of title and text, and the definition's place in
-the dump), templates first, each kind sorted by title and place; then titles and texts, from whose begin
-the offsets count. Definitions of equal titles are all there.
+Little-endian layout:
+
+- the magic ``BDWIKI2\n``
+- the number of templates and the number of redirects, 64 bits each
+- one record of five 64-bit numbers per definition: offset and size of the title, offset and size of the
+  text, and the definition's index in the dump. Templates come before redirects. Both are sorted by title and
+  index.
+- titles and texts. The offsets count from here.
+
+If a title is defined several times, all definitions are stored.
 """
 
 import mmap
@@ -26,7 +32,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
-    """Takes definitions in the dump's order. ``write`` makes the file. Large texts wait on disk."""
+    """Collects definitions in the dump's order and writes the template file. Large texts are kept on disk."""
 
     def __init__(self) -> None:
         self._data = SpooledFile(_IN_MEMORY_BYTES)
@@ -35,7 +41,7 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
         self._records: dict[str, dict[bytes, list[bytes]]] = {TEMPLATE: {}, REDIRECT: {}}  # by title
 
     def add(self, kind: str, title: bytes, text: bytes) -> None:
-        """Take the next definition."""
+        """Add the next definition."""
         at, size = self._bytes, len(title)
         record = _RECORD.pack(at, size, at + size, len(text), self._count)
         self._records[kind].setdefault(title, []).append(record)
@@ -46,7 +52,7 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
         self._numbers[kind] += 1
 
     def write(self, file: BinaryIO) -> None:
-        """Write the template file. Quick, because the workers wait for it."""
+        """Write the template file. This must be fast, because the workers wait for it."""
         file.write(MAGIC + _COUNTS.pack(self._numbers[TEMPLATE], self._numbers[REDIRECT]))
         for kind in (TEMPLATE, REDIRECT):
             file.write(
@@ -61,7 +67,7 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
 
 
 def read_definitions(data: memoryview) -> Iterator[tuple[str, bytes, bytes]]:
-    """Kind, title and text of each definition of a template file, in the dump's order."""
+    """Yield kind, title and text of each definition of a template file, in the dump's order."""
     templates, redirects = _COUNTS.unpack_from(data, len(MAGIC))
     kinds = [TEMPLATE] * templates + [REDIRECT] * redirects
     records = _RECORD.iter_unpack(data[_HEAD_BYTES : _HEAD_BYTES + _RECORD.size * len(kinds)])
@@ -76,7 +82,7 @@ def read_definitions(data: memoryview) -> Iterator[tuple[str, bytes, bytes]]:
 
 
 def map_file(path: str) -> mmap.mmap | bytes:
-    """The file's bytes, mapped into memory."""
+    """Return the file's bytes, memory-mapped."""
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return b""

@@ -1,4 +1,4 @@
-"""The workers of an extraction: threads for the kernels, processes for the Python engines."""
+"""Workers of an extraction: threads for the kernels, processes for the Python engines."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,10 @@ Result = TypeVar("Result")
 
 
 class WorkerPool(Protocol):
-    """Results in order, with a bounded window, as ``io.process_pool`` says."""
+    """Pool that maps a function over items and returns the results in order.
+
+    The number of items in work is bounded, as in ``io.process_pool``.
+    """
 
     def in_order(
         self, function: Callable[[Item], Result], items: Iterable[Item], /
@@ -21,7 +24,11 @@ class WorkerPool(Protocol):
 
 
 class WorkerPools(NamedTuple):
-    """work: for pages. reading: for decompression. The same, or this thread."""
+    """Two pools, which may be the same.
+
+    work: for pages.
+    reading: for decompression.
+    """
 
     work: WorkerPool
     reading: WorkerPool
@@ -29,10 +36,12 @@ class WorkerPools(NamedTuple):
 
 @contextmanager
 def open_pools(engine: Engine, workers: int, memory_bytes: int) -> Iterator[WorkerPools]:
-    """The workers, started at the first item.
+    """Start the workers when the first item arrives.
 
-    Python engines work in processes apart, which are ended for a page beyond its limits, of which
-    memory_bytes is one. What a single one leaves idle, this process, decompresses the dump for it.
+    Python engines run in separate processes, which are killed when a page exceeds its limits. With a single
+    worker process, this process is otherwise idle and decompresses the dump.
+
+    memory_bytes: memory limit of a worker process.
     """
     if use_native(engine):
         with ThreadPool(workers) as threads:

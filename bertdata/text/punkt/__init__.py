@@ -1,1 +1,1 @@
-"""English sentence boundaries (Punkt), the specification of the kernel."""
+"""Python implementation of Punkt, the sentence splitter. It is the specification of the C++ kernel."""

@@ -1,11 +1,12 @@
-"""English sentence boundaries as NLTK's Punkt places them: the specification of _native/text/punkt.h.
+"""Find sentence boundaries as NLTK's Punkt does. This is the specification of _native/text/punkt.h.
 
-Punkt (Kiss and Strunk 2006) decides for each candidate, a ``.``, ``?`` or ``!``, from the words on both
-sides of it. The variants differ in what is a candidate and in a few characters: see
-``bertdata.text.punkt.patterns``. What a letter, a digit or a capital is follows Unicode 11.0 in all of
-them, as Python 3.7 had it: so "3.10.0" equals an installed nltk 3.10.0 wherever the running
-interpreter's Unicode gives the characters of the text the same properties; "3.10.4", where that of the
-installed package ``regex`` does too.
+Punkt (Kiss and Strunk 2006) looks at each ``.``, ``?`` and ``!`` and decides from the words on both sides
+whether a sentence ends there. The variants imitate releases of NLTK. They differ in what counts as a
+candidate and in a few characters: see ``bertdata.text.punkt.patterns``.
+
+Letters, digits and capitals follow Unicode 11.0 (Python 3.7) in all variants. The results therefore equal an
+installed nltk 3.10.0 if the running Python's Unicode gives the characters of the text the same properties.
+For "3.10.4" this must also hold for the installed package ``regex``.
 """
 
 from collections.abc import Iterator
@@ -20,11 +21,12 @@ _Span = tuple[int, int]
 
 
 class _Candidate(NamedTuple):
-    """An end mark that may end a sentence.
+    """End mark that may end a sentence.
 
-    place: where it is.
-    resume: where the next sentence starts if it does.
-    stop: end of its context: of the next word, or of the punctuation mark that follows it at once.
+    place: position of the mark.
+    resume: position where the next sentence starts if this one ends here.
+    stop: end of the candidate's context. This is the end of the next word, or of the punctuation mark
+    directly after the candidate.
     """
 
     place: int
@@ -33,9 +35,9 @@ class _Candidate(NamedTuple):
 
 
 def split_sentences(paragraph: str, tables: PunktTables, variant: Variant) -> list[str]:
-    """The sentences of a paragraph, in order, without the white space between them.
+    """Return the sentences of a paragraph in order, without the white space between them.
 
-    White space before the first one is kept.
+    White space before the first sentence is kept.
 
     >>> from bertdata.text.punkt.tables import parse_tables, TABLE_FILES
     >>> tables = parse_tables({name: b"dr\\t2" if "tab" in name else b"dr" for name in TABLE_FILES})
@@ -48,7 +50,11 @@ def split_sentences(paragraph: str, tables: PunktTables, variant: Variant) -> li
 
 
 def _spans(paragraph: str, tables: PunktTables, patterns: Patterns) -> Iterator[_Span]:
-    """Sentences, each ending with its end mark. What closes around it still opens the next one."""
+    """Yield the span of each sentence, up to its end mark. A closing bracket still starts the next span."""
+    # "(Dr. No came.) He left."
+    # - "Dr." is a candidate with the context "(Dr. No". It contains no sentence end: "dr" is an abbreviation.
+    # - "came." has the context "came.)", which contains a sentence end. The sentence is "(Dr. No came." and
+    #   the next span starts at ")". _with_closing_marks then moves the ")" to the first sentence.
     first = 0
     for start, candidate in _contexts(paragraph, patterns):
         if contains_sentence_end(paragraph[start : candidate.stop], tables, patterns):
@@ -58,14 +64,19 @@ def _spans(paragraph: str, tables: PunktTables, patterns: Patterns) -> Iterator[
 
 
 def _contexts(paragraph: str, patterns: Patterns) -> Iterator[tuple[int, _Candidate]]:
-    """Candidates to decide on, each with the start of its context, the word that it ends.
+    """Yield each candidate to decide on, with the position where its context starts.
 
-    Of candidates within one word only the last counts: ``Really?!)`` has one. Since nltk 3.10.0 white
-    space within words is not only that of ASCII, and a candidate that is the first character of its
-    word counts too: ``?! A`` has two. The very first character of a paragraph separates nothing.
+    The context starts with the word that the candidate ends. Of several candidates in one word, only the last
+    counts: ``Really?!)`` has a single candidate. From nltk 3.10.0 on, only ASCII white space separates words
+    here, and a candidate that is the first character of its word counts as well: ``?! A`` has two. The first
+    character of a paragraph never separates words.
     """
+    # ``held`` is the last candidate seen. It is decided on when the next candidate turns out to be in another
+    # word. NLTK does the same when it looks backwards from each match for the last white space.
     start, held = 0, None
     for candidate in _candidates(paragraph, patterns):
+        # The text between two candidates. If it contains white space, the new candidate is in another word,
+        # and this word starts after the last white space.
         after = held.place + 1 if held else 1
         pieces = patterns.separator.split(paragraph[after : candidate.place])
         is_apart = len(pieces) > 1
@@ -79,6 +90,7 @@ def _contexts(paragraph: str, patterns: Patterns) -> Iterator[tuple[int, _Candid
 
 
 def _candidates(paragraph: str, patterns: Patterns) -> Iterator[_Candidate]:
+    """Yield every end mark that is followed by white space and a word, or by a mark that ends a word."""
     for found in patterns.end_mark.finditer(paragraph):
         after = found.end()
         if found["next"]:
@@ -88,7 +100,7 @@ def _candidates(paragraph: str, patterns: Patterns) -> Iterator[_Candidate]:
 
 
 def _with_closing_marks(paragraph: str, spans: Iterator[_Span], patterns: Patterns) -> Iterator[_Span]:
-    """The spans. Closing quotes and brackets that open one go to the end of the one before."""
+    """Yield the spans, with closing quotes and brackets moved from the start of a span to the span before."""
     first, last = next(spans)
     for next_first, next_last in spans:
         closing = patterns.closing.match(paragraph, next_first, next_last)
@@ -97,5 +109,5 @@ def _with_closing_marks(paragraph: str, spans: Iterator[_Span], patterns: Patter
             next_first = closing.end()
         yield first, last
         first, last = next_first, next_last
-    if first < last:  # nothing may be left of the last one
+    if first < last:  # the last span may have consisted of closing marks only
         yield first, last

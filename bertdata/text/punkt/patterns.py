@@ -1,18 +1,18 @@
-r"""Characters and patterns in which the variants of Punkt differ. Twin of _native/text/punkt_characters.h.
+"""Characters and patterns that differ between the variants of Punkt. Twin of _native/text/punkt_characters.h.
 
 ======================================================  =======  ======  ======
 difference                                              3.4.5    3.10.0  3.10.4
 ======================================================  =======  ======  ======
-white space that separates the word of a candidate      Unicode  ASCII   ASCII
-a mark that begins its word is always a candidate       no       yes     yes
-curly quotes, guillemets end words and close sentences  no       no      yes
+white space that separates a candidate's word           Unicode  ASCII   ASCII
+a mark that starts its word is always a candidate       no       yes     yes
+curly quotes, guillemets end words, close sentences     no       no      yes
 U+001C to U+001F are white space                        yes      yes     no
 numbers such as ``²`` are letters                       yes      yes     no
 marks, joiners, all connectors are letters              no       no      yes
 ======================================================  =======  ======  ======
 
-Quotes came with nltk 3.10.2. The last three came with 3.10.4, which matches with the package ``regex``
-where earlier releases match with ``re``.
+The quotes came with nltk 3.10.2. The last three differences came with 3.10.4, which uses the package
+``regex`` instead of ``re``.
 """
 
 import re
@@ -29,14 +29,15 @@ _ASCII_SPACE = r"[ \t\n\r\f\v]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patterns:
-    """The patterns and characters of one variant.
+    """Patterns and characters of one variant.
 
-    end_mark: a candidate and what follows it, ``next`` if that is a word after white space.
-    closing: marks that go with the sentence before them, and the white space after them.
-    separator: between the word that a candidate ends and the candidate before it.
-    counts_first_mark: a candidate that is the first character of its word counts even if another one
-    follows in that word.
-    word: a word of one line. is_letter: a letter with a period is an initial.
+    end_mark: a candidate and what follows it. The group ``next`` is the next word if white space comes first.
+    closing: marks that belong to the sentence before them, with the white space after them.
+    separator: white space between the word of a candidate and the candidate before.
+    counts_first_mark: whether a candidate that starts its word counts although another follows in the same
+    word.
+    word: a word within a line.
+    is_letter: tests for letters. A letter with a period is an initial.
     """
 
     end_mark: re.Pattern[str]
@@ -49,7 +50,7 @@ class Patterns:
 
 @cache
 def patterns_of(variant: Variant) -> Patterns:
-    """The patterns of a variant."""
+    """Return the patterns of a variant."""
     is_regex = variant == "3.10.4"
     quotes = _QUOTES if is_regex else ""
     space, visible = (r"[^\S\x1c-\x1f]", r"[\S\x1c-\x1f]") if is_regex else (r"\s", r"\S")
@@ -65,7 +66,11 @@ def patterns_of(variant: Variant) -> Patterns:
 
 
 def _word(space: str, visible: str, breaks_word: str) -> re.Pattern[str]:
-    """A dash or an ellipsis (--, ..., the spaced ". . ."), else text up to an end, else one mark."""
+    """Return the pattern of a word.
+
+    It matches a dash or an ellipsis (``--``, ``...``, the spaced ``. . .``), or text up to a word end, or any
+    single mark.
+    """
     run = rf"(?:--+|\.\.+|\.(?:{space}\.){{2,}})"
     end = rf"(?:{space}|\Z|{breaks_word}|{run})"
     return re.compile(rf"""{run}|(?!["`:;,&\#*@()\[\]{{}}\-]){visible}{visible}*?(?=,?{end})|{visible}""")

@@ -1,4 +1,4 @@
-"""Punkt's tables of a language: the four files of an NLTK ``punkt_tab`` folder as one record."""
+"""Punkt's tables of a language, parsed from the four files of an NLTK ``punkt_tab`` folder."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,8 +12,9 @@ CONTEXTS = "ortho_context.tab"
 SENTENCE_STARTERS = "sent_starters.txt"
 TABLE_FILES = (ABBREVIATIONS, COLLOCATIONS, CONTEXTS, SENTENCE_STARTERS)
 
-# How a word was met in the training text: at the beginning of a sentence, in its middle, or at a
-# place that could be either (after an abbreviation, say); upper or lower is its first letter.
+# Flags for how a word occurred in Punkt's training text: at the start of a sentence, in the middle, or at
+# a place that could be either, for example after an abbreviation. UPPER and LOWER is the case of its first
+# letter.
 BEGINS_UPPER, MIDDLE_UPPER, UNSURE_UPPER = 2, 4, 8
 BEGINS_LOWER, MIDDLE_LOWER, UNSURE_LOWER = 16, 32, 64
 UPPER = BEGINS_UPPER | MIDDLE_UPPER | UNSURE_UPPER
@@ -24,13 +25,15 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PunktTables:
-    """Word types, lower-cased and without their final period. Any number is ``##number##``.
+    """Punkt's tables of a language.
 
-    abbreviations: types that take a period without ending a sentence. The empty one, which Russian has,
-    stands behind a last hyphen ("ab-.").
-    collocations: pairs of types that belong together across a period ("J. Walter").
-    sentence_starters: types that often begin a sentence.
-    contexts: for each type the sum of the flags above.
+    Words are lower-cased and without their final period. Any number is ``##number##``.
+
+    abbreviations: words that take a period without ending a sentence. Russian has the empty word, which
+    matches a period after a hyphen ("ab-.").
+    collocations: pairs of words that belong together across a period ("J. Walter").
+    sentence_starters: words that often start a sentence.
+    contexts: sum of the flags above for each word.
     """
 
     abbreviations: frozenset[str]
@@ -40,9 +43,11 @@ class PunktTables:
 
 
 def parse_tables(files: Mapping[str, bytes]) -> PunktTables:
-    """The tables in the contents of the four files, by file name.
+    """Parse the contents of the four files.
 
-    InputError names a file that is missing, and file and line of a row that is not as expected.
+    files: contents by file name.
+
+    Raises InputError that names a missing file, or the file and line of a malformed row.
     """
     return PunktTables(
         abbreviations=frozenset(_rows(files, ABBREVIATIONS, "one word or nothing", _abbreviation)),
@@ -55,6 +60,7 @@ def parse_tables(files: Mapping[str, bytes]) -> PunktTables:
 def _rows(
     files: Mapping[str, bytes], name: str, expected: str, parse: Callable[[list[str]], _Row | None]
 ) -> Iterator[_Row]:
+    """Yield the parsed rows of a file. Raises InputError if the file is missing or a row is malformed."""
     if name not in files:
         raise InputError(f"{name}: not there; expected the four files {', '.join(TABLE_FILES)}")
     lines = files[name].removesuffix(b"\n").split(b"\n") if files[name] else []
@@ -67,7 +73,10 @@ def _rows(
 
 
 def _is_word(field: str) -> bool:
-    """Not blank, no stray carriage return. Blanks are right in one abbreviation, the ellipsis ``. . ``."""
+    """Return True unless the field is blank or contains a line end.
+
+    Blanks inside are allowed, because the abbreviation ``. . `` (an ellipsis) has some.
+    """
     return bool(field.strip()) and field.splitlines() == [field]
 
 

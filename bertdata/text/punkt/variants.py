@@ -1,4 +1,4 @@
-"""Variants of Punkt, each named for the release of nltk whose sentence ends it places."""
+"""Variants of Punkt. Each is named after the release of nltk whose sentence boundaries it reproduces."""
 
 from typing import Literal, get_args
 
@@ -6,11 +6,11 @@ Variant = Literal["3.4.5", "3.10.0", "3.10.4"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 ALIASES: dict[str, Variant] = {"current": "3.10.0"}
-"""Other names of variants: command lines may give them, and manifests of earlier versions hold them."""
+"""Other names of variants, accepted on the command line and found in manifests of earlier versions."""
 
 
 def variant_named(name: str) -> str:
-    """The variant of that name or alias. Any other name as it is.
+    """Return the variant with this name or alias. An unknown name is returned unchanged.
 
     >>> variant_named("current")
     '3.10.0'

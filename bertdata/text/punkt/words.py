@@ -1,4 +1,4 @@
-"""Words around a candidate, and whether a sentence ends among them (Kiss and Strunk 2006, section 4)."""
+"""Decide from the words around a candidate whether a sentence ends (Kiss and Strunk 2006, section 4)."""
 
 import re
 from collections.abc import Iterator
@@ -15,11 +15,12 @@ _NUMBER = re.compile(r"-?[.,]?0[0,.-]*")
 
 
 class _Word(NamedTuple):
-    """A word and what its form alone tells.
+    """Word, with what its form and the abbreviation table say about it.
 
-    type: lower-cased, NUMBER for any number.
-    is_initial: a letter and a period.
-    ends_sentence: it looks like an end: ``.``, ``?``, ``!``, or a period after no known abbreviation.
+    type: the lower-cased word, or NUMBER for any number.
+    is_initial: whether it is a letter and a period.
+    ends_sentence: whether it looks like a sentence end. True for ``.``, ``?``, ``!``, and for a period that
+    does not belong to a known abbreviation.
     """
 
     text: str
@@ -30,13 +31,13 @@ class _Word(NamedTuple):
 
 
 def contains_sentence_end(context: str, tables: PunktTables, patterns: Patterns) -> bool:
-    """True if a sentence ends with a word of the context, its last word not counted."""
+    """Return True if a sentence ends with any word of the context except the last word."""
     words = (_word(text, tables, patterns) for text in _texts(context, patterns))
     return any(_ends_between(word, following, tables) for word, following in pairwise(words))
 
 
 def _texts(context: str, patterns: Patterns) -> Iterator[str]:
-    """The words' texts. A line that Python's ``str.strip`` empties has none."""
+    """Yield the words of the context. A line that Python's ``str.strip`` empties has no words."""
     for line in context.split("\n"):
         if line.strip():
             yield from patterns.word.findall(line)
@@ -56,32 +57,38 @@ def _word(text: str, tables: PunktTables, patterns: Patterns) -> _Word:
 
 
 def _is_abbreviation(lowered: str, tables: PunktTables) -> bool:
-    """The word, or what follows its last hyphen, is a known abbreviation."""
+    """Return True if the word, or its part after the last hyphen, is a known abbreviation."""
     return lowered in tables.abbreviations or lowered.rpartition("-")[2] in tables.abbreviations
 
 
 def _is_number(lowered: str) -> bool:
-    """Digits of any script with periods, commas and hyphens among them."""
+    """Return True for digits of any script with periods, commas and hyphens among them."""
     digits = "".join("0" if characters.is_decimal(character) else character for character in lowered)
     return bool(_NUMBER.fullmatch(digits))
 
 
 def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
-    """True if a sentence ends with the word, given the one that follows."""
+    """Return True if a sentence ends with ``word``, judging by the word that follows."""
+    # A question or exclamation mark always ends the sentence. Any other word without a period never does.
     if not word.text.endswith("."):
         return word.ends_sentence
     word_type = _without_period(word.type)
     following_type = _without_period(following.type) if following.ends_sentence else following.type
+    # Collocation heuristic: "U. S." or "J. Walter" is never split.
     if (word_type, following_type) in tables.collocations:
         return False
     context = tables.contexts.get(following_type, 0)
     starts = _starts_sentence(following, context)
     is_upper = characters.is_upper(following.text[0])
     is_ellipsis = word.text.endswith("..")
+    # After an abbreviation or an ellipsis, a sentence ends only if the next word clearly starts one: by its
+    # case ("etc. The"), or because it often starts sentences in the training text.
     if (word.is_abbreviation or is_ellipsis) and not word.is_initial:
         return starts is True or (is_upper and following_type in tables.sentence_starters)
     if word.is_initial or word_type == NUMBER:
-        # "J. Bach", "the 3. edition"; a name is a capitalised word never met in lower case.
+        # After an initial or a number ("J. Bach", German "3. Auflage"), no sentence ends if the next word
+        # clearly does not start one. After an initial, a capitalised word that the training text never
+        # has in lower case is taken for a name.
         is_name = word.is_initial and starts is None and is_upper and not context & LOWER
         if starts is False or is_name:
             return False
@@ -89,12 +96,19 @@ def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
 
 
 def _starts_sentence(word: _Word, context: int) -> bool | None:
-    """True if a word's case, against its use in training, shows a sentence start. None: undecided."""
+    """Decide from a word's case, compared with its use in the training text, whether it starts a sentence.
+
+    Returns None if the case does not decide.
+    """
     if word.text in _PUNCTUATION:
         return False
     first = word.text[0]
+    # "The": the training text has it in lower case, and never capitalised in the middle of a sentence. So its
+    # capital shows a sentence start.
     if characters.is_upper(first) and context & LOWER and not context & MIDDLE_UPPER:
         return True
+    # "of": a lower-case word starts no sentence, unless the training text has it in lower case only and also
+    # at the start of sentences.
     if characters.is_lower(first) and (context & UPPER or not context & BEGINS_LOWER):
         return False
     return None

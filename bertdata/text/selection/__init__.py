@@ -1,1 +1,1 @@
-"""Documents that are left out of the parts, or held out of training, by their text."""
+"""Select documents by their text: leave out duplicates and evaluation texts, hold out a share."""

@@ -1,8 +1,8 @@
-"""Records whose text an earlier record has too, found by sorting the hashes of all texts on disk.
+"""Find records whose text an earlier record also has, by sorting the hashes of all texts on disk.
 
-A first pass hashes every text; the hashes are sorted with the places of their records, and of each hash all
-places but the first are duplicates. Sorted by place they wait in a file, which the pass that makes parts
-reads beside the records. Memory does not grow with the records.
+A first pass computes a hash of every text. The hashes are sorted, each with its record's position. All
+records with the same hash except the first are duplicates. They are sorted by position into a file, which the
+pass that makes the parts reads in parallel with the records. Memory does not grow with the number of records.
 """
 
 import struct
@@ -28,16 +28,23 @@ from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import HASH_BYTES, bad_record_error, record_bodies, text_hash
 
 NAME = "sorted/duplicates"
-"""By which the commit protocol knows the file; no part's name has a slash."""
+"""Name of the file of duplicates in the commit protocol. Names of parts never contain a slash."""
 
 HASHED = struct.Struct(f">{HASH_BYTES}sIII")
-"""Hash of a text; numbers of the file, of its piece, of the record in the piece."""
+"""Entry of the first sort: hash of a text; numbers of the file, its piece, and the record in the piece."""
 _FOUND = struct.Struct(">IIIIQ")
-"""Numbers of a duplicate's file, its piece, the record in the piece; file and record of the first one."""
+"""Entry of the second sort: a duplicate's file, piece and record in the piece; file and record of the first
+record with its text.
+"""
 
 
 class PieceHashes(NamedTuple):
-    """The entries of a piece's records, one behind another. taken: the numbers that its records take."""
+    """Hash entries of a piece's records.
+
+    entries: the entries, concatenated.
+    taken: how many record numbers the piece uses up.
+    first_bad: first unusable record, or None.
+    """
 
     entries: bytes
     taken: int
@@ -46,7 +53,7 @@ class PieceHashes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PieceToHashes:
-    """A piece to the hashes of its texts."""
+    """Worker function that turns a piece into the hashes of its texts."""
 
     settings: PartSettings
 
@@ -61,7 +68,7 @@ class PieceToHashes:
 
 
 def each_entry(entries: bytes) -> Iterator[bytes]:
-    """The entries that stand one behind another."""
+    """Yield each of the concatenated entries."""
     for start in range(0, len(entries), HASHED.size):
         yield entries[start : start + HASHED.size]
 
@@ -69,10 +76,16 @@ def each_entry(entries: bytes) -> Iterator[bytes]:
 def duplicates_of(
     hashed: Iterable[bytes], before: Callable[[int, int], int]
 ) -> Iterator[tuple[int, int, Duplicate]]:
-    """Numbers of file and piece of each duplicate, and itself, from the entries in order.
+    """Yield file number, piece number and Duplicate for each duplicate.
 
-    before: from the numbers of a file and of a piece, how many records the file's pieces before took.
+    hashed: hash entries in sorted order.
+    before: function of file number and piece number that returns how many record numbers the file's earlier
+    pieces used up.
     """
+    # Entries with the same hash are adjacent, ordered by file, piece and record (big-endian numbers sort as
+    # bytes).
+    # (h1, file 0, piece 0, record 2), (h1, file 0, piece 3, record 1), (h2, ...)
+    # -> record 1 of piece 3 is a duplicate of record 2 of piece 0
     last, first = b"", RecordPlace(0, 0)
     for entry in hashed:
         found, file, piece, number = HASHED.unpack(entry)
@@ -83,7 +96,7 @@ def duplicates_of(
 
 
 class DuplicateList:
-    """The duplicates in the order of their places, read beside the pieces in theirs."""
+    """The duplicates in the order of their positions, read in parallel with the pieces."""
 
     def __init__(self, path: str, stack: ExitStack) -> None:
         self._entries = self._read(stack.enter_context(storage.open_input(path)))
@@ -94,7 +107,7 @@ class DuplicateList:
             yield from _FOUND.iter_unpack(block)
 
     def marked(self, work: NumberedPiece) -> NumberedPiece:
-        """The piece with its duplicates. Pieces come in order, some may be left out."""
+        """Return the piece with its duplicates. Pieces must come in order, but may be skipped."""
         found = []
         while self._next is not None and self._next[:2] <= (work.file, work.number):
             if self._next[:2] == (work.file, work.number):
@@ -110,18 +123,25 @@ def find_duplicates(
     identities: Sequence[FileIdentity],
     progress: Callable[[int, int], None],
 ) -> str:
-    """The path of the file of duplicates, made by this run or by an earlier one of the same sources.
+    """Return the path of the file of duplicates, made now or kept from an earlier run over the same sources.
 
-    identities: of the files. progress: as of RecordParts. InputError for a bad record, unless the settings
-    leave such records out. ChangedInputError for a file that was changed meanwhile.
+    sources: md5 of names and md5s of the source files.
+    identities: identities of the files, to detect changes.
+    progress: as in RecordParts.
+
+    Raises InputError for an unusable record unless the settings skip such records, and ChangedInputError for
+    a file that changed during the run.
     """
     commit, pieces, settings = text.commit, plan_pieces(text.plan), text.plan.settings
     name = commit.scratch_name(NAME)
     if _is_kept(commit, sources):
         return commit.path(name)
     folder = None if storage.is_remote(commit.directory) else commit.unfinished.removeprefix("file://")
+    # Both sorts spill to disk. A remote directory cannot hold spill files, so they go to the temporary
+    # directory.
     with SortedEntries(HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
         taken = _hash_all(pool, pieces, settings, hashed, progress)
+        # A change between the two passes would make the positions wrong.
         check_all(identities)
         for file, piece, one in duplicates_of(hashed, lambda file, piece: taken[file][piece]):
             found.add(_FOUND.pack(file, piece, one.number, *one.of))
@@ -151,7 +171,10 @@ def _hash_all(
     hashed: SortedEntries,
     progress: Callable[[int, int], None],
 ) -> Sequence[Sequence[int]]:
-    """Add the entries of all records. Returns, for each piece of each file, the numbers taken before it."""
+    """Add the hash entries of all records.
+
+    Returns, for each piece of each file, how many record numbers the file's earlier pieces used up.
+    """
     before: list[array[int]] = []
     taken = 0
     for work, found in pool.in_order(PieceToHashes(settings), pieces):

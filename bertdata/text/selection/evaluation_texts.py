@@ -1,7 +1,7 @@
-"""The texts of evaluation sets: every text of every record, whatever its field.
+"""Read the texts of evaluation sets: every text of every record, whatever its field.
 
-Of JSON, Parquet and Arrow all texts at any depth, so that SQuAD's files need no conversion; of CSV and TSV
-all fields; of plain text what stands between blank lines.
+From JSON, Parquet and Arrow all texts at any depth are read, so that SQuAD's files need no conversion. From
+CSV and TSV every field is read, and from plain text every block between blank lines.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from bertdata.text.selection.ngrams import Ngrams
 from bertdata.text.selection.settings import EvaluationFile
 
 MOST_JSON_BYTES = 1 << 27
-"""Bytes of one JSON value, a whole file or a line: its objects take some ten times as much memory."""
+"""Largest JSON value in bytes, whether a whole file or a line. Its Python objects take ten times as much."""
 
 _SETTINGS = RecordSettings(max_record_bytes=1 << 25)
 
@@ -36,9 +36,12 @@ _SETTINGS = RecordSettings(max_record_bytes=1 << 25)
 def load_ngrams(
     files: tuple[EvaluationFile, ...], words: int, engine: Engine | None, tables: RecordSettings = _SETTINGS
 ) -> Ngrams:
-    """The n-grams of all texts of the files, loaded once in each process. A source is a file's number.
+    """Return the n-grams of all texts of the files, loaded once per process.
 
-    tables: says how CSV and TSV are cut.
+    words: words per n-gram.
+    tables: how CSV and TSV are split into rows and fields.
+
+    The source of an n-gram is the number of its file.
     """
     ngrams = Ngrams(words, engine=engine)
     for source, file in enumerate(files):
@@ -56,9 +59,11 @@ def load_ngrams(
 
 
 def evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[str]:
-    """The texts of a file. InputError, with the record, for one that cannot be read.
+    """Yield the texts of a file.
 
-    tables: says how CSV and TSV are cut.
+    tables: how CSV and TSV are split into rows and fields.
+
+    Raises InputError that names a record which cannot be read.
     """
     begin = read_beginning(path)
     kind = kind_of(begin)
@@ -112,7 +117,10 @@ def _texts_of_json(path: str) -> Iterator[str]:
 
 
 def _texts_of_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iterator[str]:
-    """Every field of every row, those of the first one too: it may be a record, and names do no harm."""
+    """Yield every field of every row, including the first row.
+
+    The first row may be a record. If it holds column names, they do no harm.
+    """
     delimiting = find_delimiting(
         begin.head, begin.path, kind, quoting=tables.quoting, separator=tables.separator
     )

@@ -1,4 +1,4 @@
-"""The n-grams of words of some texts, and the first of them that another text holds.
+"""Word n-grams of evaluation texts, and the search for them in another text.
 
 Twin of _native/text/ngram_set.h.
 """
@@ -11,16 +11,21 @@ from bertdata.text.selection.words import folded_words
 
 
 class SharedNgram(NamedTuple):
-    """An n-gram, its words separated by blanks, and the number of the first source that holds it."""
+    """N-gram that a text shares with a source.
+
+    words: its words, separated by blanks.
+    source: number of the first source that contains it.
+    """
 
     words: str
     source: int
 
 
 class Ngrams:
-    """The n-grams of so many words of the texts that were added. A search never errs: words are compared.
+    """Set of word n-grams. The search is exact: words are compared, not only hashes.
 
-    short_texts: how many texts with words were added that are shorter than an n-gram, and so are never found.
+    words: words per n-gram.
+    short_texts: number of added texts that have words, but fewer than an n-gram. They are never found.
     """
 
     def __init__(self, words: int, *, engine: Engine | None = None) -> None:
@@ -35,9 +40,11 @@ class Ngrams:
         return len(self._found if self._kernel is None else self._kernel)
 
     def add(self, text: str, source: int) -> int:
-        """Add the n-grams of a text, sources in the order of their numbers. Returns the number of its words.
+        """Add the n-grams of a text, and return the number of its words.
 
-        A text of fewer words than an n-gram adds none.
+        source: number of the text's source. Sources must be added in ascending order.
+
+        A text with fewer words than an n-gram adds nothing.
         """
         number = self._add(text, source)
         self.short_texts += 0 < number < self._words
@@ -53,7 +60,7 @@ class Ngrams:
         return len(words)
 
     def find(self, text: bytes) -> SharedNgram | None:
-        """The first n-gram of a UTF-8 text that is among these."""
+        """Return the first n-gram of a UTF-8 text that is in the set, or None."""
         if self._kernel is not None:
             found = self._kernel.find(text)
             return None if found is None else SharedNgram(*found)
@@ -69,5 +76,5 @@ class Ngrams:
 
 
 def _utf8(text: str) -> bytes:
-    """The text in UTF-8, halves of surrogate pairs left out."""
+    """Return the text in UTF-8, without lone surrogates."""
     return text.encode(errors="ignore")

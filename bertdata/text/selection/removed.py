@@ -1,4 +1,4 @@
-"""Records that are left out of the parts to train on, as removed.jsonl lists them.
+"""Records that are left out of the training parts, in the format of removed.jsonl.
 
 ::
 
@@ -16,9 +16,11 @@ from bertdata.text.selection.settings import EvaluationFile
 
 
 class Removed(NamedTuple):
-    """A record that is left out. number: of it in its piece. more: entries of its line, but for places.
+    """Record that is left out.
 
-    of: the first record of the same text.
+    number: its number in its piece.
+    more: further entries of its line, except positions.
+    of: position of the first record with the same text.
     """
 
     number: int
@@ -29,20 +31,22 @@ class Removed(NamedTuple):
 
 
 def bad(record: BadRecord) -> Removed:
-    """A record without a usable text."""
+    """Return the entry of a record without a usable text."""
     return Removed(record.number, record.reason, record.id, {"fault": record.fault})
 
 
 def excluded(record: Record, shared: SharedNgram, files: Sequence[EvaluationFile]) -> Removed:
-    """A document that shares an n-gram with one of the evaluation files."""
+    """Return the entry of a document that shares an n-gram with an evaluation file."""
     more = {"shares": shared.words, "with": files[shared.source].name}
     return Removed(record.number, "excluded", record.id, more)
 
 
 def removed_lines(removed: Iterable[Removed], file: int, before: int, names: Sequence[str]) -> bytes:
-    """The lines of a piece. file, before: number of its file, and of the records before it there.
+    """Return the lines about a piece's removed records.
 
-    names: of all files.
+    file: number of the piece's file.
+    before: number of records of the file before the piece.
+    names: names of all files.
     """
     lines = []
     for one in removed:

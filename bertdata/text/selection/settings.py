@@ -1,4 +1,4 @@
-"""The settings by which documents are left out of the parts, or held out of training."""
+"""Settings for leaving documents out of the parts, and for holding documents out of training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MOST_NGRAM_WORDS = 10_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationFile:
-    """A file of evaluation texts: its path, and what a manifest says of it."""
+    """File of evaluation texts: its path, and its name and md5 for the manifest."""
 
     path: str
     name: str
@@ -26,7 +26,10 @@ class EvaluationFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SelectionSettings:
-    """Documents to leave out, and the share to hold out. The order: exclude, dedup, eval_share."""
+    """Which documents to leave out, and which share to hold out.
+
+    The settings are applied in the order exclude, dedup, eval_share.
+    """
 
     exclude: tuple[EvaluationFile, ...] = setting(
         (),
@@ -55,14 +58,14 @@ class SelectionSettings:
 
     @property
     def hash_limit(self) -> int:
-        """Documents whose hash begins with a number below it, of 64 bits, are held out."""
+        """Upper limit for hashes of held-out documents. It is compared with the first 64 bits of a hash."""
         if self.eval_share is None:
             return 0
         percent = Decimal(self.eval_share.removesuffix("%"))
         return int(percent * (1 << 64) / 100)
 
     def as_json(self) -> dict[str, Any]:
-        """The settings that are in use, as a manifest holds them."""
+        """Return the settings in use, as a manifest stores them."""
         found: dict[str, Any] = {}
         if self.exclude:
             found["exclude"] = [{"name": one.name, "md5": one.md5} for one in self.exclude]
@@ -75,7 +78,7 @@ class SelectionSettings:
 
 
 def _checked_share(given: str) -> str:
-    """The share with the fewest digits. SettingsError for none between 0% and 100%."""
+    """Return the share in its shortest form. Raises SettingsError unless it is between 0% and 100%."""
     try:
         percent = Decimal(given.removesuffix("%").strip())
         if given.endswith("%") and 0 < percent < 100:
@@ -86,7 +89,7 @@ def _checked_share(given: str) -> str:
 
 
 def evaluation_files(paths: Sequence[str]) -> tuple[EvaluationFile, ...]:
-    """The files of evaluation texts that paths and patterns name, ordered by their names."""
+    """Return the evaluation files that paths and patterns name, ordered by name."""
     files = sorted({file for path in paths for file in find_files([path], None).files})
     md5s = storage.each(files, file_md5)
     found = [

@@ -1,7 +1,8 @@
-"""The words of a text, folded for comparison. Twin of _native/text/folded_words.h.
+"""Words of a text, folded for comparison. Twin of _native/text/folded_words.h.
 
-They are those of BERT's uncased tokenizer without the punctuation: control characters are dropped, white
-space separates, each CJK ideograph is a word; letters are lower-cased and lose their accents (Unicode 11.0).
+They are the words of BERT's uncased tokeniser without punctuation. Control characters are dropped, white
+space separates words, and each CJK ideograph is a word. Letters are lower-cased and lose their accents
+(Unicode 11.0).
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from bertdata.unicode import characters
 
 
 def folded_words(text: str) -> list[str]:
-    """The words of a text, in order.
+    """Return the words of a text, in order.
 
     >>> folded_words("Naïve, he said:\\tIT'S 3.5\u4e2d\u6587!")
     ['naive', 'he', 'said', 'it', 's', '3', '5', '\u4e2d', '\u6587']
@@ -26,7 +27,7 @@ def _cleaned(character: str) -> str:
 
 
 def _words(token: str) -> Iterator[str]:
-    """The words of a token without white space."""
+    """Yield the words of a token without white space."""
     word = ""
     for character in characters.decompose(characters.lower(token)):
         if characters.is_punctuation(character):

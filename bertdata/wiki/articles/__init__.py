@@ -1,1 +1,1 @@
-"""The articles that come out: files, report, manifest, and how they depend on the day."""
+"""Output of an extraction: files of articles, report, manifest, and articles for other days."""

@@ -1,4 +1,4 @@
-"""The articles at the begin of a dump as they are on any day: only those that name it are rendered again."""
+"""Articles at the start of a dump for any day. Only articles that mention the date are rendered again."""
 
 import datetime
 import re
@@ -27,11 +27,12 @@ _CALLS_A_TEMPLATE = re.compile(rb"\{\{")
 
 @dataclass(kw_only=True)
 class DatedArticles:
-    """The articles at a dump's begin, on the first day that was tried and on any other.
+    """Articles at the start of a dump, rendered for one day, and able to be rendered for any other.
 
-    file_sizes: of the complete files. pages: those that may say something else on another day, by the
-    article's place: without templates the
-    pages with a word that begins with ``CURRENT``, with templates all that call one.
+    articles: the articles for the first day.
+    file_sizes: sizes of the complete files.
+    pages: pages that may change with the day, by index of the article. Without templates these are the pages
+    with a word that starts with ``CURRENT``. With templates these are all pages that call a template.
     """
 
     settings: ExtractorSettings
@@ -47,7 +48,7 @@ class DatedArticles:
         return self.settings.day
 
     def on(self, day: datetime.date) -> list[bytes]:
-        """All articles as they are on the day."""
+        """Return all articles as they are on the day."""
         settings = self.settings._replace(day=day)
         articles = list(self.articles)
         for place, page in self.pages.items():
@@ -57,11 +58,11 @@ class DatedArticles:
         return articles
 
     def titles(self) -> list[str]:
-        """The titles of the pages that may depend on the day."""
+        """Return the titles of the pages that may change with the day."""
         return [page_title(page) for page in self.pages.values()]
 
     def add(self, block: PageBlock, found: BlockArticles) -> None:
-        """Take the articles of the next block."""
+        """Add the articles of the next block."""
         names_the_day = _NAMES_THE_DAY if self.settings.templates is None else _CALLS_A_TEMPLATE
         at = 0
         for outcome in found.outcomes:
@@ -87,10 +88,12 @@ def first_articles(
     workers: int = 1,
     progress: OnProgress | None = None,
 ) -> Iterator[DatedArticles]:
-    """The articles at the dump's begin. Nothing is written but temporary files.
+    """Extract the articles at the start of the dump. Only temporary files are written.
 
-    has_enough: asked with the sizes of the complete files. With templates the whole dump is read for them.
-    Errors as from extract.
+    has_enough: called with the sizes of the complete files. Extraction stops when it returns True. With
+    templates the whole dump is still read for the templates.
+
+    Raises the errors of extract_dump.
     """
     engine = check_engine(settings.extractor, engine)
     with (
@@ -116,7 +119,7 @@ def first_articles(
 
 
 def cut_into_files(articles: Iterable[bytes]) -> list[bytes]:
-    """The articles as files. The last one may be incomplete."""
+    """Return the contents of the files that hold these articles. The last file may be incomplete."""
     files: list[list[bytes]] = [[]]
     size = 0
     for article in articles:

@@ -1,4 +1,4 @@
-"""The directory of extracted articles: its plan, recognised where it is finished, and its manifest."""
+"""Directory of extracted articles: its plan, how it is recognised when finished, and its manifest."""
 
 from collections.abc import Iterable
 
@@ -19,9 +19,10 @@ from bertdata.wiki.settings import ExtractSettings
 
 
 class ArticlesDirectory:
-    """A directory to be made from a dump of that path, or URL, and size. Picklable.
+    """Directory to be made from a dump. Picklable.
 
-    day: that dates are frozen at, None where only the dump's pages tell.
+    dump, dump_bytes: path or URL of the dump, and its size.
+    day: day at which dates are frozen. None if only the dump's pages tell.
     """
 
     def __init__(self, directory: str, dump: str, dump_bytes: int, settings: ExtractSettings) -> None:
@@ -34,9 +35,9 @@ class ArticlesDirectory:
         self.commit = Commit(directory, ARTICLES_KIND, terms, manifest_terms, may_grow=(SKIPPED_PAGES,))
 
     def finished(self) -> ArticlesManifest | None:
-        """The manifest, where the directory is finished and its files have their sizes.
+        """Return the manifest if the directory is finished and its files have the listed sizes, else None.
 
-        DatasetError for a directory of other settings, or of something else.
+        Raises DatasetError for a directory with other settings or of another kind.
         """
         self.commit.refuse_others()
         data = self.commit.manifest()
@@ -48,7 +49,7 @@ class ArticlesDirectory:
         return manifest if sizes == [entry.bytes for entry in manifest.files] else None
 
     def preview(self, *, begun: bool) -> list[str]:
-        """Dump, settings and the state of the directory, for a person.
+        """Return a description of the dump, the settings and the state of the directory, for the user.
 
         begun: whether complete files of an earlier run are kept.
         """
@@ -68,10 +69,11 @@ class ArticlesDirectory:
         *,
         release: bool = True,
     ) -> None:
-        """Write MD5SUMS and manifest.
+        """Write MD5SUMS and the manifest.
 
-        left_out: ids of pages that were left out; ids that were to be and were not are faults. release: end
-        the run, so that nothing of it is kept.
+        left_out: ids of pages that were left out. An id of the settings that was not met is reported as a
+        fault.
+        release: if True, end the run and remove its unfinished files.
         """
         missing = [number for number in self.settings.skip_pages if number not in left_out]
         report.faults += [f"page id {number}: not in the dump, nothing to leave out" for number in missing]

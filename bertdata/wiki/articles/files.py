@@ -1,4 +1,4 @@
-"""Extracted articles in files of a megabyte, as wikiextractor writes them: AA/wiki_00 to ZZ/wiki_99."""
+"""Write articles into files of about a megabyte with wikiextractor's names, AA/wiki_00 to ZZ/wiki_99."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -15,12 +15,13 @@ _LETTERS = 26
 
 
 class ArticleFiles:
-    """Writes articles one after another. A file appears under its name when it is complete.
+    """Writer of articles. A file appears under its name when it is complete.
 
-    An article that would bring a file over FILE_BYTES starts the next (so an article larger than that,
-    coming first, leaves an empty file before it: wikiextractor's rule, kept). ``files`` holds the
-    entries of the complete files, at the start those of an earlier run. ``completed`` is called after
-    each of them but the last.
+    An article that would make a file larger than FILE_BYTES starts the next file. As in wikiextractor, an
+    article larger than FILE_BYTES at the very start leaves an empty file before it.
+
+    files: entries of the complete files. At the start these are the files of an earlier run.
+    completed: called after each complete file except the last.
     """
 
     def __init__(
@@ -30,17 +31,17 @@ class ArticleFiles:
         self._commit = commit
         self._completed = completed
         self._growing = ExitStack()
-        self._waiting: list[bytes] = []  # articles of the file that grows: some of a megabyte
-        self._bytes = 0  # of these
+        self._waiting: list[bytes] = []  # articles of the current file, at most about a megabyte
+        self._bytes = 0  # size of these articles
         self._sink = self._open()
 
     @property
     def total_bytes(self) -> int:
-        """The size of all complete files."""
+        """Size of all complete files in bytes."""
         return sum(entry.bytes for entry in self.files)
 
     def write(self, article: bytes) -> None:
-        """Add one article."""
+        """Write an article."""
         if starts_file(self._bytes, len(article)):
             self._completed(self.close())
             self._sink = self._open()
@@ -48,7 +49,7 @@ class ArticleFiles:
         self._bytes += len(article)
 
     def close(self) -> FileEntry:
-        """Complete the file that grows. Returns its entry."""
+        """Complete the current file and return its entry."""
         self._sink.write(b"".join(self._waiting))
         self._waiting.clear()
         self._growing.close()
@@ -78,12 +79,15 @@ class ArticleFiles:
 
 
 def starts_file(written: int, article: int) -> bool:
-    """True if an article of so many bytes starts a new file behind one with so many bytes written."""
+    """Return True if an article of this size starts a new file after ``written`` bytes."""
     return written + article > FILE_BYTES
 
 
 def cut_files(sizes: Iterable[int]) -> Iterator[int]:
-    """The number of articles in each file, from the sizes of all articles. There is one file at least."""
+    """Yield the number of articles in each file, from the sizes of all articles.
+
+    There is at least one file.
+    """
     articles = written = 0
     for size in sizes:
         if starts_file(written, size):
@@ -95,7 +99,10 @@ def cut_files(sizes: Iterable[int]) -> Iterator[int]:
 
 
 def file_name(number: int) -> str:
-    """The name of the file of that number: ``AA/wiki_00``, ... ``AA/wiki_99``, ``AB/wiki_00``, ..."""
+    """Return the name of the file with this number.
+
+    The names are ``AA/wiki_00``, ... ``AA/wiki_99``, ``AB/wiki_00``, ...
+    """
     directory, file = divmod(number, _FILES_PER_DIRECTORY)
     first, second = divmod(directory, _LETTERS)
     if first >= _LETTERS:

@@ -1,6 +1,6 @@
-"""The manifest of a directory of extracted articles: from which dump, how, and every file.
+"""Manifest of a directory of extracted articles: the dump, the settings, the report and all files.
 
-Deterministic: no clock, no host, no path. Declared in ``schemas/articles_manifest.json``.
+The manifest is deterministic: it has no time, host or path. Its schema is ``schemas/articles_manifest.json``.
 """
 
 from typing import Any, NamedTuple
@@ -11,15 +11,16 @@ from bertdata.wiki.articles.report import ExtractReport
 
 ARTICLES_KIND = "articles"
 SKIPPED_PAGES = "skipped pages"
-"""The term of a plan that lists the ids of pages that are left out."""
+"""Key in a plan's terms for the ids of pages to leave out."""
 
 
 class ArticlesManifest(NamedTuple):
-    """A finished extraction.
+    """Manifest of a finished extraction.
 
-    source: the dump's entry. settings: date (None: the dump's newest revision), templates,
-    max_page_bytes, and skip_pages where there are any. extractor: name and version of the program whose
-    rendering it is.
+    source: entry of the dump.
+    settings: date (None: day of the dump's newest revision), templates, max_page_bytes, and skip_pages if
+    any.
+    extractor: name and version of the program whose output is reproduced.
     """
 
     source: FileEntry
@@ -29,7 +30,7 @@ class ArticlesManifest(NamedTuple):
     files: tuple[FileEntry, ...]
 
     def terms(self) -> dict[str, Any]:
-        """The plan as the commit protocol compares it with another."""
+        """Return everything that must be equal to continue a run in this directory (see plan_terms)."""
         return plan_terms(self.source.name, self.source.bytes, self.settings, self.extractor)
 
     def as_json(self) -> dict[str, Any]:
@@ -58,14 +59,14 @@ class ArticlesManifest(NamedTuple):
         return dump_json(self.as_json())
 
     def md5sums(self) -> bytes:
-        """Lines as md5sum prints and checks them."""
+        """Return the content of MD5SUMS, in the format of the program md5sum."""
         return md5sums(self.files, self.dump())
 
 
 def plan_terms(
     dump: str, dump_bytes: int, settings: dict[str, Any], extractor: dict[str, str]
 ) -> dict[str, Any]:
-    """All that the articles' bytes depend on, but what is in the dump."""
+    """Return everything that determines the bytes of the articles, except the content of the dump."""
     return {
         "dump": dump,
         "dump bytes": dump_bytes,
@@ -76,7 +77,7 @@ def plan_terms(
 
 
 def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
-    """The manifest in ``data``, checked against its schema. ManifestError says what does not fit."""
+    """Parse a manifest and check it against its schema. Raises ManifestError that describes the fault."""
     value = parse_checked(data, where, "articles_manifest")
     pages, totals = value["pages"], value["totals"]
     report = ExtractReport(
@@ -101,5 +102,5 @@ def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
 
 
 def manifest_terms(data: bytes, where: str) -> dict[str, Any]:
-    """The plan that a manifest's bytes were made by."""
+    """Return the terms of the plan in a manifest."""
     return parse_articles_manifest(data, where).terms()

@@ -1,4 +1,4 @@
-"""The report on every page of a dump: written, or skipped for a reason."""
+"""Report on all pages of a dump: written, or skipped for a reason."""
 
 from collections import Counter
 from typing import Any
@@ -9,12 +9,15 @@ MAX_FAULTS = 1000
 
 
 class ExtractReport:
-    """Counts of all pages: ``pages == written + sum(skipped.values())``.
+    """Counts of all pages, with ``pages == written + sum(skipped.values())``.
 
-    ``empty`` of the written articles hold nothing but their title. ``faults`` has a line for each page
-    skipped because it is damaged or failed, the first thousand of them. ``files``, ``bytes``: the output.
-    ``several_revisions``: pages whose articles are the texts of several revisions, joined.
-    ``by_package``: pages that the kernel left to the package wikiextractor.
+    empty: written articles that contain only their title.
+    skipped: number of skipped pages per reason.
+    faults: a line for each page that was skipped because it is damaged or failed, at most a thousand.
+    files, bytes: size of the output.
+    several_revisions: articles joined from the texts of several revisions.
+    by_package: pages that the kernel left to the package wikiextractor.
+    date: day at which dates are frozen.
     """
 
     date: str
@@ -63,22 +66,25 @@ class ExtractReport:
         return f"ExtractReport({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def as_json(self) -> dict[str, Any]:
-        """All fields by name. A copy."""
+        """Return all fields by name, as a copy."""
         return {**vars(self), "skipped": dict(self.skipped), "faults": list(self.faults)}
 
     def copy(self) -> "ExtractReport":
-        """A report that goes on by itself."""
+        """Return an independent copy."""
         return ExtractReport(**self.as_json())
 
     def skip(self, reason: str, name: str = "") -> None:
-        """Count one skipped page. name: of the page, where the reason is a fault."""
+        """Count a skipped page.
+
+        name: name of the page, needed if the reason is a fault.
+        """
         self.pages += 1
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
         if reason in FAULTS and len(self.faults) < MAX_FAULTS:
             self.faults.append(f"page {name}: skipped: {reason}")
 
     def warnings(self) -> list[str]:
-        """Return a warning for a person who gave a dump of histories."""
+        """Return a warning if the dump contains page histories."""
         if not self.several_revisions:
             return []
         number = self.several_revisions
@@ -89,7 +95,7 @@ class ExtractReport:
         ]
 
     def lines(self) -> list[str]:
-        """The report for a person: faults first, then counts by reason, most first."""
+        """Return the report for the user: first the faults, then the counts by reason, largest first."""
         reasons = Counter(self.skipped).most_common()
         return [
             *self.faults,

@@ -1,4 +1,4 @@
-"""Articles of blocks, in order, into files. A run that goes on after a crash keeps the complete ones."""
+"""Write the articles of blocks into files, in order. A later run keeps the complete files."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
@@ -20,16 +20,18 @@ from bertdata.wiki.worker_pool import WorkerPool
 
 
 class PageIsKept(Exception):
-    """A page that is to be left out lies among those that an earlier run is done with."""
+    """Raised if a page to leave out is among the pages that an earlier run has written."""
 
 
 class _Progress(NamedTuple):
-    """The end of a complete file.
+    """Position in the dump at the end of a complete file.
 
-    begin: of a block of whole pages in the dump's text; taken: pages of it that are done with. namespace,
-    redirect, inside_text, last_id: the state at its begin.
-    dump_md5: of the dump, where a first pass was made. skip_pages: ids to leave out; left_out: those of
-    them that were met.
+    begin: offset of a block of whole pages in the dump's text.
+    taken: number of the block's pages that are written or skipped.
+    namespace, redirect, inside_text, last_id: state of reading at the block's start.
+    dump_md5: md5 of the dump, if there was a first pass.
+    skip_pages: ids of pages to leave out.
+    left_out: those of them that were met.
     """
 
     begin: int
@@ -44,7 +46,7 @@ class _Progress(NamedTuple):
 
     @classmethod
     def at(cls, begin: int, state: BlockState) -> "_Progress":
-        """Progress to the begin of a block."""
+        """Return the progress at the start of a block."""
         return cls(begin=begin, taken=0, **state._asdict(), dump_md5=None, skip_pages=[], left_out=[])
 
     @property
@@ -53,10 +55,11 @@ class _Progress(NamedTuple):
 
 
 class ArticleWriter:
-    """Writes the second pass's articles into files, and keeps the report.
+    """Writes the articles of the second pass into files, and updates the report.
 
-    left_out: ids of pages that were left out so far. dump_md5: where a first pass was made. identity: of the
-    dump's file.
+    left_out: ids of pages that were left out so far.
+    dump_md5: md5 of the dump, if there was a first pass.
+    identity: identity of the dump's file, to detect changes.
     """
 
     def __init__(
@@ -75,19 +78,19 @@ class ArticleWriter:
         self._identity = identity
         self._settings = settings
         self._resumed = _Progress.at(0, START)
-        self._begin, self._entered, self._taken = 0, START, 0  # of the block in work, and its pages done
-        self._new_ids: frozenset[str] = frozenset()  # of pages that an earlier run did not leave out
+        self._begin, self._entered, self._taken = 0, START, 0  # current block: offset, state, pages done
+        self._new_ids: frozenset[str] = frozenset()  # pages to leave out that an earlier run did not
         self._files: list[FileEntry] = []
 
     @staticmethod
     def has_begun(commit: Commit) -> bool:
-        """True if an earlier run left complete files."""
+        """Return True if an earlier run left complete files."""
         return commit.read_note(file_name(0)) is not None
 
     def resume(self) -> None:
-        """Take up an earlier run's complete files, unless one does not fit its note.
+        """Keep the complete files of an earlier run, unless one does not match its note.
 
-        InputError if the dump has changed since.
+        Raises InputError if the dump has changed since.
         """
         try:
             entries, report, progress = self._read_notes()
@@ -102,7 +105,7 @@ class ArticleWriter:
             )
         new_ids = frozenset(self._settings.rules.skip_pages).difference(progress.skip_pages)
         if new_ids & self.left_out:
-            return  # the template may be in any of the articles
+            return  # a template is left out now that any of the kept articles may have used
         for number, entry in enumerate(entries):
             if entry.name != file_name(number) or not fits(self._commit.directory, entry):
                 return
@@ -110,7 +113,7 @@ class ArticleWriter:
         self.left_out |= set(progress.left_out)
 
     def _read_notes(self) -> tuple[list[FileEntry], ExtractReport, _Progress | None]:
-        """The complete files, report and progress at the end of the last. None where there is none."""
+        """Return the complete files, and report and progress at the end of the last, or None without any."""
         entries: list[FileEntry] = []
         report, progress = self.report, None
         while (note := self._commit.read_note(file_name(len(entries)))) is not None:
@@ -122,9 +125,10 @@ class ArticleWriter:
         return entries, report, progress
 
     def write(self, blocks: Iterable[PageBlock], pool: WorkerPool) -> Iterator[int]:
-        """Extract and write what is not in the files that are kept. Returns the offsets in the dump reached.
+        """Extract and write the articles that are not in kept files. Yields the offset reached in the dump.
 
-        PageIsKept if the kept files hold a page that is to be left out now: write all files anew then.
+        Raises PageIsKept if the kept files contain a page to leave out now. All files must then be written
+        again.
         """
         begun = self._resumed
         blocks = _from_offset(blocks, begun.begin, self._new_ids)
@@ -148,15 +152,18 @@ class ArticleWriter:
 
     @property
     def files(self) -> list[FileEntry]:
-        """The entries of all complete files."""
+        """Entries of all complete files."""
         return self._files
 
     def _take(self, block: PageBlock, found: BlockArticles, files: ArticleFiles, taken: int) -> int:
-        """Write the block's articles but those of its first ``taken`` pages. Returns the pages passed."""
+        """Write the block's articles except those of its first ``taken`` pages.
+
+        Returns the number of pages skipped this way.
+        """
         articles, report, at = found.articles, self.report, 0
         repeats = found.revisions > len(found.outcomes)
         for number, outcome in enumerate(found.outcomes):
-            reason, _, size, _, _ = outcome  # its fields, quickly
+            reason, _, size, _, _ = outcome  # faster than attribute access
             begin, at = at, at + size
             if number < taken:
                 continue
@@ -173,10 +180,10 @@ class ArticleWriter:
         return min(taken, len(found.outcomes))
 
     def _note_file(self, entry: FileEntry) -> None:
-        """Note a complete file, and everything before the article that starts the next one.
+        """Write the note of a complete file, with the report and the progress up to its end.
 
-        One note holds all of it, so that no accident comes between. ChangedInputError where the dump was
-        changed meanwhile.
+        All of it is in one note, so that an interruption cannot separate them. Raises ChangedInputError if
+        the dump has changed since the run began.
         """
         self._identity.check()
         self.report.files += 1
@@ -194,9 +201,9 @@ class ArticleWriter:
 def skip_page(
     report: ExtractReport, left_out: set[str], rules: PageRules, block: PageBlock, outcome: PageOutcome
 ) -> None:
-    """Count a page that is no article. InputError for one that breaks a limit.
+    """Count a page that is not an article. Raises InputError for a page that exceeds a limit.
 
-    left_out: takes its id if it is left out.
+    left_out: receives the page's id if the user left it out.
     """
     reason, name, _, begin, end = outcome
     if reason == LIMIT:
@@ -210,20 +217,23 @@ def skip_page(
 
 
 def holds_several(block: PageBlock, outcome: PageOutcome) -> bool:
-    """Return whether the page is an article of several revisions."""
+    """Return True if the page is an article of several revisions."""
     return not outcome.reason and has_several(block.data[outcome.begin : outcome.end])
 
 
 def is_empty(article: bytes) -> bool:
-    """True if nothing but the title is left of a rendered article."""
+    """Return True if a rendered article contains only its title."""
     body = article.find(b"\n\n") + 2
-    if article[body : body + 1].isalnum():  # as nearly always
+    if article[body : body + 1].isalnum():  # fast test that decides nearly all articles
         return False
     return not article.split(b"\n", 2)[2].removesuffix(b"</doc>\n").strip()
 
 
 def _from_offset(blocks: Iterable[PageBlock], begin: int, new_ids: Collection[str]) -> Iterator[PageBlock]:
-    """The blocks from the offset on. PageIsKept if one of the ids stands before it."""
+    """Yield the blocks from this offset in the dump's text on.
+
+    Raises PageIsKept if a page with one of the ids is before it.
+    """
     marks = [f"<id>{number}</id>".encode() for number in new_ids]
     for block in blocks:
         passed = block.data[: max(0, begin - block.begin)]

@@ -1,1 +1,1 @@
-"""A dump read: its file's text, blocks of whole pages, what its head says."""
+"""Read a dump: the text of its file, blocks of whole pages, and the facts in its head."""

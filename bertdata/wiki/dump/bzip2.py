@@ -1,6 +1,7 @@
-"""The text of bzip2 files, decompressed block by block on several workers.
+"""Decompress bzip2 files block by block, on several workers.
 
-Twin of _native/wiki/bzip2: Python's bz2, which also decides on every block that the kernel refuses.
+Twin of _native/wiki/bzip2. It uses Python's bz2, which also decides about every block that the kernel
+refuses.
 """
 
 from collections.abc import Iterator
@@ -14,13 +15,16 @@ from bertdata.wiki.dump.bzip2_blocks import END_MAGIC, Block, find_blocks
 from bertdata.wiki.worker_pool import WorkerPool
 
 _MOST_BYTES = 4 << 20
-"""Text that a worker makes of one block. Prose is 0.9 MB; equal bytes can be 46 MB, read in pieces."""
+"""Largest text of a block that a worker returns.
+
+A block of prose has 0.9 MB. A block of equal bytes can have 46 MB, and is decompressed again in pieces.
+"""
 
 _PIECE_BYTES = 1 << 20
 
 
 class NoText(Enum):
-    """Reasons why there is no text of a block."""
+    """Reason why a worker returned no text of a block."""
 
     DAMAGED = "the bits are no whole block, or their checksum is wrong"
     TOO_LONG = "the text is to be read in pieces"
@@ -29,19 +33,21 @@ class NoText(Enum):
 def read_bzip2(
     file: BinaryIO, name: str, pool: WorkerPool, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """The decompressed text, a block or a piece of it at a time, and the offset in the file it reaches to.
+    """Yield the decompressed text, a block or a piece at a time, with the offset in the file read so far.
 
-    Every checksum is compared. InputError for a truncated or damaged file, with the offset.
+    All checksums are verified. Raises InputError with the offset if the file is truncated or damaged.
     """
     combined = 0
     waiting: Block | None = None
     engine = engine or default_engine()
     blocks = find_blocks(file, name, engine=engine)
     for block, text in pool.in_order(partial(decompress_block, engine), blocks):
+        # By chance (once in 2^48 bits) the data of a block contain the magic number, and the block is cut
+        # there. Neither half can be decompressed. So a first failure is not an error yet: the block waits and
+        # is tried again together with the next.
         if waiting is not None:
             block = waiting.joined(block)
             text = decompress_block(engine, block)
-        # By chance (once in 2^48 bits) a block's data hold the magic number: its halves belong together.
         if text is NoText.DAMAGED:
             if waiting is not None or block.stream_checksum is not None:
                 raise _damaged(name, block)
@@ -67,7 +73,7 @@ def _damaged(name: str, block: Block) -> InputError:
 
 
 def decompress_block(engine: Engine, block: Block) -> bytes | NoText:
-    """The block's text, its checksum compared."""
+    """Return the block's text after verifying its checksum, or the reason why there is none."""
     if block.length < 80:
         return NoText.DAMAGED
     if use_native(engine):
@@ -75,14 +81,14 @@ def decompress_block(engine: Engine, block: Block) -> bytes | NoText:
         try:
             text = kernels.decompress_bzip2_block(block.data, first, first + block.length, _MOST_BYTES)
         except OverflowError:
-            text = None  # its checksum is not yet compared
+            text = None  # too long for the kernel, and its checksum is not verified yet
         if text is not None:
             return bytes(text)
     return _decompress(block)
 
 
 def _decompress(block: Block) -> bytes | NoText:
-    """The text from Python's bz2. One that is too long is read to its end, for its checksum."""
+    """Decompress the block with Python's bz2. A too long text is read to its end to verify its checksum."""
     pieces: list[bytes] = []
     size = 0
     try:
@@ -96,9 +102,10 @@ def _decompress(block: Block) -> bytes | NoText:
 
 
 def text_pieces(block: Block) -> Iterator[bytes]:
-    """The block's text in pieces. OSError for damage, EOFError where the block is not whole.
+    """Yield the block's text in pieces.
 
-    That another stream lies within the block is found behind the last piece.
+    Raises OSError if the block is damaged and EOFError if it is incomplete. Another stream inside the block
+    is only noticed after the last piece.
     """
     import bz2  # slow to import, and seldom needed where the kernels are built
 
@@ -111,12 +118,16 @@ def text_pieces(block: Block) -> Iterator[bytes]:
             yield piece
         elif decompressor.needs_input:
             raise EOFError
-    if decompressor.unused_data:  # an end mark within: where a later stream's first magic number is damaged
+    # If the first magic number of the next stream is damaged, "block" reaches into that stream.
+    if decompressor.unused_data:
         raise OSError("the block ends before its last bit")
 
 
 def _stream_of(block: Block) -> bytes:
-    """A stream of this block alone. Its checksum over all blocks is the block's own."""
+    """Return a bzip2 stream that contains only this block.
+
+    The checksum of a stream with a single block equals the checksum of the block.
+    """
     value = (int.from_bytes(b"BZh9", "big") << block.length | block.bits) << 80
     value |= END_MAGIC << 32 | block.checksum
     length = 32 + block.length + 80

@@ -1,9 +1,9 @@
-"""The blocks of a bzip2 file, found without an index, from its begin or from anywhere in it.
+"""Find the blocks of a bzip2 file without an index, from its start or from any byte.
 
-A bzip2 file is a row of streams, each a header, blocks of at most 900 kB and an end mark with a
-checksum over its blocks. A block depends on nothing before it, but starts at any bit. Each block is
-found by its 48-bit magic number, so that a file of one stream is read in parallel as well as one of
-many (Wikipedia's multistream dumps).
+A bzip2 file is a sequence of streams. Each stream is a header, blocks of at most 900 kB, and an end mark with
+a checksum over the blocks. A block does not depend on anything before it, but may start at any bit. Blocks
+are found by their 48-bit magic number. A file with a single stream can therefore be read in parallel as well
+as one with many (Wikipedia's multistream dumps).
 """
 
 from collections.abc import Generator, Iterator
@@ -17,8 +17,9 @@ END_MAGIC = 0x177245385090
 _MASK40, _MASK48 = (1 << 40) - 1, (1 << 48) - 1
 _READ_BYTES = 128 << 10
 _MAX_BLOCK_BYTES = 4 << 20  # 900,000 symbols of at most 20 bits, and tables
-_LOOKAHEAD_BYTES = 32  # end mark, checksum, next header and next magic: 7 + 48 + 32 + 7 + 32 + 48 bits
-_END_BYTES = 11  # end mark and checksum, which begin at any bit
+# End mark, checksum, next header and next magic number take 7 + 48 + 32 + 7 + 32 + 48 bits.
+_LOOKAHEAD_BYTES = 32
+_END_BYTES = 11  # end mark and checksum, starting at any bit
 _STREAM_BEGIN_BYTES = 10
 _HEADERS = tuple(b"BZh%d" % level for level in range(1, 10))
 
@@ -28,10 +29,11 @@ _STREAM_BEGINS = [
 
 
 class Block(NamedTuple):
-    """The bits of one compressed block: ``length`` bits of ``data`` from bit ``shift`` on.
+    """Bits of one compressed block: ``length`` bits of ``data`` from bit ``shift`` on.
 
-    ``stream_checksum`` is what its stream's end mark says, for the last block of a stream.
-    ``end`` is the offset in the file behind it.
+    offset, end: first byte of the block in the file, and the byte after it.
+    stream_checksum: checksum at the end of the block's stream, if this is the last block of a stream, else
+    None.
     """
 
     data: bytes
@@ -48,11 +50,12 @@ class Block(NamedTuple):
 
     @property
     def checksum(self) -> int:
-        head = int.from_bytes(self.data[:11].ljust(11, b"\0"), "big")  # seven bits, magic number, checksum
+        # Up to 7 bits of the block before, 48 bits of magic number, 32 bits of checksum.
+        head = int.from_bytes(self.data[:11].ljust(11, b"\0"), "big")
         return (head >> (8 - self.shift)) & 0xFFFFFFFF
 
     def joined(self, other: "Block") -> "Block":
-        """This block and the next as one."""
+        """Return this block and the next as a single block."""
         length = self.length + other.length
         value = (self.bits << other.length | other.bits) << (-length % 8)
         return Block(
@@ -68,20 +71,24 @@ class Block(NamedTuple):
 def find_blocks(
     file: BinaryIO, name: str, *, start: int = 0, engine: Engine | None = None
 ) -> Iterator[Block]:
-    """The blocks of all streams in order. InputError where the file is no bzip2 or ends too early.
+    """Yield the blocks of all streams in order.
 
-    Zeros behind the last stream are passed over: a tape's padding, or the rest of a file of fixed size. So
-    are other bytes in which no block begins, such as a line end: bzip2 does the same.
-    start: a byte anywhere in the file, which is sought: the first block is the first one whose begin lies
-    in this byte or behind it (``Block.offset`` >= start). The ranges of a file thus share its blocks out.
+    start: byte at which to start searching. The first block is the first that starts at this byte or later
+    (``Block.offset`` >= start), so that the ranges of a file divide its blocks among them.
+
+    Zeros after the last stream are skipped: they pad a tape, or a file of fixed size. Other bytes in which no
+    block starts, such as a line end, are skipped too, as bzip2 does. Raises InputError if the file is not
+    bzip2 or ends too early.
     """
     if not start:
         yield from _read_streams(_Window(file, name, engine=engine), 0)
         return
+    # In the middle of the file, search for any mark. If it is an end mark, a stream starts after it. If it is
+    # a block's magic number, read on in this stream.
     file.seek(start)
     window = _Window(file, name, start, engine)
     if window.fill(start + _END_BYTES) and window.only_zeros_from(start + _END_BYTES):
-        return
+        return  # the range starts in the padding after the last stream
     mark = window.next_mark(8 * start)
     if mark is not None:
         is_end, bit = mark
@@ -96,10 +103,10 @@ def find_blocks(
 
 
 def _read_streams(window: "_Window", position: int) -> Iterator[Block]:
-    """The blocks of the streams from byte ``position`` on, where one starts or the file ends."""
+    """Yield the blocks of all streams from byte ``position`` on, where a stream starts or the file ends."""
     while window.fill(position) and not window.only_zeros_from(position):
         if window.bytes_at(position, 4) not in _HEADERS:
-            if position > 0 and window.only_other_bytes_from(position):  # behind an empty stream
+            if position > 0 and window.only_other_bytes_from(position):  # ignored bytes after an empty stream
                 return
             raise InputError(
                 f"{window.name}: byte {position}: no bzip2 stream starts here, expected BZh1 to BZh9 or "
@@ -120,9 +127,9 @@ def _read_streams(window: "_Window", position: int) -> Iterator[Block]:
 
 
 def _read_blocks(window: "_Window", start: int) -> Generator[Block, None, int | None]:
-    """The blocks of a stream from the one at bit ``start`` on. Returns the byte behind the stream.
+    """Yield the blocks of a stream from the block at bit ``start`` on, and return the byte after the stream.
 
-    None behind the file's last stream, where bytes follow that are none of bzip2's.
+    Returns None after the last stream of the file if bytes follow that are not bzip2.
     """
     while (mark := window.next_mark(start + 48)) is not None:
         is_end, bit = mark
@@ -145,12 +152,12 @@ def _read_blocks(window: "_Window", start: int) -> Generator[Block, None, int | 
 
 
 def _behind_end(bit: int) -> int:
-    """The byte behind a stream whose end mark is at this bit."""
+    """Return the byte after a stream whose end mark is at this bit."""
     return (bit + 80 + 7) // 8
 
 
 class _Window:
-    """The part of the file that is looked at, and the marks in it."""
+    """The part of the file that is held in memory, and the marks found in it."""
 
     def __init__(self, file: BinaryIO, name: str, start: int = 0, engine: Engine | None = None) -> None:
         self._file = file
@@ -161,15 +168,18 @@ class _Window:
         self._marks: list[tuple[int, bool]] = []  # bit positions in the file, descending
         self._scanned = start  # marks that start before this byte are known
         self.at_end = False
-        self._zeros_from: int | None = None  # nothing but zeros follows, which are not kept
-        self._doubtful_end: int | None = None  # bit of the last end mark that no stream, zero or end follows
+        self._zeros_from: int | None = None  # from this byte on, only zeros follow; they are not kept
+        self._doubtful_end: int | None = None  # last end mark that no stream, zeros or file end follows
 
     @property
     def end(self) -> int:
         return self._start + len(self._data)
 
     def fill(self, position: int) -> bool:
-        """Read until the window holds the bytes around position. False if the file ends before it."""
+        """Read until the window holds the bytes around ``position``.
+
+        Returns False if the file ends before it.
+        """
         while not self.at_end and self.end < position + _LOOKAHEAD_BYTES:
             self._read()
         return position < self.end
@@ -186,7 +196,7 @@ class _Window:
         self._scanned = last
 
     def drop(self, position: int) -> None:
-        """Forget what lies before that byte, now and then."""
+        """Forget the data before this byte, if there is enough of it."""
         if position - self._start > _READ_BYTES:
             self._data = self._data[position - self._start :]
             self._start = position
@@ -195,7 +205,7 @@ class _Window:
         return self._data[position - self._start : position - self._start + count]
 
     def bits(self, bit: int, count: int) -> int:
-        """``count`` bits of the file, zeros behind its end."""
+        """Return ``count`` bits of the file. Bits after its end are zero."""
         size = (bit % 8 + count + 7) // 8
         value = int.from_bytes(self.bytes_at(bit // 8, size).ljust(size, b"\0"), "big")
         return value >> (8 * size - bit % 8 - count) & ((1 << count) - 1)
@@ -205,9 +215,9 @@ class _Window:
         return self.bits(bit, 48)
 
     def next_mark(self, bit: int) -> tuple[bool, int] | None:
-        """The first mark from that bit on: whether it is an end mark, and its bit.
+        """Return the first mark from this bit on: whether it is an end mark, and its bit.
 
-        None at the file's end, and where no block is as long.
+        Returns None at the end of the file, and if the distance is longer than any block.
         """
         while True:
             while self._marks:
@@ -222,9 +232,10 @@ class _Window:
             self._read()
 
     def end_before_other_bytes(self, bit: int) -> int | None:
-        """The end mark from that bit on which no other mark follows, once ``next_mark`` has found none.
+        """Return the last doubtful end mark from this bit on, once ``next_mark`` has found no more marks.
 
-        None where there is none, and where the file ends in the first bytes of another stream.
+        It ends the file's last stream, and ignored bytes follow it. Returns None if there is no such mark, or
+        if the file ends inside the first bytes of another stream.
         """
         found = self._doubtful_end
         if found is None or found < bit or self._begins_stream(_behind_end(found)):
@@ -232,18 +243,19 @@ class _Window:
         return found
 
     def only_other_bytes_from(self, position: int) -> bool:
-        """True if no stream begins at that byte, and no mark follows."""
+        """Return True if no stream starts at this byte and no mark follows."""
         return not self._begins_stream(position) and self.next_mark(8 * position) is None
 
     def _begins_stream(self, position: int) -> bool:
-        """True if the bytes there begin a stream, though the file may end within its first bytes."""
+        """Return True if the bytes there start a stream. The file may end within its first bytes."""
         found = self.bytes_at(position, _STREAM_BEGIN_BYTES)
         return any(begin.startswith(found) for begin in _STREAM_BEGINS)
 
     def only_zeros_from(self, position: int) -> bool:
-        """True if at least one byte follows, and all are zeros.
+        """Return True if at least one byte follows and all following bytes are zero.
 
-        Of more zeros than a block has bytes, which none can lie across, the rest is read but not kept.
+        If there are more zeros than a block has bytes, the remaining ones are read without being kept. No
+        block can span them.
         """
         if self._zeros_from is not None:
             return position >= self._zeros_from
@@ -259,7 +271,7 @@ class _Window:
         return False
 
     def _pass_over_zeros(self) -> None:
-        """Read to the file's end. InputError for a byte that is not zero."""
+        """Read to the end of the file. Raises InputError for a byte that is not zero."""
         at = self.end
         while more := self._file.read(_READ_BYTES):
             if not _is_zeros(more):
@@ -272,7 +284,10 @@ class _Window:
         self.at_end = True
 
     def _ends_stream(self, bit: int) -> bool:
-        """True if a stream may end here: another follows, or nothing (chance matches do not pass)."""
+        """Return True if a stream may end here, because another stream, zeros or the end of the file follow.
+
+        Other bytes mean that the mark is probably a chance match inside a block.
+        """
         following = _behind_end(bit)
         if not self.fill(following):
             return following == self.end
@@ -296,9 +311,12 @@ def _is_zeros(data: bytes) -> bool:
 
 
 def find_marks(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bool]]:
-    """Bit positions of both magic numbers that start in bytes start to stop, whether each is the end mark.
+    """Yield the bit position of each magic number in the data, and whether it is an end mark.
 
-    A magic number at bit k of byte i fills the bytes i+1 to i+5, which are searched for.
+    start, stop: bytes in which the magic numbers start.
+
+    A magic number at bit k of byte i fills the bytes i+1 to i+5 completely. These five bytes are searched
+    for.
     """
     for magic, is_end in ((BLOCK_MAGIC, False), (END_MAGIC, True)):
         for k in range(8):

@@ -1,4 +1,4 @@
-"""The blocks of a bzip2 file that begin in a range of its bytes, and then those behind it."""
+"""Read the blocks of a bzip2 file that start in a byte range, and the blocks after them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,11 @@ from bertdata.wiki.ranges.links import BlockChecksums, RangeLink, damaged
 
 @dataclass(frozen=True, slots=True)
 class _TextBlock:
-    """A block, its first bit in the file, and its text. One that is too long is yet to be read."""
+    """Decompressed block.
+
+    bit: first bit of the block in the file.
+    text: its text, or NoText.TOO_LONG.
+    """
 
     block: Block
     bit: int
@@ -20,9 +24,9 @@ class _TextBlock:
 
 
 class Bzip2Range:
-    """Reads the blocks that begin in bytes ``start`` to ``stop`` of a file, and on behind them.
+    """Reader of the blocks that start in bytes ``start`` to ``stop`` of a file, and of the blocks after them.
 
-    ``link`` is complete once a block that begins behind the range was read, or all are.
+    ``link`` is complete when a block after the range has been read, or all blocks have.
     """
 
     def __init__(
@@ -35,12 +39,12 @@ class Bzip2Range:
         self._engine = engine or default_engine()
         self._first: int | None = None
         self._reached: int | None = None
-        self._streams: list[tuple[BlockChecksums, int]] = []  # the first that ends here
-        self._open = BlockChecksums()
+        self._streams: list[tuple[BlockChecksums, int]] = []  # the first stream that ends here, if any
+        self._open = BlockChecksums()  # blocks of the stream that has not ended yet
 
     @property
     def link(self) -> RangeLink:
-        """Facts that the neighbours must fit."""
+        """Facts that the neighbouring ranges must match."""
         head, checksum = self._streams[0] if self._streams else (self._open, None)
         tail = self._open if self._streams else BlockChecksums()
         return RangeLink(
@@ -48,7 +52,7 @@ class Bzip2Range:
         )
 
     def texts(self) -> Iterator[tuple[bytes, int, int]]:
-        """The text of each block, whole or in pieces, the byte that it begins in, and the byte behind it."""
+        """Yield the text of each block, whole or in pieces, with its first byte and the byte after it."""
         for found in self._decompressed():
             if found.block.offset < self._stop:
                 self._add(found)
@@ -59,17 +63,20 @@ class Bzip2Range:
                 yield text, found.block.offset, found.block.end
 
     def _decompressed(self) -> Iterator[_TextBlock]:
-        """All blocks from the range's first one on. InputError for one that is damaged.
-
-        By chance (once in 2^48 bits) a block's data hold the magic number: the halves of such a block
-        belong together, and a range that begins within it has a false first block.
-        """
+        """Yield all blocks from the range's first block on. Raises InputError for a damaged block."""
+        # By chance (once in 2^48 bits) the data of a block contain the magic number. There are two cases:
+        # 1. The block is cut there. Neither half can be decompressed alone, so the first half waits for the
+        #    second (``waiting``).
+        # 2. The range starts inside such a block. Then the first "block" is the second half, which the range
+        #    before reads. It is skipped (``may_be_false``).
         waiting: Block | None = None
         may_be_false = self._start > 0
         for block in find_blocks(self._file, self._name, start=self._start, engine=self._engine):
             whole = block if waiting is None else waiting.joined(block)
             text = decompress_block(self._engine, whole)
             if text is NoText.DAMAGED and waiting is not None and may_be_false:
+                # The first block, joined with the second, is still damaged. It was false, so the second
+                # stands alone.
                 may_be_false = False
                 whole, waiting = block, None
                 text = decompress_block(self._engine, block)
@@ -85,7 +92,10 @@ class Bzip2Range:
             raise damaged(self._name, waiting.offset)
 
     def _add(self, found: _TextBlock) -> None:
-        """Take a block of the range into account. InputError where a whole stream does not fit."""
+        """Record the checksum of a block in the range.
+
+        Raises InputError if a stream that lies inside the range has a wrong checksum.
+        """
         if self._first is None:
             self._first = found.bit
         self._open = self._open.with_block(found.block.checksum)

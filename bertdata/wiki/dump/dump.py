@@ -1,7 +1,7 @@
-"""A MediaWiki XML dump as a stream of blocks of whole pages, plain or compressed.
+"""Read a MediaWiki XML dump, plain or compressed, as blocks of whole pages.
 
-Nothing is kept but the block in hand, so memory does not grow with the dump. Damage is an error that
-says where, or a page that is skipped by name; the end of the dump must be there.
+Only the current block is in memory, so memory does not grow with the dump. Damage either raises an error with
+its position, or skips a page that is reported by name. A dump without its end raises an error.
 """
 
 import re
@@ -18,18 +18,22 @@ from bertdata.wiki.pages import CUT_OFF, TOO_LARGE, Skipped, page_name
 from bertdata.wiki.worker_pool import WorkerPool
 
 BLOCK_BYTES = 256 << 10
-"""Size of a block of pages: some 50 ms of the Python engines' work, a few of the kernels', so that workers
-finish together."""
+"""Size of a block of pages.
+
+A block takes the Python engines about 50 ms and the kernels a few, so that all workers finish at about the
+same time.
+"""
 
 _HEAD_BYTES = 16 << 20
 _PAGE_START = re.compile(rb"<page[\s>]")
 
 
 class PageBlock(NamedTuple):
-    """Whole pages, or one page that cannot be had whole.
+    """Whole pages, or a page that cannot be read as a whole.
 
-    begin: offset of the data in the dump's text, counted from its first page. position: the offset in the
-    dump's file that reading has reached.
+    begin: offset of the data in the dump's text, counted from the first page.
+    position: offset in the dump's file read so far.
+    skipped: why the page is skipped, or None for whole pages.
     """
 
     data: bytes
@@ -39,10 +43,13 @@ class PageBlock(NamedTuple):
 
 
 class PageBlocks:
-    """Cuts text into blocks of whole pages: ``blocks()`` once, then ``tail``, the text behind the last page.
+    """Cuts text into blocks of whole pages.
 
-    texts: pieces of a dump's text, from a page's begin on, each with the offset in the file that it reaches
-    to; the first is ``rest``.
+    Iterate ``blocks()`` once, then use ``tail``, the text after the last page.
+
+    texts: pieces of a dump's text with the offset in the file read so far. The first piece is ``rest``.
+    rest: text from the start of a page, read already.
+    position: offset in the file read so far.
     """
 
     def __init__(
@@ -64,9 +71,11 @@ class PageBlocks:
         self.tail = b""
 
     def blocks(self) -> Iterator[PageBlock]:
-        """Blocks of whole pages, in order."""
+        """Yield blocks of whole pages, in order."""
         buffer, begin, searched = b"", 0, 0
         while True:
+            # buffer starts at a page. ``searched``: bytes in which no page end starts, so that a long page is
+            # not searched again after each read.
             end = self._find_ends.last(buffer, searched)
             if end >= 0 and len(buffer) >= BLOCK_BYTES:
                 yield from self._cut(buffer, end, begin)
@@ -86,7 +95,7 @@ class PageBlocks:
         self.tail = buffer[end:]
 
     def check_end(self) -> None:
-        """InputError unless the dump ends in ``tail``."""
+        """Raise InputError unless ``tail`` is the end of a dump."""
         if (page := _PAGE_START.search(self.tail)) is not None:
             cut_off = page_name(self.tail[page.start() :])
             raise InputError(
@@ -99,9 +108,10 @@ class PageBlocks:
             )
 
     def _read(self) -> bytes:
-        """The next piece of text, empty at the dump's end.
+        """Return the next piece of text, empty at the end of the dump.
 
-        A long text is read in pieces that end behind a page: most of them are blocks, and not copied again.
+        A long text is returned in pieces that end after a page. Most of these pieces are blocks and need not
+        be copied.
         """
         if self._taken == len(self._text):
             self._text, self._taken = self._next_text(), 0
@@ -120,17 +130,20 @@ class PageBlocks:
         return b""
 
     def _cut(self, data: bytes, stop: int, begin: int) -> Iterator[PageBlock]:
-        """The data up to ``stop`` as blocks of about BLOCK_BYTES: one read may bring several."""
+        """Yield the data up to ``stop`` as blocks of about BLOCK_BYTES. One read may bring several blocks."""
         start = 0
         while start < stop:
             end = stop
             if stop - start > 2 * BLOCK_BYTES:
-                end = self._find_ends.first(data, start + BLOCK_BYTES)  # there is one at stop
+                end = self._find_ends.first(data, start + BLOCK_BYTES)  # found, since a page ends at stop
             yield PageBlock(data=data[start:end], begin=begin + start, position=self._position)
             start = end
 
     def _pass_over(self, buffer: bytes) -> tuple[bytes, int]:
-        """Read to the next page end, forgetting what is before it. Returns the rest, and the bytes passed."""
+        """Read up to the next page end without keeping the text.
+
+        Returns the rest, and the number of bytes skipped.
+        """
         passed = 0
         while (end := self._find_ends.first(buffer, 0)) < 0:
             kept = self._find_ends.searched(buffer)
@@ -141,9 +154,9 @@ class PageBlocks:
 
 
 def read_head(texts: Iterator[tuple[bytes, int]], name: str) -> tuple[bytes, bytes, int]:
-    """Everything before the first page, what was read beyond it, and the offset in the file reached.
+    """Return everything before the first page, the text read after it, and the offset in the file.
 
-    name: of the dump, for errors.
+    name: path of the dump, for errors.
     """
     rest, reached = b"", 0
     for text, position in texts:
@@ -160,7 +173,7 @@ def read_head(texts: Iterator[tuple[bytes, int]], name: str) -> tuple[bytes, byt
 
 
 class Dump:
-    """One opened dump: ``site`` from its head, then ``blocks()`` once, then ``md5()``."""
+    """An opened dump. Use ``site`` first, then iterate ``blocks()`` once, then call ``md5()``."""
 
     def __init__(
         self,
@@ -182,12 +195,15 @@ class Dump:
         )
 
     def blocks(self) -> Iterator[PageBlock]:
-        """Blocks of whole pages, in order. InputError where the dump ends before ``</mediawiki>``."""
+        """Yield blocks of whole pages, in order.
+
+        Raises InputError if the dump ends without ``</mediawiki>``.
+        """
         yield from self._blocks.blocks()
         self._blocks.check_end()
 
     def md5(self) -> str:
-        """The md5 of the whole file, which was computed while it was read. The rest of it is read now."""
+        """Return the md5 of the whole file, computed while reading. The rest of the file is read now."""
         return self._file.md5()
 
 
@@ -195,13 +211,16 @@ class Dump:
 def open_dump(
     path: str, pool: WorkerPool, extractor: str, *, max_page_bytes: int, engine: Engine | None = None
 ) -> Iterator[Dump]:
-    """The dump of a path or a URL, its head read and checked. engine: of decompression."""
+    """Open the dump at a path or URL, and read and check its head.
+
+    engine: implementation of the decompression.
+    """
     with open_file(path) as file:
         yield Dump(file, path, pool, extractor, max_page_bytes=max_page_bytes, engine=engine)
 
 
 class OpenedOnce:
-    """A dump that is opened at once, for what its head says, and read from there when it is first wanted."""
+    """Dump that is opened at once to read its head. The first ``open()`` continues reading from there."""
 
     def __init__(self, open_: Callable[[], AbstractContextManager[Dump]]) -> None:
         self._open = open_
@@ -211,7 +230,7 @@ class OpenedOnce:
 
     @contextmanager
     def open(self) -> Iterator[Dump]:
-        """The dump, at its first page."""
+        """Yield the dump, positioned at its first page."""
         dump, self._waiting = self._waiting, None
         if dump is None:
             with self._open() as again:
@@ -221,5 +240,5 @@ class OpenedOnce:
                 yield dump
 
     def close(self) -> None:
-        """Close the dump if it still waits."""
+        """Close the dump if it was never used."""
         self._files.close()

@@ -1,4 +1,4 @@
-"""The text of gzip files: all members, and nothing of what stands behind the last one."""
+"""Decompress gzip files: all members, without any bytes after the last member."""
 
 import zlib
 from collections.abc import Generator, Iterator
@@ -11,9 +11,9 @@ _READ_BYTES = 1 << 20
 
 
 def read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
-    """Yield the decompressed text in pieces, each with the offset in the file that it reaches to.
+    """Yield the decompressed text in pieces, each with the offset in the file read so far.
 
-    Other bytes behind the last member, such as a line end or zeros, are passed over, as ``gzip`` does.
+    Other bytes after the last member, such as a line end or zeros, are skipped, as ``gzip`` does. Raises
     InputError for truncated or damaged data.
     """
     try:
@@ -26,7 +26,7 @@ def read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
 
 
 def _read_member(file: BinaryIO, data: bytes) -> Generator[tuple[bytes, int], None, bytes]:
-    """Yield a member's text. Returns the bytes behind it that were read."""
+    """Yield a member's text, and return the bytes after it that were read."""
     member = zlib.decompressobj(31)
     while True:
         text = member.decompress(data, _READ_BYTES)
@@ -40,7 +40,7 @@ def _read_member(file: BinaryIO, data: bytes) -> Generator[tuple[bytes, int], No
 
 
 def _next_member(file: BinaryIO, data: bytes) -> bytes:
-    """The bytes from the next member on, zeros before it left out."""
+    """Return the bytes from the next member on, without zeros before it."""
     while len(data := data.lstrip(b"\0")) < len(_MAGIC):
         more = file.read(_READ_BYTES)
         if not more:

@@ -1,7 +1,7 @@
-"""Blocks of a compressed dump, kept from the first pass for the second, so that it is decompressed once.
+"""Keep the blocks of a compressed dump from the first pass, so that the second need not decompress it.
 
-They wait in memory while they are small, then in a file that has no name: it is gone however the process
-ends. Where the disk has not room enough for the whole text they are given up, and the dump is read again.
+Small dumps are kept in memory, larger ones in a temporary file without a name, which disappears however the
+process ends. If the disk is too small for the whole text, the blocks are dropped and the dump is read again.
 """
 
 import os
@@ -13,31 +13,32 @@ from bertdata.wiki.dump.dump import PageBlock
 
 _IN_MEMORY_BYTES = 32 << 20
 _EXPECTED_RATIO = 8
-"""A dump's text is some 4 to 6 times as large as its bzip2 file."""
+"""Estimated ratio of a dump's text to its bzip2 file. The real ratio is 4 to 6."""
 _SPARE_BYTES = 1 << 30
 _CHECKED_BYTES = 64 << 20
-"""Room on the disk is looked at each time that so much more is kept."""
+"""The free space on the disk is checked each time that this many more bytes are kept."""
 
 
 class KeptBlocks(AbstractContextManager["KeptBlocks"]):
-    """Takes blocks one after another. Iterated, it gives them back any number of times, to ``taken_back``.
+    """Store of consecutive blocks. It can be iterated any number of times, until ``taken_back`` is called.
 
-    directory: where the file lies, on a local disk. dump_bytes: size of the compressed dump. ``complete``
-    once all have passed and none was given up.
+    directory: local directory of the temporary file.
+    dump_bytes: size of the compressed dump.
+    complete: whether all blocks have passed and are kept.
     """
 
     def __init__(self, directory: str, dump_bytes: int) -> None:
         self._directory = directory
         self._in_memory: list[PageBlock] = []
         self._file = SpooledFile(0, directory)
-        self._in_file: list[tuple[PageBlock, int]] = []  # without data, and its size
+        self._in_file: list[tuple[PageBlock, int]] = []  # block without its data, size of the data
         self._bytes = self._checked = 0
         expected = dump_bytes * _EXPECTED_RATIO
         self._keeping = expected <= _IN_MEMORY_BYTES or self._has_room(expected)
         self.complete = False
 
     def passing(self, blocks: Iterable[PageBlock]) -> Iterator[PageBlock]:
-        """The blocks, each kept as it passes."""
+        """Yield the blocks, and keep each."""
         for block in blocks:
             if self._keeping:
                 self._keep(block)
@@ -78,7 +79,7 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
             yield block._replace(data=file.read(size))
 
     def taken_back(self) -> Iterator[PageBlock]:
-        """The blocks for the last time. They are freed while workers are still busy."""
+        """Yield the blocks for the last time, then free them. The workers may still be busy then."""
         yield from self
         self.complete = False
         self._give_up()

@@ -1,31 +1,31 @@
-"""Places where a block of a dump may end: behind a whole page."""
+"""Find positions where a block of a dump may end: after a whole page."""
 
 _CLOSE = b"</page>"
 _INDENT_BYTES = 64
 
 
 class PageEnds:
-    """Ends of blocks: behind ``</page>``. All answers are -1 where there is none."""
+    """Finds page ends after ``</page>``. All methods that search return -1 if there is none."""
 
     def first(self, data: bytes, start: int) -> int:
-        """The first page end behind ``start``."""
+        """Return the first page end after ``start``."""
         at = data.find(_CLOSE, start)
         return -1 if at < 0 else at + len(_CLOSE)
 
     def last(self, data: bytes, start: int) -> int:
-        """The last page end whose tag begins at ``start`` or later."""
+        """Return the last page end whose tag starts at ``start`` or later."""
         at = data.rfind(_CLOSE, start)
         return -1 if at < 0 else at + len(_CLOSE)
 
     def searched(self, data: bytes) -> int:
-        """Offset before which no tag of a page end begins, once the whole data were searched in vain."""
+        """Return the offset before which no page end's tag starts, if a search of all the data failed."""
         return max(0, len(data) - len(_CLOSE) + 1)
 
 
 class LinePageEnds(PageEnds):
-    """Ends of blocks for MLPerf's reader: behind a line that begins with ``</page>``.
+    """Finds page ends for MLPerf's extractor: after a line that starts with ``</page>``.
 
-    The reader looks at the first tag of each line only.
+    That extractor looks only at the first tag of each line.
     """
 
     def first(self, data: bytes, start: int) -> int:
@@ -47,7 +47,10 @@ class LinePageEnds(PageEnds):
 
 
 def _line_end(data: bytes, tag: int) -> int:
-    """The end of the line that begins with the tag, -1 if it does not or the line goes on."""
+    """Return the end of the line that starts with the tag.
+
+    Returns -1 if the line starts with other text or is incomplete.
+    """
     line = data.rfind(b"\n", max(0, tag - _INDENT_BYTES), tag) + 1
     if data[line or max(0, tag - _INDENT_BYTES) : tag].strip(b" \t"):
         return -1

@@ -1,4 +1,4 @@
-"""One dump, read twice at most: its templates and its day first, then its pages."""
+"""Read a dump at most twice: first for its templates and its day, then for its pages."""
 
 import datetime
 from collections.abc import Callable, Iterator
@@ -22,14 +22,23 @@ from bertdata.wiki.worker_pool import WorkerPools
 _TEMPLATES = f"templates{FOR_ONE_RUN}"
 
 OnProgress = Callable[[str, int, int], None]
-"""Called now and then: stage (``templates`` or ``articles``), bytes of the dump read, bytes of the dump."""
+"""Function called from time to time to show progress.
+
+Its arguments are the stage (``templates`` or ``articles``), the bytes of the dump read so far, and the size
+of the dump.
+"""
 
 
 class DumpPasses(AbstractContextManager["DumpPasses"]):
-    """The dump, opened for its head, and its passes. InputError for what is no dump.
+    """A dump and the two passes over it. It is opened at once to read its head.
 
-    path: of the dump. identity: of its file, in which both passes read it. day: that is known before it is
-    read. bytes: of the dump. rules: for its pages.
+    path: path of the dump.
+    identity: identity of its file, to detect changes between the passes.
+    day: day at which dates are frozen, if it is known before the dump is read.
+    bytes: size of the dump.
+    rules: rules for its pages.
+
+    Raises InputError if the file is not a dump.
     """
 
     def __init__(
@@ -60,19 +69,20 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         self._opened.close()
 
     def tell(self, stage: str, position: int) -> None:
-        """Tell of progress."""
+        """Report progress."""
         self._tell(stage, position, self.bytes)
 
     def open(self) -> AbstractContextManager[Dump]:
-        """The dump, at its first page."""
+        """Open the dump at its first page."""
         return self._opened.open()
 
     def first_pass(
         self, directory: str, kept: KeptBlocks, report: ExtractReport, left_out: set[str]
     ) -> tuple[ExtractorSettings, str | None]:
-        """Collect the templates, if they are wanted. Returns the workers' settings and the dump's md5.
+        """Collect the templates, if wanted. Return the workers' settings and the dump's md5.
 
-        The day that dates are frozen at is the newest revision's where no other is known.
+        If no day is known, dates are frozen at the day of the newest revision, which this pass finds. If
+        neither templates nor a day are needed, the dump is not read, and the md5 is None.
         """
         settings = ExtractorSettings(
             extractor=self._settings.extractor,
@@ -108,7 +118,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         report: ExtractReport,
         left_out: set[str],
     ) -> Iterator[PageBlock]:
-        """The blocks, whose definitions are collected as they pass, if templates are wanted."""
+        """Yield the blocks, and collect their template definitions if templates are wanted."""
         if not self._settings.templates:
             yield from blocks
             return
@@ -120,7 +130,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             yield block
 
     def _dated(self, report: ExtractReport, newest: str) -> datetime.date:
-        """The day that dates are frozen at, which is reported."""
+        """Return the day at which dates are frozen, and write it into the report."""
         day = frozen_day(self.path, self.day, newest)
         report.date = day.isoformat()
         return day

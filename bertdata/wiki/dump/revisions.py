@@ -1,7 +1,7 @@
-"""Revisions of a dump's pages: their number, and the day of the newest.
+"""Count the revisions of a dump's pages, and find the day of the newest.
 
-A dump of histories has several of a page. Dates in articles are frozen at the newest one's day where no other
-is given. Twin of _native/wiki/revisions.h.
+A dump with histories has several revisions per page. If no other day is known, dates in articles are frozen
+at the day of the newest revision. Twin of _native/wiki/revisions.h.
 """
 
 import re
@@ -16,7 +16,7 @@ _TIMESTAMP = rb"<timestamp>(\d{4}-\d\d-\d\d)T[\d:]+Z</timestamp>"
 
 
 def count_revisions(data: bytes, engine: Engine) -> int:
-    """Return the number of revisions in the data. Text in a dump is escaped, so each tag is one."""
+    """Return the number of revisions in the data. Text in a dump is escaped, so every tag is a revision."""
     if use_native(engine):
         found: int = kernels.count_revisions(data)
         return found
@@ -29,12 +29,12 @@ def has_several(page: bytes) -> bool:
 
 
 def newest_timestamp(data: bytes) -> str:
-    """The day of the newest revision in the data as YYYY-MM-DD, empty where there is none."""
+    """Return the day of the newest revision in the data as YYYY-MM-DD, empty if there is none."""
     return max(re.findall(_TIMESTAMP, data), default=b"").decode()
 
 
 def parse_timestamp(day: str) -> date | None:
-    """The day, None for a text that is no date."""
+    """Return the day as a date, or None for a text that is not a date."""
     try:
         return date.fromisoformat(day)
     except ValueError:
@@ -42,9 +42,11 @@ def parse_timestamp(day: str) -> date | None:
 
 
 def frozen_day(dump: str, known: date | None, newest: str) -> date:
-    """The day that dates are frozen at: the one known, else the newest revision's. SettingsError if none.
+    """Return the day at which dates are frozen: the known day, else the day of the newest revision.
 
-    dump: its path, for the error.
+    dump: path of the dump, for the error.
+
+    Raises SettingsError if there is neither.
     """
     day = known or parse_timestamp(newest)
     if day is None:

@@ -1,4 +1,4 @@
-"""Facts of a dump's head that extraction needs, as each extractor reads them."""
+"""Parse the facts of a dump's head that extraction needs, as each extractor reads them."""
 
 import re
 from typing import NamedTuple
@@ -12,10 +12,11 @@ TEMPLATE_KEY, MODULE_KEY = "10", "828"
 
 
 class SiteInfo(NamedTuple):
-    """Facts of a dump's head, characters such as ``&`` escaped as in the dump.
+    """Facts of a dump's head. Characters such as ``&`` are escaped as in the dump.
 
-    namespaces: name and key of each, in order. template_namespace, module_namespace: names without the
-    colon.
+    url_base: start of the articles' URLs.
+    namespaces: name and key of each namespace, in order.
+    template_namespace, module_namespace: names without a colon.
     """
 
     url_base: str
@@ -25,16 +26,18 @@ class SiteInfo(NamedTuple):
 
 
 def parse_head(head: bytes, name: str, extractor: str) -> SiteInfo:
-    """The site information. InputError for what is no MediaWiki XML, or declares a document type.
+    """Return the facts of the head.
 
-    name: of the dump, for errors.
+    name: path of the dump, for errors.
+
+    Raises InputError if it is not MediaWiki XML, or declares a document type.
     """
     site = _parse_xml(head, name)
     return _read_as_mlperf(head, name) if extractor == "mlperf" else site
 
 
 def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
-    """The head as the pinned program reads it: the first tag of each line, to ``</siteinfo>``."""
+    """Read the head as MLPerf's extractor does: the first tag of each line, up to ``</siteinfo>``."""
     base = template = module = ""
     namespaces = []
     for line in head.decode(errors="replace").split("\n"):
@@ -45,7 +48,7 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
             break
         if tag[1] == "base":
             slash = tag[2].rfind("/")
-            base = tag[2][:slash]  # without a slash it loses its last character
+            base = tag[2][:slash]  # without a slash (-1) the last character is lost, as in the original
         elif tag[1] == "namespace":
             key = re.search(_KEY, tag[0])
             namespaces.append((tag[2], key[1] if key else ""))
@@ -65,17 +68,17 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
 
 
 def _parse_xml(head: bytes, name: str) -> SiteInfo:
-    """The head as wikiextractor 3.1.0 reads it, checked.
+    """Read the head as wikiextractor 3.1.0 does, and check it.
 
-    The parser sees the head only, and refuses the declaration that every entity needs: neither an
-    entity bomb nor an external entity is ever read.
+    The XML parser sees only the head, and refuses a document type, which every entity declaration needs. So
+    neither an entity bomb nor an external entity is ever read.
     """
     parser = expat.ParserCreate()
     root: list[str] = []
     element: list[str] = []
     key = base = module = ""
-    template = "Template"  # as MediaWiki names it where a head does not say
-    namespaces = [("Template", TEMPLATE_KEY)]  # wikiextractor knows this one in every language
+    template = "Template"  # MediaWiki's default, if the head does not name it
+    namespaces = [("Template", TEMPLATE_KEY)]  # wikiextractor adds it for every language
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal key

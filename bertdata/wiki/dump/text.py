@@ -1,4 +1,4 @@
-"""The text of a dump in pieces: its file opened, hashed, decompressed, with newlines of one kind."""
+"""Read the text of a dump: open its file, hash it, decompress it, and normalise its newlines."""
 
 import hashlib
 import io
@@ -20,7 +20,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_file(path: str) -> AbstractContextManager[BinaryIO]:
-    """The file of a dump, local or remote. Errors name it."""
+    """Open the file of a dump, local or remote. Errors name the file."""
     return _open_remote(path) if storage.is_remote(path) else _open_local(path)
 
 
@@ -45,7 +45,7 @@ def _open_local(path: str) -> Iterator[BinaryIO]:
 
 
 class _NamedInput(io.RawIOBase):
-    """A file whose read errors name it."""
+    """File whose read errors name it."""
 
     def __init__(self, file: io.FileIO, path: str) -> None:
         self._file = file
@@ -68,7 +68,7 @@ class _NamedInput(io.RawIOBase):
 
 
 class HashedFile:
-    """A file that is read from its beginning, each byte hashed when it is first read."""
+    """File that is hashed while it is read from its start. Each byte is hashed when it is first read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -87,7 +87,7 @@ class HashedFile:
         return self._position
 
     def seek(self, offset: int) -> int:
-        """Go back. Bytes not yet read are not passed over, so that none stays out of the digest."""
+        """Go back to an offset already read. Seeking forward would leave bytes out of the md5."""
         assert offset <= self._hashed
         self._position = self._file.seek(offset)
         return self._position
@@ -99,7 +99,7 @@ class HashedFile:
 
 
 def is_compressed(file: HashedFile) -> bool:
-    """True for bzip2 and gzip, by the file's first bytes."""
+    """Return True for bzip2 and gzip, according to the file's first bytes."""
     first = file.read(3)
     file.seek(0)
     return first.startswith((_BZIP2, _GZIP))
@@ -108,7 +108,7 @@ def is_compressed(file: HashedFile) -> bool:
 def read_texts(
     file: HashedFile, name: str, pool: WorkerPool, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """The dump's text in pieces, each with the offset in the file that it reaches to."""
+    """Yield the dump's text in pieces, each with the offset in the file read so far."""
     first = file.read(4)
     file.seek(0)
     if first in _UNREADABLE:
@@ -127,7 +127,7 @@ def read_texts(
 
 
 def plain_newlines(texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
-    r"""The texts with every ``\r\n`` and ``\r`` as ``\n``, as wikiextractor opens a dump."""
+    r"""Replace every ``\r\n`` and ``\r`` by ``\n``, as wikiextractor does when it opens a dump."""
     carry = b""
     for text, position in texts:
         if carry or b"\r" in text:

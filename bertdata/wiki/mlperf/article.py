@@ -1,4 +1,4 @@
-"""Wikitext to the lines of an article: the steps of the original, in its order."""
+"""Turn wikitext into the lines of an article, with the original's steps in its order."""
 
 import re
 
@@ -20,16 +20,22 @@ _SWITCH = re.compile(
 
 
 _STEPS = 8
-"""Times that a text is paid for before it is cleaned: once a step, but for those of elements."""
+"""Number of steps before cleaning that the work budget charges for, without the steps for elements."""
 
 
 def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
-    """The lines of the article's body. ``text`` is its wikitext, escaped as XML has it."""
+    """Return the lines of the article's body.
+
+    text: wikitext, escaped as in the dump's XML.
+    """
     return keep_lines(_clean(_strip_markup(expander.transform(text), work), work))
 
 
 def _strip_markup(text: str, work: Work) -> str:
-    """Steps on the escaped text: no tag can be seen yet, and no ``"`` but those of the steps themselves."""
+    """Apply the steps that work on escaped text.
+
+    No tag is visible yet, and the only ``"`` are those that these steps insert.
+    """
     work.spend(_STEPS * size_of(text))
     for opener, closer in (("{{", "}}"), ("{|", "|}")):
         text = cut_enclosed(text, literal(text, opener), literal(text, closer))
@@ -39,7 +45,7 @@ def _strip_markup(text: str, work: Work) -> str:
 
 
 def _clean(text: str, work: Work) -> str:
-    """Steps on the text with its characters and tags."""
+    """Unescape the text and apply the steps that work on tags."""
     for step in (unescape_article, drop_tags):
         text = step(text)
     text = unescape(drop_elements(text, work))
@@ -49,6 +55,9 @@ def _clean(text: str, work: Work) -> str:
 
 
 def format_article(page_id: str, title: str, lines: list[str], url_base: str) -> str:
-    """The article as it is written. Id and title stay as the dump has them, the body is plain text."""
+    """Return the article as it is written.
+
+    Id and title stay escaped as in the dump. The body is plain text.
+    """
     begin = f'<doc id="{page_id}" url="{url_base}?curid={page_id}" title="{title}">\n{title}\n\n'
     return begin + "".join(f"{line}\n" for line in lines) + "\n</doc>\n"

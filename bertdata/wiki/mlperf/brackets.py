@@ -1,18 +1,19 @@
-"""Removal of what a pair of marks encloses: braces, tables, elements."""
+"""Remove everything between pairs of marks: braces, tables, elements."""
 
 from collections.abc import Callable
 
 Mark = tuple[int, int]
-"""Begin and end of an opener or closer."""
+"""Start and end of an opener or closer."""
 
 Search = Callable[[int], Mark | None]
-"""The first mark of a kind from that place on."""
+"""Function that returns the first mark from a position on, or None."""
 
 
 def cut_enclosed(text: str, opener: Search, closer: Search) -> str:
-    """The text without what lies between an opener and its closer, nested pairs included.
+    """Return the text without everything between an opener and its closer, including nested pairs.
 
-    Where the pairs do not match, the original's count goes astray, and takes paragraphs along; so does this.
+    If openers and closers do not match, the original's counting goes wrong and removes whole paragraphs. This
+    function removes the same paragraphs.
     """
     kept: list[str] = []
     end = 0
@@ -29,29 +30,36 @@ def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
         return cuts
     close = closer(start[1])
     depth = 0
+    # start: opener of the current cut. last: opener read last. close: closer that may end the cut.
+    # depth: number of openers between start and close that still need a closer.
     while close is not None:
         following = opener(last[1])
         if following is None:
+            # No more openers: the cut ends after one closer per open pair.
             return [*cuts, (start[0], _close_all(closer, close, depth)[1])]
         last = following
         while close[1] < last[0]:
+            # The closer comes before the next opener: "{ } {".
             if depth:
+                # It closes a nested pair, so look for another closer. Without one the original gives up: it
+                # forgets all cuts and removes everything from the first cut's start to the last closer.
                 depth -= 1
                 further = closer(close[1])
                 if further is None:
                     return [((cuts[0] if cuts else start)[0], close[1])]
                 close = further
             else:
+                # It closes the outermost pair. The next cut starts at the opener read last.
                 cuts.append((start[0], close[1]))
                 start, close = last, closer(last[1])
                 break
         if last != start:
-            depth += 1
+            depth += 1  # the opener comes before the closer: "{ { }"
     return cuts
 
 
 def _close_all(closer: Search, close: Mark, depth: int) -> Mark:
-    """Pass over one closer for each of ``depth`` nested pairs. Returns the last one, or the last there is."""
+    """Skip one closer per nested pair. Return the last closer, or the last one available."""
     for _ in range(depth):
         further = closer(close[1])
         if further is None:
@@ -61,7 +69,7 @@ def _close_all(closer: Search, close: Mark, depth: int) -> Mark:
 
 
 def literal(text: str, mark: str) -> Search:
-    """A search for that very string."""
+    """Return a search for a fixed string."""
 
     def search(begin: int) -> Mark | None:
         found = text.find(mark, begin)

@@ -1,7 +1,7 @@
-r"""Classes of characters in regular expressions, and numbers, in Unicode 11.0.
+r"""Character classes for regular expressions, and parsing of numbers, by Unicode 11.0.
 
-``\w`` and ``int`` follow the Unicode of the Python that runs; these follow Python 3.7. White space
-(``\s``, ``str.strip``) is the same in all versions.
+``\w`` and ``int`` follow the Unicode version of the running Python. The functions here follow Python 3.7.
+White space (``\s``, ``str.strip``) is the same in all versions.
 """
 
 from bertdata.unicode.characters import decimal_value, is_control, is_space, is_unassigned
@@ -10,24 +10,30 @@ from bertdata.unicode.tables import unicode11
 WORD = "".join(
     f"\\U{first:08X}-\\U{last:08X}" for first, last in (*unicode11().letter_like, *unicode11().decimal)
 )
-"""The word characters, to stand within brackets: categories L* and N*, and the underscore."""
+"""Word characters, for use inside brackets: categories L* and N*, and the underscore."""
 
 EDGE = f"(?![{WORD}])"
-"""Matches at the end of the text and before a character that is no word character."""
+"""Matches at the end of the text and before any character that is not a word character."""
 
 
 def parse_integer(text: str, base: int = 10) -> int:
-    """Python 3.7's ``int``: digits of any script, single underscores between digits. ValueError."""
+    """Return what Python 3.7's ``int`` returns, for digits of any script.
+
+    Raises ValueError if the text is not an integer.
+    """
     return int(_plain_digits(text), base)
 
 
 def parse_float(text: str) -> float:
-    """Python 3.7's ``float``. ValueError."""
+    """Return what Python 3.7's ``float`` returns. Raises ValueError if the text is not a number."""
     return float(_plain_digits(text))
 
 
 def _plain_digits(text: str) -> str:
-    """The text with decimal digits of all scripts as ASCII digits. ValueError for what no number holds."""
+    """Return the text with the decimal digits of all scripts as ASCII digits.
+
+    Raises ValueError for a character that no number contains.
+    """
     if text.isascii():
         return text
     plain = []
@@ -40,7 +46,7 @@ def _plain_digits(text: str) -> str:
 
 
 def python_repr(text: str) -> str:
-    """Python 3.7's ``repr`` of a string: what is not printable in Unicode 11.0 is escaped."""
+    """Return Python 3.7's ``repr`` of a string. Characters not printable in Unicode 11.0 are escaped."""
     quote = '"' if "'" in text and '"' not in text else "'"
     return quote + "".join(_repr_of(character, quote) for character in text) + quote
 

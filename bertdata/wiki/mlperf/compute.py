@@ -1,4 +1,4 @@
-"""Functions that both engines leave to Python: arithmetic and regular expressions, bounded."""
+"""Functions that both engines leave to Python: arithmetic and regular expressions, with limits."""
 
 import re
 import warnings
@@ -15,15 +15,15 @@ _CHOICE = re.compile(r"[*+?{|]")
 
 
 def compute(function: str, arguments: list[str]) -> str:
-    """The value of one of these functions.
+    """Return the value of a function.
 
-    expr (text): the text as an expression; else the text, altered, in an error element.
-    find (source, pattern): empty if the regular expression is found in the source, else ``0``.
-    replace (source, pattern, replacement, count): the source with so many matches replaced (0: all).
+    expr (text): value of the expression. If it is not valid, the text (altered) in an error element. find
+    (source, pattern): empty if the regular expression matches somewhere in the source, else ``0``. replace
+    (source, pattern, replacement, count): the source with ``count`` matches replaced (0: all).
 
-    A regular expression that Python refuses, or that might take long, gives an empty text: one that
-    repeats a group, is longer than MAX_PATTERN, or has so many choices for so long a source that
-    searching could take MAX_STEPS.
+    The result is empty for a regular expression that Python refuses or that may take long: one that repeats a
+    group, is longer than MAX_PATTERN, or has so many choices for the length of the source that a search may
+    take MAX_STEPS.
     """
     if function == "expr":
         return _expr(*arguments)
@@ -51,12 +51,12 @@ def _replace(source: str, pattern: str, replacement: str, count: str) -> str:
         return ""
     try:
         return compiled.sub(replacement, source, int(count))
-    except (re.error, IndexError, OverflowError):  # a bad reference in the replacement
+    except (re.error, IndexError, OverflowError):  # bad group reference in the replacement
         return ""
 
 
 def _compile(pattern: str, source: str) -> "re.Pattern[str] | None":
-    """The pattern if Python takes it, and searching the source cannot take long."""
+    """Return the compiled pattern, or None if Python refuses it or a search in the source may take long."""
     choices = len(_CHOICE.findall(pattern))
     if len(pattern) > MAX_PATTERN or _REPEATED_GROUP.search(pattern):
         return None

@@ -1,4 +1,4 @@
-"""Definitions of templates: what a page of a template holds, and where a call finds it."""
+"""Definitions of templates: the text that a template page defines, and the title that a call looks up."""
 
 import re
 
@@ -10,12 +10,17 @@ _UNCLOSED_NOINCLUDE = re.compile(r"<noinclude\s*>")
 
 
 def read_definition(escaped: str) -> str:
-    """The text that calls of the template give, before its parameters are filled in. empty: not defined."""
+    """Return the text that calls of the template insert, before parameters are filled in. Empty: not defined.
+
+    escaped: wikitext of the template page, escaped as in the dump's XML.
+    """
     text = _drop(unescape(escaped), "<!--", "-->")
     text = _drop(text, "<noinclude>", "</noinclude>")
+    # An element that is not closed hides the rest of the page.
     if (unclosed := _UNCLOSED_NOINCLUDE.search(text)) is not None:
         text = text[: unclosed.start()]
     text = text.replace("<noinclude/>", "")
+    # If there are <onlyinclude> elements, the definition is their content and nothing else.
     only = "".join(_contents(text, "<onlyinclude>", "</onlyinclude>"))
     return only or text.replace("<includeonly>", "").replace("</includeonly>", "")
 
@@ -46,16 +51,24 @@ def _elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
 
 
 def definition_title(name: str, prefix: str, namespaces: frozenset[str]) -> str:
-    """The title that a call of that name looks for. ``prefix`` is the template namespace with its colon."""
+    """Return the title that a call looks up.
+
+    name: name in the call.
+    prefix: template namespace with its colon.
+    """
     if name.startswith(":"):
         return name[1:]
+    # Quirk of the original, kept: a namespace is only recognised if its name is a single character.
     if name[1:2] == ":" and name[0] in namespaces:
         return name
     return prefix + upper(name[:1]) + name[1:]
 
 
 def split_nowiki(text: str) -> list[tuple[str, str]]:
-    """The text as pairs: what is expanded, and the ``nowiki`` element on one line that follows it."""
+    """Return the text as pairs: a part to expand, and the ``nowiki`` element after it.
+
+    Like the original, this only recognises an element whose tags are on the same line.
+    """
     if "<nowiki>" not in text:
         return [(text, "")]
     pairs: list[tuple[str, str]] = []

@@ -10,7 +10,7 @@ _HIGHLIGHT, _END_TAG, _END_HIGHLIGHT = "&lt;syntaxhighlight ", "&gt;", "&lt;/syn
 
 
 def unescape(text: str) -> str:
-    """Each known reference as its character, once. Others stay."""
+    """Replace each known reference by its character, once. Unknown references stay."""
     return _REFERENCE.sub(_character, text) if "&" in text else text
 
 
@@ -25,7 +25,7 @@ def _character(reference: re.Match[str]) -> str:
 
 
 def unescape_article(text: str) -> str:
-    """Unescape the text but for the contents of ``syntaxhighlight`` elements, which lose their tags."""
+    """Unescape the text except the contents of ``syntaxhighlight`` elements, whose tags are removed."""
     pieces: list[str] = []
     end = 0
     while (begin := text.find(_HIGHLIGHT, end)) >= 0:

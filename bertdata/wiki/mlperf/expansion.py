@@ -1,4 +1,4 @@
-"""Expansion of calls: magic words, parser functions and templates."""
+"""Expand calls in double braces: magic words, parser functions and templates."""
 
 import re
 from collections.abc import Mapping
@@ -24,14 +24,19 @@ _SUBSTITUTION = re.compile("(?:safe)?subst:", re.IGNORECASE)
 
 
 class Templates(Protocol):
-    """Definitions by title."""
+    """Template definitions by title."""
 
     def get(self, title: str) -> str | None: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Site:
-    """Facts of the dump: names of namespaces, the prefix of templates (with its colon), definitions."""
+    """Facts of the dump.
+
+    namespaces: names of the namespaces.
+    template_prefix: template namespace with its colon.
+    templates: template definitions, or None if templates are not expanded.
+    """
 
     namespaces: frozenset[str]
     template_prefix: str
@@ -39,7 +44,11 @@ class Site:
 
 
 class Expander:
-    """Expansion of the texts of one page."""
+    """Expands the texts of one page.
+
+    words: values of the magic words.
+    work: budget of the page.
+    """
 
     def __init__(self, site: Site, words: Mapping[str, str], work: Work) -> None:
         self._site = site
@@ -48,15 +57,18 @@ class Expander:
         self._callers: list[tuple[str, Arguments]] = []
 
     def transform(self, text: str) -> str:
-        """The text expanded, apart from ``nowiki`` elements, which stay as they are."""
+        """Return the text expanded, except ``nowiki`` elements, which stay as they are."""
         with self._work.frames():
             pieces = [self.expand(plain) + nowiki for plain, nowiki in split_nowiki(text)]
             return "".join(pieces)
 
     def expand(self, text: str) -> str:
-        """The text with each call replaced by its value, which is not looked at again."""
+        """Return the text with each call replaced by its value. Braces in a value are not expanded again."""
+        # A template that calls itself ends here: the original gives an empty text from this depth on.
         if len(self._callers) >= MAX_DEPTH:
             return ""
+        # Charge for the text before looking at it, so that both engines charge the same and stop at the same
+        # pages.
         size = size_of(text)
         self._work.spend(size + STEP_WORK)
         if "{{" not in text:
@@ -77,6 +89,8 @@ class Expander:
         size = size_of(body)
         with self._work.frames(waiting=size):
             self._work.spend(size + CALL_WORK)
+            # "#ifeq: {{lc:A}} | a | yes" -> first "#ifeq: {{lc:A}} ", others [" a ", " yes"]
+            # Only the first part is expanded now. A parser function expands the others when it needs them.
             first, *others = split_parts(body)
             name = self.expand(first.strip())
             substitution = _SUBSTITUTION.match(name)
@@ -84,6 +98,8 @@ class Expander:
                 name = name[substitution.end() :]
             if name in self._words:
                 return self._words[name]
+            # A colon after two or more characters makes it a parser function ("lc:A"). A template of another
+            # namespace ("User:Foo") is therefore taken for an unknown function, which gives an empty text.
             colon = name.find(":")
             if colon > 1:
                 function, value = lower(name[:colon]), name[colon + 1 :].strip()
@@ -91,11 +107,14 @@ class Expander:
             return self._call_template(name, others, plain=substitution is not None)
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """The value of a function that is left to Python."""
+        """Return the value of a function that both engines leave to Python."""
         return self._work.compute(function, arguments)
 
     def invoke(self, module: str, function: str, parts: list[str]) -> str:
-        """A function of a module. Without arguments it has those of the template of the module's name."""
+        """Return the value of a module's function.
+
+        A call without arguments takes the arguments of the innermost template call with the module's name.
+        """
         arguments: Arguments | None = self._arguments(parts)
         if not parts:
             callers = (found for name, found in reversed(self._callers) if name == module)
@@ -109,6 +128,9 @@ class Expander:
         text = self._site.templates.get(title)
         if text is None:
             return ""
+        # Arguments are expanded in the caller's context, before the call is on the stack (a "subst:" call
+        # takes them as they are). Then the definition's parameters are filled in, and the result is expanded.
+        # definition "[{{{1|none}}}] {{lc:{{{1}}}}}", call "{{T|AB}}" -> "[AB] {{lc:AB}}" -> "[AB] ab"
         arguments = self._arguments(parts, plain=plain)
         self._callers.append((name, arguments))
         try:
@@ -121,7 +143,7 @@ class Expander:
             return _name_arguments(parts if plain else [self.transform(part) for part in parts])
 
     def _substitute(self, text: str, arguments: Arguments, level: int) -> str:
-        """The text with its parameters filled in. Those nested too deep are empty."""
+        """Return the text with its parameters filled in. Parameters nested too deeply become empty."""
         size = size_of(text)
         with self._work.frames(waiting=size):
             if level > MAX_PARAMETER_LEVEL:
@@ -135,6 +157,8 @@ class Expander:
             return self._join([*pieces, text[end:]])
 
     def _parameter(self, body: str, arguments: Arguments, level: int) -> str:
+        # "{{{1|default}}}": the name may contain parameters and calls, as may the default. The value of an
+        # argument is inserted as it is, since it was expanded with the arguments.
         name, *defaults = split_parts(body)
         name = self.transform(self._substitute(name, arguments, level + 1))
         if name in arguments:
@@ -146,7 +170,12 @@ class Expander:
 
 
 def _name_arguments(parts: list[str]) -> Arguments:
-    """The values by name. A value is stripped unless it may hold a link."""
+    """Return the values by name.
+
+    Parts without ``=`` are numbered from 1. A value is stripped unless it contains ``]]``, as in the
+    original.
+    """
+    # ["a", "x = b ", "c"] -> {"1": "a", "x": "b", "2": "c"}
     arguments: Arguments = {}
     number = 0
     for part in parts:

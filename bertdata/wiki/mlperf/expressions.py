@@ -1,8 +1,8 @@
-"""Arithmetic of ``#expr``, which the original hands to Python: a bounded evaluator of our own.
+"""Evaluate the arithmetic of ``#expr``, with limits. The original passes it to Python's ``eval``.
 
-Numbers, arithmetic, comparisons, ``and or not``, conditional expressions, tuples, and the names below.
-Everything else that Python would evaluate (texts, attributes, other names) is an error, as are numbers
-beyond MAX_BITS, texts beyond MAX_TEXT and nesting beyond MAX_NESTING.
+Supported are numbers, arithmetic, comparisons, ``and or not``, conditional expressions, tuples, and the names
+below. Everything else that Python would evaluate (strings, attributes, other names) is an error. So are
+numbers of more than MAX_BITS bits, texts longer than MAX_TEXT, and nesting deeper than MAX_NESTING.
 """
 
 import ast
@@ -19,7 +19,7 @@ MAX_DIGITS = 400
 
 
 class ExpressionError(Exception):
-    """A text that is no expression, or one beyond what is evaluated here."""
+    """The text is not an expression, or exceeds a limit."""
 
 
 def _round(number: Any, digits: Any = None) -> Any:
@@ -67,7 +67,10 @@ _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def evaluate(text: str) -> str:
-    """The expression's value as ``str`` prints it. ExpressionError."""
+    """Return the expression's value as ``str`` prints it.
+
+    Raises ExpressionError if the text is not an expression or exceeds a limit.
+    """
     if len(text) > MAX_TEXT:
         raise ExpressionError("too long")
     try:
@@ -105,7 +108,7 @@ def _value(node: ast.expr, nesting: int) -> Any:
 
 
 def _chain(node: ast.expr, nesting: int) -> Any:
-    """A sum or product of many terms, from left to right without nesting."""
+    """Evaluate a sum or product of many terms from left to right, without recursion."""
     operations: list[tuple[ast.operator, ast.expr]] = []
     while isinstance(node, ast.BinOp):
         operations.append((node.op, node.right))
@@ -138,7 +141,7 @@ def _check_size(op: ast.operator, left: int, right: int) -> None:
 
 
 def _boolean(wanted: bool, values: list[ast.expr], nesting: int) -> Any:
-    """``and`` (wanted: True) or ``or``: the first value that decides."""
+    """Evaluate ``and`` (wanted is True) or ``or`` (wanted is False): the first value that decides."""
     value: Any = wanted
     for node in values:
         value = _value(node, nesting + 1)

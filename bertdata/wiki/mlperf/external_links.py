@@ -1,4 +1,4 @@
-"""External links: ``[http://example.org label]`` becomes its label."""
+"""Replace external links: ``[http://example.org label]`` becomes its label."""
 
 import re
 
@@ -43,5 +43,5 @@ _IMAGE = re.compile(
 
 
 def replace_external_links(text: str) -> str:
-    """Each link in single brackets as its label, nothing if that is the address of an image."""
+    """Replace each link in single brackets by its label. A label that is the URL of an image is removed."""
     return _LINK.sub(lambda link: "" if _IMAGE.fullmatch(link[1]) else link[1], text)

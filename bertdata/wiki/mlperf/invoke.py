@@ -1,4 +1,4 @@
-"""Functions of modules that the original knows: ``{{#invoke:String|len|...}}``."""
+"""Functions of Lua modules that the original implements: ``{{#invoke:String|len|...}}``."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from bertdata.wiki.mlperf.characters import parse_float, parse_integer, python_r
 from bertdata.wiki.mlperf.work import Work, check_size, size_of
 
 Arguments = dict[str, str]
-"""Values by name, in the order in which the names first appear; ``1``, ``2`` ... where there is none."""
+"""Values by name, in the order in which the names first occur. Unnamed values are named ``1``, ``2``, ..."""
 
 _NUMERALS = (
     *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL")),
@@ -14,11 +14,14 @@ _NUMERALS = (
 )
 _MAX_ROMAN = 4999
 _FIRST_COUNT, _LAST_COUNT = -(1 << 63), (1 << 63) - 1
-"""Counts that Python's ``str.replace`` takes; another one gives an empty text."""
+"""Range of counts that Python's ``str.replace`` accepts. Other counts give an empty text."""
 
 
 def invoke(module: str, function: str, arguments: Arguments, work: Work) -> str:
-    """The function's value, empty if it is unknown. ValueError, IndexError for bad arguments."""
+    """Return the function's value, empty if the function is unknown.
+
+    Raises ValueError or IndexError for bad arguments.
+    """
     if module == "String" and function in _STRING:
         names, call = _STRING[function]
         return call(work, *_take(names, arguments))
@@ -30,7 +33,7 @@ def invoke(module: str, function: str, arguments: Arguments, work: Work) -> str:
 
 
 def _take(names: tuple[str, ...], arguments: Arguments) -> list[str]:
-    """The value of each name, else the next one without a name, else empty."""
+    """Return the value of each name. A missing name takes the next unnamed value, or is empty."""
     taken = []
     number = 1
     for name in names:
@@ -91,7 +94,7 @@ def _replace(work: Work, source: str, pattern: str, replacement: str, count: str
 
 
 def _repeat(work: Work, text: str, count: str) -> str:
-    """Always empty: the original multiplies a text by a text."""
+    """Return an empty text. The original fails here, because it multiplies a string by a string."""
     return ""
 
 

@@ -1,12 +1,16 @@
-"""Lines of an article: headings, lists and remains of tables are dropped."""
+"""Select the lines of an article: headings, lists and remains of tables are dropped."""
 
 
 def keep_lines(text: str) -> list[str]:
-    """The lines of the article's body. The first rule that fits a line decides."""
+    """Return the lines of the article's body. For each line, the first matching rule decides."""
     kept: list[str] = []
     in_list = heading_pending = False
     for line in text.split("\n"):
+        # heading_pending: a heading was dropped. It also lets the next line start with a blank.
+        # in_list: list items were dropped. The next text line is kept, even if it looks like the rest of a
+        # table.
         if not line:
+            # Keep one empty line between paragraphs, and another after a list.
             if in_list or (kept and kept[-1]):
                 kept.append("")
             in_list = False
@@ -36,7 +40,7 @@ def _old_title(title: str) -> list[str]:
 
 
 def _is_remains(line: str) -> bool:
-    """Tables, templates, a bracketed line, or only dots and dashes."""
+    """Return True for remains of tables or templates, a line in parentheses, and lines of dots and dashes."""
     if line[0] in "{|" or line[-1] == "}":
         return True
     return (line[0] == "(" and line[-1] == ")") or not line.strip(".-")

@@ -1,14 +1,14 @@
-"""Internal links: ``[[title|label]]`` becomes its label."""
+"""Replace internal links: ``[[title|label]]`` becomes its label."""
 
 import re
 
 _MARK = re.compile(r"\[\[|\]\]")
 _PREFIXES = ("w", "wiktionary", "wikt")
-"""Prefixes of titles whose links stay; any other, a namespace or not, makes the link vanish."""
+"""Title prefixes whose links are kept. A link with any other prefix is removed."""
 
 
 def replace_links(text: str) -> str:
-    """Each outermost link as its label. A link that never closes stays, with all that follows it."""
+    """Replace each outermost link by its label. A link that is never closed stays, with all text after it."""
     pieces: list[str] = []
     end = 0
     for begin, behind in _find_links(text):
@@ -33,6 +33,9 @@ def _find_links(text: str) -> list[tuple[int, int]]:
 
 
 def _label(inside: str) -> str:
+    """Return the text that replaces a link, empty if its title has another prefix than those of _PREFIXES."""
+    # "Title|option|label with [[nested|link]]" -> "label with [[nested|link]]": bars before a nested link
+    # separate options. Without a nested link the label starts after the first bar.
     bar = inside.find("|")
     if bar < 0:
         return inside if _stays(inside) else ""

@@ -1,10 +1,13 @@
-"""Magic words: names of calls that stand for the page's title, its parts, or the time."""
+"""Magic words: names of calls that stand for the page's title, parts of the title, or the time."""
 
 import datetime
 
 
 def magic_words(title: str, namespace_keys: dict[str, str], day: datetime.date) -> dict[str, str]:
-    """The value of each word on the page of that title, at midnight of the day."""
+    """Return the value of each word for the page with this title, at midnight of the day.
+
+    namespace_keys: key of each namespace, by name.
+    """
     namespace, colon, page = title.partition(":")
     if not colon:
         namespace, page = "", title

@@ -1,4 +1,4 @@
-"""Blocks of a dump to articles and definitions, as MLPerf's pinned WikiExtractor makes them."""
+"""Turn blocks of a dump into articles and definitions as MLPerf's pinned WikiExtractor does."""
 
 import datetime
 import sys
@@ -17,17 +17,20 @@ from bertdata.wiki.pages import BAD_UTF8, CUT_OFF, DUPLICATE, FAILED, LEFT_OUT_P
 
 _DEFINING = ("10", "828")
 _PYTHON_FRAMES = 20_000
-"""Python's own recursion limit while pages are rendered: far more than MAX_FRAMES of ours take."""
+"""Python's recursion limit while pages are rendered. It is far more than MAX_FRAMES nested calls need."""
 
 Outcome = tuple[str, str, int, int, int]
-"""Reason (empty for an article), detail, size of the article in bytes, begin and end in the block."""
+"""Reason (empty for an article), detail, size of the article in bytes, start and end in the block."""
 
 Definition = tuple[str, bytes, bytes]
 """Kind (always "template"), title and text in UTF-8."""
 
 
 class MlperfExtractor:
-    """The pinned extractor for one dump. ``templates``: the bytes of a template file, if there is one."""
+    """The pinned extractor for one dump.
+
+    templates: content of a template file, or None.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,10 @@ class MlperfExtractor:
     def extract(
         self, data: bytes, state: State
     ) -> tuple[bytes, list[Outcome], str | None, tuple[str, bool, bool, str | None]]:
-        """The articles of a block, what becomes of each page, the first id, and the state behind."""
+        """Extract a block.
+
+        Returns its articles, the outcome of each page, the first id, and the state after the block.
+        """
         reader = PageReader(state)
         articles: list[bytes] = []
         outcomes: list[Outcome] = []
@@ -70,7 +76,7 @@ class MlperfExtractor:
         return b"".join(articles), outcomes, reader.first_id, reader.state
 
     def _extract_page(self, page: PageFields, data: bytes) -> tuple[str, str, bytes]:
-        """Reason, detail and article."""
+        """Return reason, detail and article of a page."""
         reason = self._reason(page, data)
         if reason:
             return reason, page.page_id if reason == LEFT_OUT_PAGE else "", b""
@@ -88,7 +94,7 @@ class MlperfExtractor:
             return FAILED, "a lone surrogate in its text", b""
 
     def _reason(self, page: PageFields, data: bytes) -> str:
-        """The reason why the page is no article. Empty if it is one."""
+        """Return the reason why the page is not an article, empty if it is an article."""
         if page.page_id in self._skip_pages:
             return LEFT_OUT_PAGE
         if not page.closed:
@@ -112,7 +118,11 @@ class MlperfExtractor:
     def definitions(
         self, data: bytes, state: State
     ) -> tuple[list[Definition], int, list[str], str | None, tuple[str, bool, bool, str | None]]:
-        """The definitions of a block, its template pages, those left out, the first id, the state behind."""
+        """Collect the template definitions of a block.
+
+        Returns the definitions, the number of template pages, the ids of template pages left out, the first
+        id, and the state after the block.
+        """
         reader = PageReader(state)
         found: list[Definition] = []
         left_out: list[str] = []
@@ -141,7 +151,7 @@ def _is_utf8(data: bytes) -> bool:
 
 @contextmanager
 def _deep_stack() -> Iterator[None]:
-    """Raise Python's recursion limit to the depth that MAX_FRAMES of ours need."""
+    """Raise Python's recursion limit to what MAX_FRAMES nested calls need."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _PYTHON_FRAMES))
     try:

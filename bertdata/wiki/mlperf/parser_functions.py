@@ -1,4 +1,4 @@
-"""Parser functions: ``{{#if: ...}}``, ``{{lc: ...}}`` and their kin."""
+"""Parser functions: ``{{#if: ...}}``, ``{{lc: ...}}`` and so on."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _ERROR = re.compile(r'<(?:strong|span|p|div)\s(?:[^>]*\s)?class="(?:[^">]*\s)?er
 
 
 class PageExpansion(Protocol):
-    """The expansion that calls a function, as far as functions need it."""
+    """The parts of Expander that parser functions use."""
 
     def expand(self, text: str) -> str: ...
 
@@ -23,11 +23,14 @@ class PageExpansion(Protocol):
 
 
 Function = Callable[[PageExpansion, str, list[str]], str]
-"""The value for the first argument, which is evaluated, and the others, which are not."""
+"""Function of the page, the first argument (expanded) and the other arguments (not expanded)."""
 
 
 def call_function(page: PageExpansion, work: Work, name: str, first: str, others: list[str]) -> str:
-    """The function's value. Empty for unknown ones, too few arguments, bad ones, and too deep a nesting."""
+    """Return the function's value.
+
+    It is empty for an unknown function, too few arguments, bad arguments, and too deep nesting.
+    """
     function = _FUNCTIONS.get(name)
     if function is None:
         return ""
@@ -39,7 +42,10 @@ def call_function(page: PageExpansion, work: Work, name: str, first: str, others
 
 
 def _evaluate(page: PageExpansion, arguments: list[str], number: int) -> str:
-    """The argument of that number, the second being 0, expanded. Empty where there is none."""
+    """Return an argument, expanded. Empty if there is none.
+
+    number: index in ``arguments``, which do not include the function's first argument.
+    """
     return page.expand(arguments[number].strip()) if number < len(arguments) else ""
 
 
@@ -63,7 +69,11 @@ def _iferror(page: PageExpansion, first: str, others: list[str]) -> str:
 
 
 def _switch(page: PageExpansion, first: str, others: list[str]) -> str:
-    """The value of the first case that fits. A last case without ``=`` is no default."""
+    """Return the value of the first matching case.
+
+    Unlike in MediaWiki, a last case without ``=`` is not the default.
+    """
+    # "a | b = x | c = y": a case without "=" shares the value of the next case with "=", so "a" gives x.
     matched = False
     default = ""
     for case in others:
@@ -81,7 +91,7 @@ def _switch(page: PageExpansion, first: str, others: list[str]) -> str:
 
 
 def _ifexist(page: PageExpansion, first: str, others: list[str]) -> str:
-    """The else branch: no page exists."""
+    """Return the third argument: no page exists here."""
     return page.expand(others[1]) if len(others) == 2 else ""
 
 

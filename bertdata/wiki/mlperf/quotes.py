@@ -1,4 +1,4 @@
-"""Quotes of apostrophes: bold, italic, both, and the quotation marks that P makes of them."""
+"""Apostrophes that mark bold and italic text, and the quotation marks that the original makes of them."""
 
 import re
 
@@ -10,7 +10,10 @@ _DOUBLE_QUOTED = re.compile('""([^"]*)""')
 
 
 def replace_quotes(text: str) -> str:
-    """Bold loses its apostrophes, italic becomes quoted. Apostrophes without a partner on the line too."""
+    """Remove the apostrophes of bold text, and turn those of italic text into quotation marks.
+
+    Apostrophes without a partner on the same line are treated alike.
+    """
     if "''" in text:
         text = _BOTH.sub(r"\1", text)
         text = _BOLD.sub(r"\1", text)

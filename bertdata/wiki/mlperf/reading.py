@@ -1,7 +1,7 @@
-"""Pages of a block, found line by line as the original finds them.
+"""Find the pages of a block, line by line, as the original does.
 
-Only the first tag of a line counts, whatever element it stands in; fields that a page lacks keep the
-value of the page before, in the cases in which the original's do.
+Only the first tag of a line counts, whatever element it is in. A field that a page lacks keeps the value of
+the page before, in the same cases as in the original.
 """
 
 import re
@@ -19,9 +19,10 @@ State = tuple[str, bool, bool, str | None]
 
 @dataclass(kw_only=True, slots=True)
 class PageFields:
-    """A page's fields, escaped as in the dump, and where it lies in the block.
+    """Fields of a page, escaped as in the dump, and its position in the block.
 
-    ``closed``: whether its closing tag was met; ``emitted``: whether the original would pass it on.
+    closed: whether its closing tag was found.
+    repeated: whether its id is the id of the page emitted before.
     """
 
     begin: int
@@ -36,13 +37,14 @@ class PageFields:
 
     @property
     def emitted(self) -> bool:
+        """True if the original passes the page on."""
         return self.closed and not self.redirect and not self.repeated
 
 
 class PageReader:
-    """The machine that reads lines. Its ``state`` goes on from block to block.
+    """Line-by-line reader of pages. Its ``state`` carries over from block to block.
 
-    ``first_id``: the id of the first page that was emitted, or would have been but for its repeated id.
+    first_id: id of the first page that is not a redirect, whether emitted or skipped for its repeated id.
     """
 
     def __init__(self, state: State) -> None:
@@ -53,14 +55,19 @@ class PageReader:
 
     @property
     def state(self) -> State:
-        """The state behind what was read."""
+        """State after the data read so far."""
         return self._namespace, self._redirect, self._inside_text, self._last_id
 
     def read(self, data: bytes) -> Iterator[PageFields]:
-        """The pages of a block of whole lines, each once it is closed. At last one that is not."""
+        """Yield the pages of a block of whole lines, each when it is closed.
+
+        A page that is not closed comes last.
+        """
         place = 0
         for raw in _lines(data):
             line = raw.decode("utf-8", "surrogateescape")
+            # Only the first tag counts, as in the original. In a line "<title>A</title><ns>1</ns>" the
+            # namespace is not seen.
             tag = _TAG.search(line)
             if tag is None:
                 if self._inside_text and "<" not in line:
@@ -81,6 +88,7 @@ class PageReader:
             page.text.clear()
             self._opened, self._redirect = True, False
         elif name == "id":
+            # The page's id comes first. Later ids belong to its revision and contributor.
             page.page_id = page.page_id or _rest(line, tag)
         elif name == "title":
             page.title = _rest(line, tag)
@@ -106,6 +114,8 @@ class PageReader:
 
     def _close(self, end: int) -> PageFields:
         page = self._page
+        # The namespace is kept in the reader, not in the page, and is only reset when a page is emitted. So a
+        # page without <ns> after a redirect has the redirect's namespace, as in the original.
         page.end, page.namespace, page.redirect = end, self._namespace, self._redirect
         if not page.redirect:
             if self.first_id is None:
@@ -119,7 +129,7 @@ class PageReader:
 
 
 def _rest(line: str, tag: re.Match[str]) -> str:
-    """The text between the tag and the next one, line feed included."""
+    """Return the text between the tag and the next tag, with the line feed if it is included."""
     return line[tag.end() :].partition("<")[0]
 
 
@@ -128,7 +138,7 @@ def _size(text: str) -> int:
 
 
 def _lines(data: bytes) -> Iterator[bytes]:
-    """The lines. Only a line feed ends one."""
+    """Yield the lines. Only a line feed ends a line."""
     begin = 0
     while begin < len(data):
         end = data.find(b"\n", begin) + 1 or len(data)

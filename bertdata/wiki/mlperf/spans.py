@@ -1,4 +1,4 @@
-"""Balanced braces and brackets: calls, parameters, and the parts between vertical bars."""
+"""Find balanced braces and brackets: calls, parameters, and the parts between vertical bars."""
 
 import re
 from collections.abc import Iterator
@@ -14,15 +14,20 @@ Span = tuple[int, int]
 
 
 def find_spans(text: str, braces: int) -> Iterator[Span]:
-    """The outermost spans that open with so many braces. ANY: with two or more braces or brackets.
+    """Yield the outermost spans that open with at least ``braces`` braces.
 
-    Only runs of two or more equal characters count. Where the text ends inside a span, that span and
-    all that follow are not found.
+    braces: CALL (2), PARAMETER (3), or ANY for spans that open with two or more braces or brackets.
+
+    Only runs of two or more equal characters count. If the text ends inside a span, this span and all later
+    spans are not found.
     """
     if "{{" not in text and (braces or "[[" not in text):
         return
+    # The stack holds the number of characters of each open run, negative for brackets.
+    # "{{a|{{{1}}}}}": runs "{{" "{{{" "}}}}}"
+    # -> [2] -> [2, 3] -> the closing run takes 3, then 2 -> [] : one span, which ends after the run
     opening: int | None = None
-    stack: list[int] = []  # lengths of the open runs, those of brackets negative
+    stack: list[int] = []
     for run in (_BRACES if braces else _BRACES_AND_BRACKETS).finditer(text):
         kind, length = run[0][0], run.end() - run.start()
         if opening is None:
@@ -39,13 +44,15 @@ def find_spans(text: str, braces: int) -> Iterator[Span]:
                 yield opening, run.end() - left
                 opening = None
             elif kind == "}" and len(stack) == 1 and 0 < stack[0] < braces:
+                # "{{{a}}": fewer open braces remain than a span of this kind needs. Search on after it.
                 opening = None
 
 
 def _close_braces(stack: list[int], length: int) -> int:
-    """Take a run of closing braces from the stack. Returns the braces that are left of it.
+    """Match a run of closing braces with the open runs on the stack.
 
-    Brackets that are still open are taken along, and count as braces to close.
+    Returns the number of closing braces left over. Open brackets in between are dropped, and as in the
+    original, their number is added to the closing braces.
     """
     while stack:
         open_braces = stack.pop()
@@ -59,7 +66,10 @@ def _close_braces(stack: list[int], length: int) -> int:
 
 
 def _close_brackets(stack: list[int], length: int) -> int:
-    """Take a run of closing brackets from the stack, as far as it has any. Returns the rest of the run."""
+    """Match a run of closing brackets with the open brackets on top of the stack.
+
+    Returns the number of closing brackets left over.
+    """
     while stack and stack[-1] < 0:
         open_brackets = -stack.pop()
         if length < open_brackets:
@@ -72,7 +82,7 @@ def _close_brackets(stack: list[int], length: int) -> int:
 
 
 def split_parts(text: str) -> list[str]:
-    """The text cut at each vertical bar outside braces and brackets."""
+    """Return the text cut at each vertical bar that is outside braces and brackets."""
     parts: list[str] = []
     begin = searched = 0
     for span_begin, span_end in [*find_spans(text, ANY), (len(text), len(text))]:

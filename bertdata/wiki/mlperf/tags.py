@@ -1,4 +1,4 @@
-"""Comments and tags that vanish, and elements that vanish with their content."""
+"""Remove comments and tags, and elements with their content."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -54,11 +54,12 @@ _IGNORED_CLOSER = re.compile(rf"</\s*(?:{'|'.join(_IGNORED)})>", re.IGNORECASE)
 
 
 def drop_tags(text: str) -> str:
-    """The text without comments, self-closing tags and tags of formatting, whose content stays."""
+    """Return the text without comments, self-closing tags and formatting tags. Their content stays."""
     if "<" not in text:
         return text
     kept: list[str] = []
     end = 0
+    # Each search runs over the whole text. Where matches overlap, the match that starts first wins.
     tags = (_comments(text), _closers(text), _ignored(text), _self_closing(text))
     for begin, behind in merge(*tags):
         if begin >= end:
@@ -68,7 +69,7 @@ def drop_tags(text: str) -> str:
 
 
 def _comments(text: str) -> Iterator[Mark]:
-    """Comments, looked for on their own: one that begins within a tag still hides those it holds."""
+    """Yield the comments. A comment that starts inside a tag still hides the comments inside it."""
     begin = text.find("<!--")
     while begin >= 0 and (end := text.find("-->", begin + 4)) >= 0:
         yield begin, end + 3
@@ -105,9 +106,10 @@ def _ends_with_slash(text: str, begin: int, end: int) -> bool:
 
 
 def next_of(text: str, characters: str) -> Callable[[int], int]:
-    """A search for the next of the characters, -1 if there is none. Places asked for never decrease.
+    """Return a search for the next of the characters, which returns -1 if there is none.
 
-    What was found is remembered, so that all searches together read the text once.
+    The start positions of successive searches must not decrease. Results are remembered, so that all searches
+    together read the text once.
     """
     found = dict.fromkeys(characters, -2)
 
@@ -121,7 +123,7 @@ def next_of(text: str, characters: str) -> Callable[[int], int]:
 
 
 def drop_elements(text: str, work: Work) -> str:
-    """The text without tables, references, lists and the like, and their content."""
+    """Return the text without tables, references, lists and similar elements, including their content."""
     for tag in _DROPPED:
         if "<" not in text:
             return text
@@ -132,12 +134,15 @@ def drop_elements(text: str, work: Work) -> str:
 
 
 def _is_present(text: str, tag: str) -> bool:
-    """True where the text holds the begin of an opening tag and that of a closing one."""
+    """Return True if the text contains the start of an opening tag and the start of a closing tag."""
     return all(re.search(rf"<\s*{slash}{tag}{EDGE}", text, re.IGNORECASE) for slash in ("", r"/\s*"))
 
 
 def _opener(text: str, tag: str) -> Search:
-    """A search for tags that open the element: no slash or ``>`` within, so not ``<ref name="a/b">``."""
+    """Return a search for opening tags of the element.
+
+    A tag with a slash inside, such as ``<ref name="a/b">``, does not count.
+    """
     pattern = re.compile(rf"<\s*{tag}{EDGE}", re.IGNORECASE)
     next_end = next_of(text, "/>")
 
@@ -163,13 +168,16 @@ def _closer(text: str, tag: str) -> Search:
 
 
 def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
-    """The text with ``placeholder_1``, ``placeholder_2`` ... for its elements of that tag.
+    """Replace the elements with this tag by ``placeholder_1``, ``placeholder_2`` and so on.
 
-    Equal elements share the number of the first of them; the numbers of the others are not used.
+    Equal elements get the number of the first of them. Their other numbers are not used.
     """
     marks = _elements(text, tag)
     elements = [text[begin:end] for begin, end in marks]
     opening = re.compile(rf"<\s*{tag}", re.IGNORECASE)
+    # The original replaces one element after the other in the whole text, which takes quadratic time. If no
+    # element contains another opening tag, every occurrence of an element's text is itself one of the
+    # elements, and one pass gives the same result.
     if not any(opening.search(element, 1) for element in elements):
         return _number_apart(text, marks, placeholder)
     for number, element in enumerate(elements, start=1):
@@ -179,7 +187,7 @@ def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
 
 
 def _number_apart(text: str, marks: list[Mark], placeholder: str) -> str:
-    """The same in one pass, where no element holds an opening tag: equal texts are elements too."""
+    """Number the elements in one pass. Correct if no element contains an opening tag."""
     first: dict[str, int] = {}
     pieces, behind = [], 0
     for number, (begin, end) in enumerate(marks, start=1):

@@ -1,4 +1,4 @@
-"""The definitions of a template file, for the pinned extractor: of equal titles the last one counts."""
+"""Look up templates in a template file, for MLPerf's extractor. The last definition of a title counts."""
 
 import struct
 from collections.abc import Iterator
@@ -11,7 +11,10 @@ _RECORD = struct.Struct("<5Q")
 
 
 class TemplateTable:
-    """Texts of templates by title, in a buffer that holds a template file. ValueError if it holds none."""
+    """Texts of templates by title, in a buffer that holds a template file.
+
+    Raises ValueError if the buffer is not a template file.
+    """
 
     def __init__(self, file: Any) -> None:
         self._data = memoryview(file)
@@ -26,7 +29,7 @@ class TemplateTable:
         self._places = dict(self._records(templates))
 
     def _records(self, number: int) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Title and place of the text, in order of titles and then of the dump."""
+        """Yield title and position of the text, ordered by title and then by position in the dump."""
         for record in range(number):
             title, title_bytes, text, text_bytes, _ = _RECORD.unpack_from(
                 self._data, _HEAD.size + record * _RECORD.size
@@ -36,7 +39,7 @@ class TemplateTable:
             yield _decode(self._texts[title : title + title_bytes]), (text, text + text_bytes)
 
     def get(self, title: str) -> str | None:
-        """The template's text, None if it is not defined."""
+        """Return the template's text, or None if it is not defined."""
         place = self._places.get(title)
         return None if place is None else _decode(self._texts[slice(*place)])
 

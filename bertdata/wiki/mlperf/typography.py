@@ -1,4 +1,4 @@
-"""Spaces, dots, angle quotes, and lines of marks only."""
+"""Tidy spaces, dots, angle quotes, and lines without words."""
 
 import re
 
@@ -10,10 +10,11 @@ _LINE_WITHOUT_WORDS = re.compile(f"\n[^{WORD}]+?\n")
 
 
 def tidy(text: str) -> str:
-    """The text with the original's rules of typography. The two literal ones hardly ever match anything."""
+    """Apply the original's typographic rules."""
     text = text.replace("<<", "«").replace(">>", "»").replace("\t", " ")
     text = _SPACES.sub(" ", text)
     text = _DOTS.sub("...", text)
+    # The original means any of these characters, but replaces the literal strings, which hardly ever occur.
     text = text.replace(" ,:.)]»", ",:.)]»").replace("[(« ", "[(«")
     text = _LINE_WITHOUT_WORDS.sub("\n", text)
     return text.replace(",,", ",").replace(",.", ".")

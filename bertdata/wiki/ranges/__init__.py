@@ -1,1 +1,1 @@
-"""Ranges of a dump, each read and extracted by a worker of its own, and the fold that joins them."""
+"""Extraction by byte ranges of a dump, each read by another worker, and the joining of the results."""

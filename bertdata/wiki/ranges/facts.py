@@ -1,4 +1,4 @@
-"""A range of a dump in blocks of pages, and the facts by which the ranges are joined."""
+"""Read a range of a dump in blocks of pages, and collect the facts by which ranges are joined."""
 
 import zlib
 from collections.abc import Iterator
@@ -21,10 +21,14 @@ from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeFacts:
-    """Facts of a range's reading. Small, whatever the range holds.
+    """Facts about the reading of a range. Small, however large the range is.
 
-    digest: CRC-32 of the text that the range owns. usual_begin: whether its first page says its own
-    namespace. first_id: of the first page that could be an article. exit: the state behind the range.
+    link: what must fit the neighbouring ranges.
+    digest: CRC-32 of the text that belongs to the range.
+    blocks: number of blocks of pages.
+    usual_begin: whether the first page states its namespace.
+    first_id: id of the first page that may be an article.
+    exit: state of reading after the range.
     """
 
     number: int
@@ -36,7 +40,10 @@ class RangeFacts:
     exit: BlockState
 
     def follows(self, state: BlockState) -> bool:
-        """True if the range, read as if a dump began there, gives the same articles after this state."""
+        """Return True if the range's results are also right for this state at its start.
+
+        The range was read as if the dump started there.
+        """
         if self.blocks == 0:
             return True
         if state.last_id is not None and state.last_id == self.first_id:
@@ -44,7 +51,10 @@ class RangeFacts:
         return state[:3] == START[:3] or (not state.inside_text and self.usual_begin)
 
     def state_behind(self, state: BlockState) -> BlockState:
-        """The state behind the range, if it was begun with the state or follows it."""
+        """Return the state after the range.
+
+        state: the state before it. The range must have been read from this state, or must follow it.
+        """
         if self.blocks == 0:
             return state
         last_id = state.last_id if self.exit.last_id is None else self.exit.last_id
@@ -52,9 +62,9 @@ class RangeFacts:
 
 
 class RangeBlocks:
-    """Reads a range: ``blocks()`` once, each of which is followed by ``take``. Then ``facts``.
+    """Reader of a range. Iterate ``blocks()`` once and call ``take`` after each block, then use ``facts``.
 
-    state: at the range's begin.
+    state: state of reading at the start of the range.
     """
 
     def __init__(
@@ -70,7 +80,10 @@ class RangeBlocks:
         self._link = RangeLink()
 
     def blocks(self) -> Iterator[PageBlock]:
-        """Blocks of whole pages. InputError for damage, and where a dump ends too early."""
+        """Yield blocks of whole pages.
+
+        Raises InputError if the dump is damaged or ends too early.
+        """
         path = self._ranges.path
         with open_file(path) as file:
             reader = RangeReader(self._ranges, self._number, file, self._settings.engine)
@@ -95,7 +108,10 @@ class RangeBlocks:
             yield text, position
 
     def take(self, block: PageBlock, found: BlockArticles | BlockDefinitions | None = None) -> None:
-        """Take the block's result into account, None where no extractor looked at it."""
+        """Record a block and its result.
+
+        found: None if no extractor was used.
+        """
         if not self._blocks:
             self._usual_begin = has_usual_begin(block.data)
         self._blocks += 1
@@ -105,6 +121,7 @@ class RangeBlocks:
 
     @property
     def facts(self) -> RangeFacts:
+        """Facts about the range, complete after the last block."""
         return RangeFacts(
             number=self._number,
             link=self._link,

@@ -1,4 +1,4 @@
-"""The ranges of a dump joined: checked in sequence, reported as one, their articles dealt out to files."""
+"""Join the ranges of a dump: check their sequence, add up their reports, assign their articles to files."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from bertdata.wiki.ranges.work import RangeArticles
 
 
 class RangeResult(Protocol):
-    """A result that says how its range fits the one before."""
+    """Result of a range that has the facts needed to check the sequence."""
 
     @property
     def facts(self) -> RangeFacts: ...
@@ -26,13 +26,17 @@ Result = TypeVar("Result", bound=RangeResult)
 def in_sequence(
     dump: str, results: Iterable[Result], again: Callable[[int, BlockState], Result]
 ) -> Iterator[Result]:
-    """The results of all ranges in order. InputError where they do not follow one another.
+    """Yield the results of all ranges in order.
 
-    again: works on a range once more, from the state at its begin, where START was not right.
+    again: extracts a range once more, from the state at its start, if START was wrong.
+
+    Raises InputError if the ranges do not follow one another.
     """
     ordered = sorted(results, key=lambda result: result.facts.number)
     assert [result.facts.number for result in ordered] == list(range(len(ordered)))
     check_links(dump, [result.facts.link for result in ordered])
+    # Every range was read as if it were at the start of the dump. Walk through the ranges with the true
+    # state, and repeat those for which that assumption was wrong.
     state = START
     for result in ordered:
         if not result.facts.follows(state):
@@ -42,19 +46,19 @@ def in_sequence(
 
 
 def check_digests(dump: str, first: Sequence[int], second: Sequence[int]) -> None:
-    """InputError if the dump's text, range by range, is another than in the first pass."""
+    """Raise InputError if the text of any range differs between the first pass and the second."""
     if list(first) != list(second):
         raise was_changed(dump)
 
 
 def was_changed(dump: str) -> InputError:
-    """The error for a dump that is not what it was at the start."""
+    """Return the error for a dump that changed during the run."""
     return InputError(f"{dump}: was changed while it was being read; run the same command again")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArticlePiece:
-    """Successive articles of one file for all articles of a range: ``bytes`` from ``start`` on."""
+    """Consecutive articles in the file of a range: ``bytes`` bytes from ``start`` on."""
 
     path: str
     start: int
@@ -62,7 +66,11 @@ class ArticlePiece:
 
 
 def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticlePiece]]:
-    """The pieces of each output file, in order."""
+    """Yield the pieces of each output file, in order."""
+    # Output files are cut by the sizes of the articles, not at the ends of ranges. Two generators run over
+    # the same articles: ``cut_files`` reads the sizes to decide how many articles the next file gets, and
+    # ``waiting`` then yields these articles. Adjacent articles of one range are merged into a piece.
+    # range 0 sizes [600 kB, 600 kB], range 1 sizes [100 kB] -> files [[0: 600 kB], [0: 600 kB, 1: 100 kB]]
     sizes = (size for found in ranges for size in found.sizes)
     waiting = ((found.path, size) for found in ranges for size in found.sizes)
     starts: dict[str, int] = {}
@@ -80,7 +88,7 @@ def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticleP
 
 
 def joined_report(reports: Iterable[ExtractReport]) -> ExtractReport:
-    """The report on the pages of all ranges, in order."""
+    """Return the report on the pages of all ranges."""
     whole = ExtractReport()
     for report in reports:
         whole.pages += report.pages

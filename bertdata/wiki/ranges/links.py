@@ -1,9 +1,10 @@
-"""The check that the ranges of a dump were read without a gap, from small facts about each.
+"""Check that the ranges of a bzip2 file were read without a gap, from small facts about each range.
 
-A worker sees one range only. What it cannot know is whether the range before ended where its own first
-bzip2 block begins, and whether the checksum of a stream fits that runs over several ranges. A stream's
-checksum is a fold over those of its blocks (rotate by one bit, then xor), so each range gives its part of
-the fold, and the parts are joined here.
+A worker sees only its range. It does not know whether the range before ended where its first bzip2 block
+starts. It also cannot check the checksum of a stream that spans several ranges. That checksum is computed
+block by
+block: rotate left by one bit, then xor the block's checksum. Each range reports its part of this computation,
+and the parts are combined here.
 """
 
 from collections.abc import Sequence
@@ -14,17 +15,25 @@ from bertdata.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class BlockChecksums:
-    """The fold of some successive blocks' checksums: it turns a sum before them into the sum behind them."""
+    """Combined checksums of consecutive blocks.
+
+    They update a stream's checksum from its value before the blocks to its value after them.
+
+    blocks: number of blocks.
+    value: combined checksum if the checksum before the blocks is 0.
+    """
 
     blocks: int = 0
     value: int = 0
 
     def with_block(self, checksum: int) -> "BlockChecksums":
-        """The fold with one more block."""
+        """Return the combination with one more block."""
         return BlockChecksums(self.blocks + 1, _rotated(self.value, 1) ^ checksum)
 
     def behind(self, before: int) -> int:
-        """The stream's sum behind the blocks, from the sum before them."""
+        """Return the stream's checksum after the blocks, from the checksum before them."""
+        # Rotation distributes over xor: rotating the checksum before the blocks once per block, then xoring
+        # the blocks' value, equals updating it block by block.
         return _rotated(before, self.blocks) ^ self.value
 
 
@@ -35,12 +44,13 @@ def _rotated(value: int, bits: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeLink:
-    """Facts of a range that its neighbours must fit. Of a dump that is not compressed with bzip2, none.
+    """Facts about a range that its neighbours must match. All are None or empty unless the dump is bzip2.
 
-    first: bit of the file at which the range's first block begins, None where no block begins in it.
-    reached: bit at which the next block after the range begins, None at the file's end. head: blocks up to
-    the first end of a stream, and the checksum that stands there (None: no stream ends in the range).
-    tail: blocks behind the last end of a stream.
+    first: bit of the file at which the range's first block starts, or None if no block starts in the range.
+    reached: bit at which the next block after the range starts, or None at the end of the file.
+    head: blocks up to the first end of a stream in the range.
+    head_checksum: checksum stored at that end, or None if no stream ends in the range.
+    tail: blocks after the last end of a stream.
     """
 
     first: int | None = None
@@ -51,7 +61,12 @@ class RangeLink:
 
 
 def check_links(name: str, links: Sequence[RangeLink]) -> None:
-    """InputError with the place where the ranges of a bzip2 file, in order, do not follow one another."""
+    """Raise InputError with the position if the ranges of a bzip2 file, in order, do not fit together."""
+    # at: bit at which the next block must start.
+    # sum_before: checksum so far of the stream that is open there.
+    # Streams that start and end inside one range are checked by its worker (Bzip2Range), so only the head and
+    # the tail of each range matter here:
+    #   range 0: [start of stream A]   range 1: [rest of A = head] [stream B] [start of C = tail]
     at = links[0].first if links else None
     sum_before = 0
     for link in links:
@@ -75,7 +90,7 @@ def check_links(name: str, links: Sequence[RangeLink]) -> None:
 
 
 def damaged(name: str, offset: int) -> InputError:
-    """The error for a block that cannot be decompressed."""
+    """Return the error for a block that cannot be decompressed."""
     return InputError(
         f"{name}: byte {offset}: the bzip2 block that starts here is damaged; "
         "compare the file's md5 with the published one and download it again"

@@ -1,11 +1,13 @@
-r"""A dump in ranges of its file's bytes, each read by a worker of its own.
+"""Divide a dump into byte ranges, each read by a different worker.
 
-A range's own text is that of the bzip2 blocks that begin in it, or its bytes where the dump is plain XML;
-a gzip file is one range. Pages lie across the ends, so that the text is cut elsewhere: at the first page
-end in each range's own text. A range owns the text from there to the first page end in the next range that
-has one, and the first range from the dump's begin; a range without a page end owns nothing. A page end is a
-line of ``</page>`` and blanks alone, whose newlines both lie in the range: whoever comes from the range
-before finds the same ones as who begins there.
+The raw text of a range is the text of the bzip2 blocks that start in it, or its bytes if the dump is plain
+XML. A gzip file is a single range. Pages cross the boundaries of raw texts, so the text is cut elsewhere: at
+the first page end in each range's raw text. A range owns the text from its first page end up to the first
+page end of the next range that has one. The first range owns the text from the dump's start. A range without
+a page end owns nothing.
+
+A page end is a line that consists of ``</page>`` and blanks. Both of its newlines must be in the same raw
+text, so that the worker of this range and the worker of the range before find the same page end.
 """
 
 import re
@@ -19,11 +21,15 @@ from bertdata.wiki.dump.gzip_text import read_gzip
 from bertdata.wiki.ranges.links import RangeLink
 
 MAX_RANGE_BYTES = 32 << 20
-"""Of a compressed dump: some 150 MB of text, so that the blocks that two ranges read count for little."""
+"""Largest range of a compressed dump.
+
+It has some 150 MB of text. The bzip2 blocks near a boundary are read by two workers, and are a small share of
+it.
+"""
 
 MIN_RANGE_BYTES = 256 << 10
 _RANGES = 64
-"""Ranges of a dump of middle size, for as many workers."""
+"""Number of ranges of a dump of medium size, which allows as many workers."""
 
 DumpKind = Literal["xml", "bzip2", "gzip"]
 
@@ -34,7 +40,11 @@ _LONGEST_PAGE_END = 64 + len(b"\n</page>\n") + 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpRanges:
-    """A division of a dump into ranges: its path, or URL, and size, and the size of a range."""
+    """Division of a dump into ranges.
+
+    path, bytes: path or URL of the dump, and its size.
+    range_bytes: size of a range.
+    """
 
     path: str
     bytes: int
@@ -45,28 +55,32 @@ class DumpRanges:
         return 1 if self.kind == "gzip" else max(1, -(-self.bytes // self.range_bytes))
 
     def number_at(self, offset: int) -> int:
-        """The range in which that byte of the file lies."""
+        """Return the number of the range that contains this byte of the file."""
         return 0 if self.kind == "gzip" else offset // self.range_bytes
 
     def start(self, number: int) -> int:
-        """The range's first byte."""
+        """Return the first byte of a range."""
         return number * self.range_bytes
 
 
 def fitting_range_bytes(size: int) -> int:
-    """The size of a range, for a dump of that size."""
+    """Return a suitable size of a range for a dump of this size."""
     return min(max(-(-size // _RANGES), MIN_RANGE_BYTES), MAX_RANGE_BYTES)
 
 
 def dump_kind(head: bytes) -> DumpKind:
-    """The kind of a dump's file by its first bytes."""
+    """Return the kind of a dump from its first bytes."""
     if head.startswith(b"BZh"):
         return "bzip2"
     return "gzip" if head.startswith(b"\x1f\x8b") else "xml"
 
 
 class _Piece(NamedTuple):
-    """Some text of a range, and the offset in the file that it reaches to."""
+    """Some text of a range.
+
+    number: number of the range.
+    position: offset in the file that has been read up to the end of the text.
+    """
 
     number: int
     text: bytes
@@ -74,9 +88,9 @@ class _Piece(NamedTuple):
 
 
 class RangeReader:
-    """One range's text, from the opened file: ``texts()`` once, then ``link``.
+    """Reader of one range's text. Iterate ``texts()`` once, then use ``link`` and ``owns_end``.
 
-    owns_end: whether the text goes to the dump's end, known behind it.
+    owns_end: whether the text reaches the end of the dump.
     """
 
     def __init__(self, ranges: DumpRanges, number: int, file: BinaryIO, engine: Engine | None = None) -> None:
@@ -93,11 +107,15 @@ class RangeReader:
 
     @property
     def link(self) -> RangeLink:
-        """Facts that the neighbours must fit."""
+        """Facts that the neighbouring ranges must match."""
         return RangeLink() if self._blocks is None else self._blocks.link
 
     def texts(self) -> Iterator[tuple[bytes, int]]:
-        """The text that the range owns, in pieces, each with the offset in the file that it reaches to."""
+        """Yield the text that the range owns, in pieces, each with the offset in the file read so far."""
+        # Raw texts of three ranges, with "|" for a page end: 0: "aa|bb"  1: "cc"  2: "d|ee"
+        # Range 0 owns "aa|bbccd|", range 1 owns nothing, range 2 owns "ee".
+        # So reading goes on past the end of the range, until the first page end in a later range. ``at`` is
+        # the range of the current piece. The search for a page end starts afresh in each range.
         begun = self._number == 0
         at, ends = self._number, _PageEnds()
         for number, text, position in _universal_newlines(self._pieces()):
@@ -119,7 +137,7 @@ class RangeReader:
         self.owns_end = begun
 
     def _pieces(self) -> Iterator[_Piece]:
-        """The text from the range's first byte on, raw. No piece lies in two ranges."""
+        """Yield the raw text from the range's first byte on. No piece spans two ranges."""
         if self._blocks is not None:
             for text, offset, end in self._blocks.texts():
                 yield _Piece(self._ranges.number_at(offset), text, end)
@@ -142,13 +160,13 @@ class RangeReader:
 
 
 class _PageEnds:
-    """Looks for the first page end in a range's own text, piece by piece."""
+    """Searches for the first page end in a range's raw text, piece by piece."""
 
     def __init__(self) -> None:
         self._before = b""
 
     def find(self, text: bytes) -> int | None:
-        """Offset in the text behind the page end, None where it is not in what was seen so far."""
+        """Return the offset in the text after the page end, or None if the text so far has none."""
         seen = self._before + text
         found = _PAGE_END.search(seen)
         if found is not None:
@@ -158,10 +176,10 @@ class _PageEnds:
 
 
 def _universal_newlines(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
-    r"""The pieces with every ``\r\n`` and ``\r`` as ``\n``.
+    r"""Yield the pieces with every ``\r\n`` and ``\r`` replaced by ``\n``.
 
-    Of a ``\r\n`` across two pieces the newline is in the second, so that a piece's text does not depend
-    on whether the one before was read.
+    If a ``\r\n`` spans two pieces, the newline goes to the second piece. So the text of a piece does not
+    depend on whether the piece before was read.
     """
     waiting: _Piece | None = None
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""The template file of all ranges, which workers on many machines read."""
+"""The template file of all ranges, read by workers on many machines."""
 
 import tempfile
 import threading
@@ -19,21 +19,23 @@ _fetching = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SharedTemplates:
-    """The template file: its path, or URL, and its md5."""
+    """Template file: its path or URL, and its md5."""
 
     path: str
     md5: str
 
 
 def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> SharedTemplates:
-    """One template file of those of the ranges, in order. make_path: its path, from its md5.
+    """Join the template files of the ranges, in order, and write the result.
 
-    Every worker maps the file for as long as it lives, so another file has another name.
+    make_path: function that returns the path for an md5. Every worker keeps the file mapped until it ends, so
+    a different content needs a different name.
     """
     with TemplateFileWriter() as templates:
         for path in paths:
             for definition in read_definitions(memoryview(storage.read_bytes(path))):
                 templates.add(*definition)
+        # The name depends on the content, so the file is written twice: first only to compute its md5.
         digest = HashingSink(_forget)
         templates.write(cast(BinaryIO, digest))
         shared = SharedTemplates(path=make_path(digest.md5), md5=digest.md5)
@@ -47,9 +49,9 @@ def _forget(data: object) -> None:
 
 
 def fetched_templates(shared: SharedTemplates) -> str:
-    """The path of the file on this machine, to which a remote one is fetched once.
+    """Return the path of the file on this machine. A remote file is copied once per process.
 
-    InputError if it is not the one that the first pass wrote.
+    Raises InputError if it is not the file that the first pass wrote.
     """
     with _fetching:
         return _fetch(shared).path
@@ -61,7 +63,7 @@ def _fetch(shared: SharedTemplates) -> "_LocalFile":
 
 
 class _LocalFile:
-    """A file of this machine. The copy of a remote one goes with the process."""
+    """File on this machine. The copy of a remote file is deleted when the process ends."""
 
     def __init__(self, shared: SharedTemplates) -> None:
         self.path = shared.path

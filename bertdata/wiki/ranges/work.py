@@ -1,7 +1,7 @@
-"""The work of one worker on one range of a dump: definitions of templates, or articles.
+"""A worker's task on a range of a dump: collect template definitions, or extract articles.
 
-What is large goes to a file; what is returned is small. A range is worked on as if it stood first
-(``START``); its facts tell whether that was right, once the state before it is known.
+Large results go to a file and small ones are returned. A range is processed as if it were at the start of the
+dump (``START``). Its facts show whether that was right, once the state before the range is known.
 """
 
 from array import array
@@ -25,10 +25,12 @@ from bertdata.wiki.worker_pool import WorkerPool, open_pools
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeDefinitions:
-    """Definitions of a range. path: of the template file that holds them, None where none were wanted.
+    """Template definitions of a range.
 
-    pages: template pages met; left_out: ids of those that were to be left out. newest: day of the newest
-    revision as YYYY-MM-DD, empty where it was not asked for.
+    path: template file with the definitions, or None if none were wanted.
+    pages: number of template pages.
+    left_out: ids of template pages that the user left out.
+    newest: day of the newest revision as YYYY-MM-DD, empty if it was not asked for.
     """
 
     facts: RangeFacts
@@ -40,7 +42,11 @@ class RangeDefinitions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeArticles:
-    """Articles of a range, one after another in a file. sizes: of each. The report counts no files."""
+    """Articles of a range, concatenated in a file.
+
+    sizes: bytes of each article.
+    report: report on the range's pages. It counts no files.
+    """
 
     facts: RangeFacts
     path: str
@@ -58,9 +64,10 @@ def collect_definitions(
     days: bool,
     state: BlockState = START,
 ) -> RangeDefinitions:
-    """The definitions of a range, written to the path.
+    """Write the template definitions of a range.
 
-    path: None where no definitions are wanted. days: whether the newest revision is looked for.
+    path: path of the output, or None if no definitions are wanted.
+    days: whether to look for the newest revision.
     """
     reading = RangeBlocks(ranges, number, settings, state)
     newest, pages, left_out = "", 0, list[str]()
@@ -88,7 +95,7 @@ def collect_definitions(
 def extract_range(
     ranges: DumpRanges, number: int, settings: ExtractorSettings, path: str, *, state: BlockState = START
 ) -> RangeArticles:
-    """The articles of a range, written to the path."""
+    """Write the articles of a range to a file."""
     reading = RangeBlocks(ranges, number, settings, state)
     sizes = array("Q")
     report, left_out = ExtractReport(), set[str]()
@@ -113,7 +120,10 @@ def extract_range(
 
 @contextmanager
 def _open_pool(settings: ExtractorSettings) -> Iterator[WorkerPool]:
-    """One worker: this process for the kernels, one apart for a Python engine, within a page's limits."""
+    """Open a pool of one worker: this process for a kernel, a separate process for a Python engine.
+
+    The separate process is limited in time and memory.
+    """
     try:
         with open_pools(settings.engine, 1, settings.rules.limits.memory_bytes) as pools:
             yield pools.work
@@ -128,7 +138,7 @@ def _count_pages(
     block: PageBlock,
     found: BlockArticles,
 ) -> Iterator[int]:
-    """Count the block's pages. Returns the sizes of its articles."""
+    """Count the block's pages in the report, and yield the sizes of its articles."""
     at, repeats = 0, found.revisions > len(found.outcomes)
     for outcome in found.outcomes:
         begin, at = at, at + outcome.size

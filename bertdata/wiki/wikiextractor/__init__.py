@@ -1,1 +1,1 @@
-"""wikiextractor 3.1.0 as a package: the Python engine of its extractor."""
+"""wikiextractor 3.1.0, called as a package. This is the Python engine of the extractor "3.1.0"."""

@@ -1,7 +1,7 @@
-"""Bounds of the package's #expr: a power of powers would hold a worker for hours.
+"""Limits for the package's #expr: a power of a power would keep a worker busy for hours.
 
-The package turns every error in an expression into text, so a refusal is kept beside it, and asked for when
-the page is rendered. The bounds are the kernel's (_native/wiki/wikiextractor/limits.h).
+The package turns every error in an expression into text. A refusal is therefore stored in this module, and
+read when the page is rendered. The limits are those of the kernel (_native/wiki/wikiextractor/limits.h).
 """
 
 import ast
@@ -23,13 +23,13 @@ _refusal = _Refusal()
 
 
 def bound_arithmetic(extract: ModuleType) -> None:
-    """Bound powers and rounded integers in the package's module ``extract``, in place."""
+    """Limit powers and rounded integers in the package's module ``extract``, in place."""
     vars(extract)["_SHARP_EXPR_BINOPS"][ast.Pow] = _power
     vars(extract)["round"] = _round
 
 
 def take_refusal() -> str:
-    """The refusal since the last call, as the end of "page X: ...". Empty without one."""
+    """Return the refusal since the last call, in the words that follow "page X: ". Empty if there is none."""
     text, _refusal.text = _refusal.text, ""
     return text
 
@@ -41,7 +41,8 @@ def _power(base: Any, exponent: Any) -> Any:
 
 
 def _check_digits(base: int, exponent: int) -> None:
-    # A base has 0.3 digits at least, and an exponent may be beyond what floats hold.
+    # The exponent is capped because it may not fit a float. Even for the smallest base, 2 (0.3 digits), four
+    # times the limit is too much.
     digits = min(exponent, 4 * MAX_POWER_DIGITS) * math.log10(abs(base))
     if digits > MAX_POWER_DIGITS:
         _refuse(f"asks #expr for a power of more than {MAX_POWER_DIGITS} digits")

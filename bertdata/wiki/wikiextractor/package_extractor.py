@@ -1,8 +1,8 @@
-"""wikiextractor 3.1.0 itself as an extractor: the Python engine, and the kernel's twin.
+"""Extractor that calls wikiextractor 3.1.0 itself: the Python engine, and the twin of the kernel.
 
-The package's code may take hours or all memory for some small pages, so pages are worked on within limits
-in a process apart (``page_rules``). Its templates are kept in its own compact form, in three files beside
-the template file, which all workers map into memory.
+The package may take hours or all memory for some small pages. Pages are therefore processed with limits in a
+separate process (``page_rules``). The templates are stored in the package's compact format, in three files
+next to the template file, which all workers map into memory.
 """
 
 import datetime
@@ -29,7 +29,7 @@ from bertdata.wiki.wikiextractor.pages import PAGE_TAG, Page, RawPage, page_text
 from bertdata.wiki.wikiextractor.renderer import Renderer, forget_parsed_templates, load_wikiextractor
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""Halves of pairs, which a character reference can name."""
+"""Lone surrogates, which a character reference can produce."""
 
 _BLOBS = ("records", "titles", "contents")
 
@@ -37,15 +37,16 @@ Result = TypeVar("Result")
 
 
 class PackageExtractor:
-    """Extracts as the package does, in a thread of its own.
+    """Extractor that renders pages with the package, in a new thread for each block.
 
-    Python counts its recursion limit from the thread's empty stack, and the package keeps parsed templates,
-    whose parsing needs no frames again. They are forgotten at each block, so whether a deeply nested page is
-    too deep depends on its block alone; a block of one page is what the kernel leaves to the package.
+    Python's recursion limit counts from the thread's empty stack, so a new thread gives every block the same
+    depth. The package also caches parsed templates, and a cached template needs less depth. The cache is
+    therefore emptied for each block. Whether a deeply nested page fails then depends on its block alone. The
+    kernel passes single pages as blocks of one page.
     """
 
     def __init__(self, settings: ExtractorSettings) -> None:
-        load_wikiextractor()  # whose import is no page's work
+        load_wikiextractor()  # imported here so that its time does not count for the first page
         self._settings = settings
         self._namespace = settings.site.template_namespace
         self._renderer = Renderer(site=settings.site, day=settings.day or datetime.date(1, 1, 1))
@@ -84,16 +85,16 @@ class PackageExtractor:
         return read_page(raw, self._namespace)
 
     def _render(self, page: Page, last_id: str | None) -> tuple[str, str, bytes]:
-        """Reason, detail and article of a page."""
+        """Return reason, detail and article of a page."""
         if page.page_id == last_id:
             return DUPLICATE, "", b""
         rules = self._settings.rules
         try:
             with rules.limited(page.page_id, page.title):
                 result = "", page.page_id, self._renderer.render(page)
-        except InputError:  # beyond a limit
+        except InputError:  # exceeds a limit
             raise
-        except Exception as error:  # whatever goes wrong in wikiextractor: this page is lost, and named
+        except Exception as error:  # any failure inside wikiextractor costs this page only
             result = FAILED, f"{type(error).__name__}: {error}", b""
         if refused := take_refusal():
             raise rules.too_much(page.page_id, page.title, refused)
@@ -135,7 +136,7 @@ def _in_new_thread(function: Callable[[], Result]) -> Result:
 
 
 def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
-    """The whole pages that hold the mark, in time that grows with the data, not with the marks."""
+    """Yield the whole pages that contain the mark. Takes linear time even if there are many marks."""
     behind = 0
     at = data.find(mark)
     while at >= 0:
@@ -150,7 +151,7 @@ def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
 
 
 def _title_and_text(page: bytes) -> tuple[str, str] | None:
-    """None for an unreadable page, which the second pass reports."""
+    """Return title and text of a page, or None if it is unreadable. The second pass reports such pages."""
     try:
         content = page.decode()
     except UnicodeDecodeError:
@@ -161,18 +162,18 @@ def _title_and_text(page: bytes) -> tuple[str, str] | None:
 
 
 def _resolve(title: str, text: str) -> list[tuple[str, bytes, bytes]]:
-    # wikiextractor looks for a redirect in the first line, and wants the text as a list of lines.
+    # wikiextractor takes a list of lines, and looks for a redirect only in the first.
     first, newline, rest = text.partition("\n")
     resolved = load_wikiextractor().resolve_template_page(title, [first + newline, rest])
     if resolved is None:
         return []
     kind, value = resolved
-    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)  # as the kernel: a file cannot hold them
+    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)  # UTF-8 has no surrogates; the kernel agrees
     return [(REDIRECT if kind == "redirect" else TEMPLATE, title.encode(), text.encode())]
 
 
 def write_package_files(template_file: str) -> None:
-    """Write the package's own form of the template file beside it, unless it is there."""
+    """Write the template file in the package's format next to it, unless this was done already."""
     if all(_blob_path(template_file, REDIRECT, name).exists() for name in _BLOBS):
         return
     builders = {kind: load_wikiextractor().StreamingTemplateBlobBuilder() for kind in (TEMPLATE, REDIRECT)}
@@ -185,7 +186,7 @@ def write_package_files(template_file: str) -> None:
 
 
 def _map_templates(template_file: str, kind: str) -> Any:
-    """A read-only mapping of the templates (or redirects), by title."""
+    """Return a read-only mapping from title to template (or redirect)."""
     blobs = [map_file(str(_blob_path(template_file, kind, name))) for name in _BLOBS]
     return load_wikiextractor().CompactedTemplates(*blobs, records_len=len(blobs[0]))
 

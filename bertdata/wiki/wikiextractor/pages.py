@@ -1,7 +1,7 @@
-"""The pages of a piece of a dump as the package wikiextractor takes them.
+"""Read pages from a piece of a dump as the package wikiextractor does.
 
-The fields are cut out as they stand, entities and all, because wikiextractor's rendering resolves the
-few that MediaWiki writes; no XML parser sees a page, so no entity that a dump declares is ever expanded.
+Fields are cut out as they are, with entities. wikiextractor's rendering later resolves the few entities that
+MediaWiki writes. No XML parser sees a page, so an entity declared in a dump is never expanded.
 """
 
 import re
@@ -28,9 +28,10 @@ _TEXT = re.compile(r"<text\b[^>]*>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawPage:
-    """From a page's opening tag to its closing one, or to where its bytes end too early.
+    """Bytes of a page, from its opening tag to its closing tag, or to where they end too early.
 
-    begin: where it lies in the data that it is a part of.
+    whole: whether both tags are there.
+    begin: position in the data.
     """
 
     data: bytes
@@ -40,7 +41,7 @@ class RawPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """An article as the dump holds it."""
+    """Article as it is in the dump."""
 
     page_id: str
     title: str
@@ -48,7 +49,7 @@ class Page:
 
 
 def split_pages(data: bytes) -> Iterator[RawPage]:
-    """The pages in the data. One whose other tag is missing is not whole."""
+    """Yield the pages in the data. A page with a missing tag is marked as not whole."""
     start: int | None = None
     behind = 0
     for tag in PAGE_TAG.finditer(data):
@@ -66,10 +67,10 @@ def split_pages(data: bytes) -> Iterator[RawPage]:
 
 
 def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
-    """The article, or why wikiextractor passes over this page, or what is wrong with it.
+    """Return the article, or why the page is skipped.
 
-    Articles are the pages of namespace 0 that do not redirect and whose title does not begin with the
-    template namespace's name (so "Template engine" is no article: wikiextractor's rule, kept).
+    Articles are pages of namespace 0 that are not redirects and whose title does not start with the name of
+    the template namespace. As in wikiextractor, "Template engine" is therefore not an article.
     """
     if not page.whole:
         return Skipped(reason=CUT_OFF, name=page_name(page.data))
@@ -95,13 +96,13 @@ def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
 
 
 def _head(content: str) -> str:
-    """The part of a page before its text."""
+    """Return the part of a page before its text."""
     text = _TEXT.search(content)
     return content if text is None else content[: text.start()]
 
 
 def page_text(content: str) -> str | None:
-    """The text elements of a page, joined. Empty where there is none, None where one is not closed."""
+    """Return the text elements of a page, joined. Empty if there is none, None if one is not closed."""
     texts = []
     end = 0
     while (tag := _TEXT.search(content, end)) is not None:

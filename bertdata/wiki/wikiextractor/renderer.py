@@ -1,7 +1,7 @@
-"""The optional package wikiextractor, called in process: what is used of it, and the frozen clock.
+"""Call the optional package wikiextractor in process, with a frozen clock.
 
-The package is under the AGPL and an extra of its own (``wiki``); it is used through its
-interface as its own command uses it, unchanged but for bounds of its arithmetic.
+The package is licensed under the AGPL and is the optional extra ``wiki``. It is used through its interface,
+as its own command does, and unchanged except for limits on its arithmetic.
 """
 
 import io
@@ -18,12 +18,15 @@ from bertdata.wiki.wikiextractor.arithmetic import bound_arithmetic
 from bertdata.wiki.wikiextractor.pages import Page
 
 VERSION = "3.1.0"
-"""The version whose output is reproduced; another may render differently."""
+"""Version whose output is reproduced. Other versions may render differently."""
 
 
 @lru_cache(maxsize=1)
 def load_wikiextractor() -> SimpleNamespace:
-    """The parts of the package that are used. MissingExtraError where it is missing or another version."""
+    """Return the parts of the package that are used.
+
+    Raises MissingExtraError if the package is missing or has another version.
+    """
     remedy = f"install wikiextractor {VERSION}: {install_extra('wiki')}"
     try:
         from wikiextractor import WikiExtractor, extract, template_blob
@@ -31,7 +34,7 @@ def load_wikiextractor() -> SimpleNamespace:
         raise MissingExtraError(f"extraction needs the package wikiextractor ({error}); {remedy}") from None
     if WikiExtractor.__version__ != VERSION:
         raise MissingExtraError(f"wikiextractor {WikiExtractor.__version__} is installed; {remedy}")
-    # Its warnings are for its own command, which gives them a handler; without one Python would print them.
+    # The package's command installs a log handler. Without any handler, Python would print its warnings.
     logging.getLogger("wikiextractor").addHandler(logging.NullHandler())
     bound_arithmetic(extract)
     return SimpleNamespace(
@@ -45,16 +48,16 @@ def load_wikiextractor() -> SimpleNamespace:
 
 
 def forget_parsed_templates() -> None:
-    """Empty the package's caches: parsing what is in them needs none of the frames that Python allows."""
+    """Empty the package's caches of parsed templates, which change how deep a page may be nested."""
     for parse in load_wikiextractor().parsed_templates:
         parse.cache_clear()
 
 
 class FrozenClock:
-    """An article's magic words whose date stands still: midnight of the given day.
+    """Magic words of an article with a fixed date: midnight of the day.
 
-    An extractor sets ``{{CURRENTDAY}}`` and its relatives from the machine's clock at the start of each
-    article; those assignments are passed over, all others go to its own table.
+    An extractor sets ``{{CURRENTDAY}}`` and similar words from the machine's clock at the start of each
+    article. This class ignores these assignments and passes all others on.
     """
 
     def __init__(self, magic_words: Any, day: date) -> None:
@@ -70,7 +73,7 @@ class FrozenClock:
 
     @property
     def values(self) -> dict[str, str]:
-        """All words and what they expand to. Wikiextractor asks it which words there are."""
+        """All words and their values. wikiextractor uses it to look up which words exist."""
         values: dict[str, str] = self._words.values
         return values
 
@@ -93,11 +96,14 @@ class Renderer:
     redirects: Any = None
 
     def render(self, page: Page) -> bytes:
-        """The article from ``<doc ...>`` to ``</doc>`` as UTF-8. What wikiextractor raises goes through."""
+        """Return the article from ``<doc ...>`` to ``</doc>`` as UTF-8.
+
+        Exceptions raised by wikiextractor are not caught.
+        """
         module = load_wikiextractor()
         extractor = module.Extractor(
             page.page_id,
-            "",  # the revision, which only its JSON output names
+            "",  # revision id, used only in JSON output
             self.site.url_base,
             page.title,
             [page.text],
