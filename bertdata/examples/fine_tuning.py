@@ -1,4 +1,4 @@
-"""Objectives whose examples are made of labelled data by the trainer, not of documents."""
+"""Base class of fine-tuning objectives, whose examples the trainer makes from labelled data."""
 
 from typing import Any, NoReturn
 
@@ -9,7 +9,7 @@ from bertdata.records import Documents, Vocabulary
 
 
 class FineTuningObjective(Objective):
-    """Base class: examples of one or two segments, which no text alone can give."""
+    """Base class of objectives with examples of one or two segments that cannot be made from plain text."""
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
@@ -21,7 +21,10 @@ class FineTuningObjective(Objective):
 
 
 def segment_lines(ids: list[int], first_ids: int, words: list[str]) -> list[str]:
-    """Both segments in words, a line each. One line where there is no second."""
+    """Return both segments in words, one line each, or one line if there is only one segment.
+
+    first_ids: number of ids in the first segment.
+    """
     lines = [f"  A  {text_of(ids[:first_ids], words)}"]
     if first_ids < len(ids):
         lines.append(f"  B  {text_of(ids[first_ids:], words)}")

@@ -1,4 +1,4 @@
-"""Masked pairs of segments as ``show`` and ``stats`` tell them, for every objective that has them."""
+"""Reports masked pairs of segments for the commands ``show`` and ``stats``."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,10 @@ from bertdata.records import ExampleBatch, ShardLayout
 
 
 class PairWords(NamedTuple):
-    """Words for the label of a pair: its name, its values 0 and 1, its section in the JSON of ``stats``."""
+    """Names for the label of a pair.
+
+    name: what the label says. zero, one: names of its values. section: its section in the JSON of ``stats``.
+    """
 
     name: str
     zero: str
@@ -33,7 +36,9 @@ def describe_pair(
     mask_id: int | None,
     layout: ShardLayout,
 ) -> str:
-    """Segments in words, then each mask: position, what it became, the label. batch_type: of the batches.
+    """Return both segments in words, then each mask: position, kind, original token and random replacement.
+
+    batch_type: class of the example's batches, which says where the data is in the example.
 
     ::
 
@@ -58,7 +63,7 @@ def describe_pair(
 
 
 class PairCounts(ObjectiveCounts):
-    """Masks, ids of segment A (``[CLS]`` and the first ``[SEP]`` included), pairs with the label 1."""
+    """Counts of masks, of ids in segment A (``[CLS]`` and ``[SEP]`` included) and of pairs labelled 1."""
 
     def __init__(self, pair_words: PairWords) -> None:
         self._words = pair_words

@@ -1,4 +1,4 @@
-"""BERT's objective of 2018 as an Objective."""
+"""BERT's objective of 2018."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -17,13 +17,13 @@ from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 _MOST_SINGLE = 0.9
-"""Share of documents of a single sentence above which next sentences say little."""
+"""Share of one-sentence documents above which a warning is given: most next sentences are then random."""
 
 _NEXT_SENTENCE = PairWords("next sentence", "follows", "random", "next_sentences")
 
 
 class BertObjective(Objective):
-    """Masked words in two segments, and whether the second segment follows the first."""
+    """Objective of masked words in two segments, and of whether the second segment follows the first."""
 
     settings_type = BertSettings
     batch_type: type[BertBatch] = BertBatch
@@ -52,7 +52,7 @@ class BertObjective(Objective):
 
 
 class BertObjectiveOfWords(BertObjective):
-    """BERT's, with word starts beside the ids."""
+    """BERT's objective with word starts stored next to the ids."""
 
     batch_type = BertBatchOfWords
     of_words = ""
@@ -64,7 +64,7 @@ BERT_OF_WORDS = BertObjectiveOfWords(BertObjective.of_words, with_word_starts(lo
 
 
 def pair_warnings(documents: Documents, name: str) -> list[str]:
-    """Warnings where next-sentence labels will say little."""
+    """Return warnings about documents for which next-sentence labels say little."""
     if documents.documents == 1 and documents.sentences > 1:
         return [
             f"{name}: no blank line, so the text is one document: every random next sentence comes from that "
@@ -82,6 +82,6 @@ def pair_warnings(documents: Documents, name: str) -> list[str]:
 
 
 def _single_sentences(documents: Documents) -> int:
-    """The number of documents of a single sentence."""
+    """Count the documents with a single sentence."""
     ends = memoryview(documents.document_ends)
     return sum(end - before == 1 for before, end in pairwise((0, *ends)))

@@ -1,4 +1,4 @@
-"""ELECTRA's examples made by the kernel or by its readable twin."""
+"""Makes ELECTRA's examples with the C++ kernel or its pure-Python twin."""
 
 from typing import Any
 
@@ -12,9 +12,10 @@ from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
 class ElectraMaker:
-    """Makes the examples of one input after another, by one random stream.
+    """Makes the examples of several inputs, one input after another, from one random stream.
 
-    inputs: their number. order: the numbers of the sorted inputs, as the program reads them.
+    inputs: number of inputs.
+    order: the inputs' indices, sorted by name, in the order in which ELECTRA's program reads the inputs.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class ElectraMaker:
         )
 
     def make(self, documents: Documents) -> MadeExamples:
-        """All examples of the next input, in the order of its text."""
+        """Make all examples of the next input, in the order of its text."""
         if not self._native:
             return ReferenceElectra(documents, self._vocabulary, self._settings, self._stream)
         made = kernels.ElectraExamples(

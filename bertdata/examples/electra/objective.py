@@ -1,4 +1,4 @@
-"""ELECTRA's objective as an Objective."""
+"""ELECTRA's objective."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from schemas import load_schema
 
 
 class ElectraCounts(ObjectiveCounts):
-    """Ids of the first segments (``[CLS]`` and the first ``[SEP]`` included), examples of one segment."""
+    """Counts of ids in first segments (``[CLS]`` and ``[SEP]`` included) and of examples with one segment."""
 
     def __init__(self) -> None:
         self._first_tokens = self._one_segment = 0
@@ -49,7 +49,7 @@ class ElectraCounts(ObjectiveCounts):
 
 
 class ElectraObjective(Objective):
-    """Unmasked ids in one or two segments. No task of the trainer learns them."""
+    """Unmasked ids in one or two segments. The trainer has no task for this objective."""
 
     settings_type = ElectraSettings
     batch_type = ElectraBatch
@@ -68,7 +68,7 @@ class ElectraObjective(Objective):
         return ElectraCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Each segment in words.
+        """Return each segment in words.
 
         ::
 

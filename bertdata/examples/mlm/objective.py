@@ -1,4 +1,4 @@
-"""Masked blocks as an Objective."""
+"""Objective of masked words in blocks."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ from schemas import load_schema
 
 
 class MlmCounts(MaskCounts, ObjectiveCounts):
-    """Masks by kind."""
+    """Counts of the masks of each kind."""
 
 
 class MlmObjective(Objective):
-    """Masked words in one segment."""
+    """Objective of masked words in one segment."""
 
     settings_type = MlmSettings
     batch_type: type[MlmBatch] = MlmBatch
@@ -35,7 +35,7 @@ class MlmObjective(Objective):
         return MlmCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """The block in words, then each mask: position, what it became, the label.
+        """Return the block in words, then each mask: position, kind, original token and random replacement.
 
         ::
 
@@ -54,7 +54,7 @@ class MlmObjective(Objective):
 
 
 class MlmObjectiveOfWords(MlmObjective):
-    """Masked words in one segment, with word starts beside the ids."""
+    """Masked words in one segment, with word starts stored next to the ids."""
 
     batch_type = MlmBatchOfWords
     of_words = ""

@@ -12,9 +12,9 @@ from bertdata.records import ShardLayout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MlmSettings(ExampleSettings):
-    """Everything, besides the text and the vocabulary, that decides the bytes of a shard of masked blocks.
+    """Settings that, together with the text and the vocabulary, determine the bytes of masked blocks.
 
-    max_predictions_per_seq: 0 stands for as many as masked_lm_prob asks of a full block.
+    max_predictions_per_seq: 0 means the number of masks that a full block gets from masked_lm_prob.
     """
 
     objective: str = setting("mlm", "objective of the examples")
@@ -45,7 +45,7 @@ class MlmSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """The settings of the masks."""
+        """Settings of the masks."""
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.most_masks,
@@ -57,12 +57,15 @@ class MlmSettings(ExampleSettings):
 
     @property
     def most_masks(self) -> int:
-        """Most masked positions in an example."""
+        """The most masked positions in an example."""
         full = round(self.max_seq_length * self.masked_lm_prob)
         return self.max_predictions_per_seq or min(self.max_seq_length, max(1, full))
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name: the number of masks as it is used, ``masks`` only where there are none."""
+        """Return the settings by name.
+
+        max_predictions_per_seq is the number in use, never 0. ``masks`` is left out if True.
+        """
         found = super(MlmSettings, self).as_json()
         if self.masks:
             del found["masks"]

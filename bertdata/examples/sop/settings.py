@@ -16,9 +16,9 @@ LONGEST_NGRAM = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SopSettings(ExampleSettings):
-    """Everything, besides the text and the vocabulary, that decides the bytes of a shard for ALBERT.
+    """Settings that, together with the text and the vocabulary, determine the bytes of ALBERT's shards.
 
-    The names and defaults are those of the program that released ALBERT.
+    Names and defaults are those of the program released with ALBERT.
     """
 
     objective: str = setting("sop", "objective of the examples")
@@ -68,7 +68,7 @@ class SopSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """The settings of the masks, with what the original never masks: [CLS] and [SEP] alone."""
+        """Settings of the masks. Like the original program, only [CLS] and [SEP] are never masked."""
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.max_predictions_per_seq // (2 if self.permutation else 1),
@@ -82,20 +82,20 @@ class SopSettings(ExampleSettings):
 
     @property
     def ngram_limits(self) -> list[float]:
-        """The limits of the draws of n-grams' lengths."""
+        """Cumulative probabilities of the lengths of n-grams."""
         return ngram_limits(self.ngram, favors_shorter=self.favor_shorter_ngram)
 
     @property
     def ngram_seed(self) -> int:
-        """The seed of n-grams' lengths, of 32 bits: what the original would give ``numpy.random.seed``."""
+        """Seed of the n-grams' lengths, 32 bits: what the original would pass to ``numpy.random.seed``."""
         return abs(self.random_seed) & 0xFFFFFFFF
 
     def most_masks(self, length: int) -> int:
-        """The most masked positions of an example of so many ids."""
+        """Return the most masked positions of an example with ``length`` ids."""
         return masks_wanted(self.masking, length) * (2 if self.permutation else 1)
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name, ``masks`` only where there are none."""
+        """Return the settings by name. ``masks`` is left out if True."""
         found = super(SopSettings, self).as_json()
         if self.masks:
             del found["masks"]

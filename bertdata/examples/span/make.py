@@ -1,4 +1,4 @@
-"""Masked spans made by the kernel or by its readable twin."""
+"""Makes masked spans with the C++ kernel or its pure-Python twin."""
 
 from typing import Any
 
@@ -22,11 +22,14 @@ def make_spans(
     engine: Engine | None = None,
     batch_type: type[SpanBatch] = SpanBatch,
 ) -> MadeExamples:
-    """All blocks of the documents with masked spans, in final order. batch_type: of their batches.
+    """Make all blocks of the documents with masked spans, in final order.
 
-    The text is cut once. Each of dupe_factor passes masks every block by a stream of its own, and all
-    examples are shuffled by the stream of random_seed. As the original: by one stream of NumPy's for all, in
-    the order of the text.
+    The text is cut into blocks once. Each of the dupe_factor passes masks all blocks, and each block has its
+    own
+    random stream. At the end the examples are shuffled with the seed random_seed. If settings.as_original,
+    one
+    NumPy stream masks all blocks, which stay in the order of the text.
+    batch_type: class of the batches, which says whether examples include word starts.
     """
     native = use_native(engine or default_engine())
     maker = NativeSpans if native else ReferenceSpans
@@ -34,7 +37,7 @@ def make_spans(
 
 
 class NativeSpans(KernelExamples):
-    """The kernel's compact examples: extents of the text, and masks."""
+    """Examples in the C++ kernel's compact form: spans of the text, and masks."""
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class NativeSpans(KernelExamples):
 
 
 def kernel_rules(rules: SpanRules, mask: int) -> Any:
-    """The rules as the kernel takes them. mask: the id of [MASK]."""
+    """Convert the rules to the kernel's class. mask: id of [MASK]."""
     return kernels.SpanRules(
         most=rules.most,
         shortest=rules.shortest,

@@ -1,4 +1,4 @@
-"""Masked spans as an Objective."""
+"""Objective of masked spans."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SpanCounts(MaskCounts, ObjectiveCounts):
-    """Masks by kind, spans by the distance of their boundaries, and examples by their spans."""
+    """Counts of masks of each kind, of distances between boundaries, and of spans in an example."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
         self.spans.update(other.spans)
 
     def findings(self, totals: Totals) -> Findings:
-        """Those of the masks, and rows and a section of the spans where there are any."""
+        """Return the statistics of the masks, and of the spans if there are any."""
         found = super().findings(totals)
         if not self.distances:
             return found
@@ -66,7 +66,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
 
 
 class SpanObjective(Objective):
-    """Masked spans in one segment, with their boundaries."""
+    """Masked spans in one segment, and their boundaries."""
 
     settings_type = SpanSettings
     batch_type: type[SpanBatch] = SpanBatch
@@ -93,7 +93,7 @@ class SpanObjective(Objective):
         return SpanCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """The block in words, each mask, and each span with targets: its two boundaries and the targets.
+        """Return the block in words, each mask, and each span with targets (its boundaries and targets).
 
         ::
 
@@ -119,7 +119,7 @@ class SpanObjective(Objective):
 
 
 class SpanObjectiveOfWords(SpanObjective):
-    """Masked spans in one segment, with word starts beside the ids."""
+    """Masked spans in one segment, with word starts stored next to the ids."""
 
     batch_type = SpanBatchOfWords
     of_words = ""

@@ -1,4 +1,4 @@
-"""The readable twin of the kernel of masked spans: blocks, masks, boundaries, the final shuffle."""
+"""Pure-Python twin of the kernel of masked spans: blocks, masks, boundaries, and the final shuffle."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ from bertdata.records import Documents, Vocabulary
 
 
 class ReferenceSpans(ListedExamples):
-    """The blocks of some documents with masked spans, made as the specification reads."""
+    """Blocks of the documents with masked spans, made in pure Python."""
 
     def __init__(
         self,
@@ -32,14 +32,15 @@ class ReferenceSpans(ListedExamples):
         examples = list(self._examples(documents, bodies, settings))
         if not settings.as_original:
             RandomStream(settings.random_seed).shuffle(examples)
-        # Bodies do not overlap, and all passes mask the same ones.
+        # Bodies do not overlap, and all passes use the same bodies.
         lost = documents.tokens - sum(stop - start for start, stop in bodies)
         super().__init__(examples, batch_type, wide=vocabulary.wide, lost=lost)
 
     def _examples(
         self, documents: Documents, bodies: Sequence[Extent], settings: SpanSettings
     ) -> Iterator[SpanExample]:
-        """The examples of all passes in the order of the text."""
+        """Yield the examples of all passes, in the order of the text."""
+        # The original draws random ids from the text itself, and all its draws come from one NumPy stream.
         pool = documents.ids if settings.as_original else self._vocabulary.replacements
         stream_of_all = NumpyStream(settings.numpy_seed) if settings.as_original else None
         for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
@@ -52,13 +53,14 @@ class ReferenceSpans(ListedExamples):
                 yield self._example(start, stop, shown, spans)
 
     def _example(self, start: int, stop: int, shown: Sequence[int], spans: list[Span]) -> SpanExample:
-        """The block of the text from start to stop with its special ids. Places count from [CLS] on.
+        """Make the example of the text from index start to stop, with special tokens around it.
 
-        A special id that is put in starts a word, as does the id behind it.
+        Special tokens start a word, and so does the id after [CLS].
         """
         body, vocabulary = self._ids[start:stop], self._vocabulary
         masked = [position for first, behind in spans for position in range(first, behind)]
         found = boundaries(spans, len(body), are_external=self._rules.are_external)
+        # Positions in the example are one larger than in the text, because [CLS] comes first.
         columns = {
             "ids": [vocabulary.role("cls"), *shown, vocabulary.role("sep")],
             "positions": [position + 1 for position in masked],
@@ -75,7 +77,7 @@ class ReferenceSpans(ListedExamples):
 def _word_starts(
     documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, batch_type: type[SpanBatch]
 ) -> Sequence[int]:
-    """For each id of the text, 1 where a word starts."""
+    """Return 1 for each id of the text where a word starts, else 0."""
     told = starts_of(documents, vocabulary, settings.masking, batch_type)
     if told is not None:
         return [int(start != 0) for start in told]

@@ -16,10 +16,10 @@ _NUMPY_SEEDS = 1 << 32
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanSettings(ExampleSettings):
-    """Everything, besides the text and the vocabulary, that decides the bytes of a shard of masked spans.
+    """Settings that, together with the text and the vocabulary, determine the bytes of masked spans.
 
-    max_predictions_per_seq: 0 stands for as many as masked_lm_prob asks of a full block. The names of
-    replacement and endpoints, and of their choices, are those of SpanBERT's program.
+    max_predictions_per_seq: 0 means the number of masks that a full block gets from masked_lm_prob.
+    The names replacement and endpoints, and the names of their choices, are those of SpanBERT's program.
     """
 
     objective: str = setting("span", "objective of the examples")
@@ -72,7 +72,10 @@ class SpanSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """The rate and the shares of the masks, which whole words are needed for."""
+        """Settings of the masks.
+
+        Whole words are needed wherever there are masks, because spans consist of words.
+        """
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.most_masks,
@@ -84,21 +87,24 @@ class SpanSettings(ExampleSettings):
 
     @property
     def numpy_seed(self) -> int:
-        """The seed's lowest 32 bits, which are all that NumPy takes."""
+        """The lowest 32 bits of the seed. NumPy does not accept more."""
         return self.random_seed % _NUMPY_SEEDS
 
     @property
     def longest_body(self) -> int:
-        """Most ids of a block between [CLS] and [SEP]."""
+        """The most ids of a block between [CLS] and [SEP]."""
         return self.max_seq_length - 2
 
     @property
     def most_masks(self) -> int:
-        """Most masked positions in an example."""
+        """The most masked positions in an example."""
         return self.max_predictions_per_seq or math.ceil(self.longest_body * self.masked_lm_prob)
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name: the number of masks as it is used, ``masks`` only where there are none."""
+        """Return the settings by name.
+
+        max_predictions_per_seq is the number in use, never 0. ``masks`` is left out if True.
+        """
         found = super(SpanSettings, self).as_json()
         if self.masks:
             del found["masks"]

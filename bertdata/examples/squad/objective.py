@@ -1,4 +1,4 @@
-"""SQuAD's examples as an Objective."""
+"""Objective of SQuAD's examples."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from schemas import load_schema
 
 
 class SquadCounts(ObjectiveCounts):
-    """Examples whose span holds the answer. Their answers' tokens."""
+    """Counts of examples that contain the answer, of their answers' tokens, and of impossible questions."""
 
     def __init__(self) -> None:
         self._answered = 0
@@ -41,7 +41,7 @@ class SquadCounts(ObjectiveCounts):
 
 
 class SquadObjective(FineTuningObjective):
-    """The places of an answer's first and last token in a span."""
+    """Positions of an answer's first and last token."""
 
     batch_type = SquadBatch
     task = "squad"
@@ -50,7 +50,7 @@ class SquadObjective(FineTuningObjective):
         return SquadCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Both segments in words, then the answer."""
+        """Return both segments in words, then the answer."""
         padding = layout.max_seq_length - len(example.ids)
         start, end = example.answer_start, example.answer_end
         answer = f"answer {start} to {end}  {text_of(example.ids[start : end + 1], words)}"
