@@ -1,4 +1,4 @@
-"""Roles of tokens (cls, sep, pad, mask, unk) in a tokenizer.json, and its separators of a pair."""
+"""Finds the tokens with a role (cls, sep, pad, mask, unk) in a tokenizer.json, and counts pair separators."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,11 +13,14 @@ _CONVENTIONAL = {
     "mask": ("[MASK]", "<mask>", "<|mask|>"),
     "unk": ("[UNK]", "<unk>", "<|unk|>"),
 }
-"""Names of added tokens that tell their role, in published tokenisers."""
+"""Texts by which published tokenisers' added tokens are recognised to have a role."""
 
 
 def parse_roles(given: Iterable[str]) -> dict[str, str]:
-    """The roles of flags: ``mask=<mask>``. SettingsError for another form, or a role that does not exist."""
+    """Parse the values of ``--role``, such as ``mask=<mask>``.
+
+    SettingsError if a value has another form or names an unknown role.
+    """
     found: dict[str, str] = {}
     for text in given:
         role, equals, token = text.partition("=")
@@ -39,11 +42,14 @@ def find_roles(
     given: Mapping[str, str],
     configurations: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
-    """The token of each role, as far as one is found.
+    """Return the token of each role for which one can be found.
 
-    It is the given one, else that of the model's configurations (tokenizer_config.json and
-    special_tokens_map.json), of the post-processor, of an added token with a conventional name, or the
-    model's own unknown token. ids: of all tokens. VocabularyError for a given token that is none.
+    The first of these is used: the token in ``given``, the model's configurations, the post-processor, an
+    added
+    token with a conventional text, and for unk the model's unknown token.
+    parsed: the tokenizer.json. ids: id of each token. name: the file, for messages.
+    given: tokens that the user named, by role. VocabularyError if the tokeniser does not have such a token.
+    configurations: contents of tokenizer_config.json and special_tokens_map.json.
     """
     for role, token in given.items():
         if token not in ids:
@@ -66,12 +72,12 @@ def find_roles(
 
 
 def _content(token: Any) -> Any:
-    """The text of a token in a configuration, where it is a text or an object with one."""
+    """Return the text of a token in a configuration, which is a text or an object with a text."""
     return token.get("content") if isinstance(token, Mapping) else token
 
 
 def roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
-    """The roles that a post-processor tells: cls before a text, sep behind it."""
+    """Yield the roles that a post-processor shows: cls for tokens before a text, sep for tokens after it."""
     if not isinstance(processor, Mapping):
         return
     kind = processor.get("type")
@@ -92,12 +98,15 @@ def roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
 
 
 def count_separators(processor: Any) -> int:
-    """The number of special tokens that a post-processor puts between the texts of a pair, else 1."""
+    """Return how many special tokens a post-processor puts between the texts of a pair.
+
+    1 if it says nothing.
+    """
     return next(_separators_in(processor), 1)
 
 
 def _separators_in(processor: Any) -> Iterator[int]:
-    """The same of each step that puts any."""
+    """Yield the number of separators of each step that adds any."""
     if not isinstance(processor, Mapping):
         return
     kind = processor.get("type")
@@ -114,11 +123,12 @@ def _separators_in(processor: Any) -> Iterator[int]:
 
 
 def _pieces(value: Any) -> list[Mapping[str, Any]]:
-    """The objects of a list: damaged parts of a post-processor tell nothing."""
+    """Return the objects in a list. A damaged post-processor may contain anything else."""
     return [piece for piece in value if isinstance(piece, Mapping)] if isinstance(value, list) else []
 
 
 def _unknown_of_model(model: Mapping[str, Any]) -> Any:
+    """Return the text of the model's unknown token, or None."""
     number, vocabulary = model.get("unk_id"), model["vocab"]
     if type(number) is int and isinstance(vocabulary, list) and 0 <= number < len(vocabulary):
         item = vocabulary[number]

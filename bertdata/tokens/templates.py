@@ -1,4 +1,4 @@
-"""Special tokens and segments around a text or a pair, as a post-processor of a tokenizer.json says them."""
+"""Special tokens and segments around a text or a pair of texts, as a post-processor defines them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,20 +7,23 @@ from bertdata.records import Vocabulary
 
 
 class Piece(NamedTuple):
-    """A part of a template: the text "A" or "B", or a special token's ids; and the segment of each."""
+    """A part of a template.
+
+    content: "A" or "B" for a text, or the ids of a special token. segment: segment of the part's ids.
+    """
 
     content: str | tuple[int, ...]
     segment: int
 
 
 class Template(NamedTuple):
-    """What is made of a single text, and of a pair of texts."""
+    """The parts that a single text and a pair of texts become."""
 
     single: list[Piece]
     pair: list[Piece]
 
     def makes(self, other: "Template", segments: bool) -> bool:
-        """Return True where both make the same ids, and with ``segments`` the same segments too."""
+        """Return True if both templates give the same ids, and if ``segments`` also the same segments."""
         if segments:
             return self == other
         return _contents(self.single) == _contents(other.single) and _contents(self.pair) == _contents(
@@ -29,10 +32,11 @@ class Template(NamedTuple):
 
 
 def own_template(cls: int, sep: int, separators: int) -> Template:
-    """Return the template of the examples that are made here.
+    """Return the template of the examples that this package makes.
 
-    The ids are cls A sep for a single text. For a pair they are cls A, the separators, B sep, where B and
-    the last sep have segment 1.
+    A single text becomes cls A sep. A pair becomes cls A, the separators, B sep, where B and the last sep are
+    segment 1.
+    separators: number of sep tokens between the texts.
     """
     first = [Piece((cls,), 0), Piece("A", 0)]
     between = [Piece((sep,), 0)] * separators
@@ -40,7 +44,7 @@ def own_template(cls: int, sep: int, separators: int) -> Template:
 
 
 def template_of(processor: Any) -> Template | None:
-    """Return what a post-processor makes, or None where it is damaged or not told by one template."""
+    """Return the template of a post-processor, or None if it is damaged or has no single template."""
     try:
         return _template_of(processor)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -48,6 +52,7 @@ def template_of(processor: Any) -> Template | None:
 
 
 def _template_of(processor: Any) -> Template | None:
+    """Return the template, or raise an exception if the post-processor is damaged."""
     if not isinstance(processor, Mapping):
         return None
     kind = processor.get("type")
@@ -64,7 +69,10 @@ def _template_of(processor: Any) -> Template | None:
 
 
 def _of_pair_of_tokens(processor: Mapping[str, Any]) -> Template:
-    """Return the template of BertProcessing, or of RobertaProcessing: one segment, two separators."""
+    """Return the template of BertProcessing or RobertaProcessing.
+
+    The latter has one segment and two separators.
+    """
     cls, sep = processor["cls"][1], processor["sep"][1]
     if processor["type"] == "BertProcessing":
         return own_template(cls, sep, 1)
@@ -73,11 +81,12 @@ def _of_pair_of_tokens(processor: Mapping[str, Any]) -> Template:
 
 
 def _contents(pieces: Sequence[Piece]) -> list[str | tuple[int, ...]]:
+    """Return the contents of the pieces, without their segments."""
     return [piece.content for piece in pieces]
 
 
 def _pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) -> list[Piece]:
-    """Return the pieces of TemplateProcessing's list."""
+    """Convert a list of TemplateProcessing to pieces. tokens: its special tokens by name."""
     found = []
     for part in parts:
         ((kind, said),) = part.items()
@@ -87,7 +96,10 @@ def _pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) -> li
 
 
 def post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) -> dict[str, Any]:
-    """Return the library's post-processor of a template, which trims places as the replaced one does."""
+    """Make the library's post-processor for a template.
+
+    replaced: the post-processor that it replaces, whose steps that trim positions are kept.
+    """
     words = vocabulary.words
     tokens = dict.fromkeys(piece.content[0] for piece in template.pair if isinstance(piece.content, tuple))
 
@@ -112,7 +124,7 @@ def post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) ->
 
 
 def _trimming_steps(processor: Any) -> list[dict[str, Any]]:
-    """Return the steps of a post-processor that cut blanks off the places of tokens."""
+    """Return the steps of a post-processor that remove blanks from tokens' positions."""
     if not isinstance(processor, Mapping):
         return []
     if isinstance(steps := processor.get("processors"), list):

@@ -1,10 +1,11 @@
-"""A WordPiece tokenizer.json run by the WordPiece kernel, with the ids of the tokenizers library.
+"""Runs a WordPiece tokenizer.json with the C++ WordPiece kernel, with the ids of the tokenizers library.
 
-The library is the specification. The kernel reads a part's lines as they stand: a document's text has white
-space between them, so no word goes on from one to the next, or they follow one another, and a document is
-the kernel's where each line ends or begins with a character that ends words. Documents in which the two may
-differ are the library's: those that hold an added token, or a character that the library's Unicode tables
-know otherwise (``unicode.tables``).
+The library encodes a document as one text, but the kernel reads it line by line. The results are equal if
+white space separates the sentences, because no word continues on the next line then. They are also equal if
+each line ends, or the next line begins, with a character that ends a word. The kernel leaves out all
+documents for which the results might differ, and the library encodes them instead. These are documents with
+other line borders, with an added token, or with a character that the library's Unicode tables treat
+differently (see ``bertdata.unicode.tables``).
 """
 
 from array import array
@@ -27,9 +28,9 @@ _MOST_CHARACTERS = (1 << 32) - 1
 
 
 def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> str | None:
-    """The reason, in words, why the kernel is not for this WordPiece tokenizer.json. None where it is.
+    """Return the reason why the kernel cannot run this WordPiece tokenizer.json, or None if it can.
 
-    parsed: the file's JSON. between: the text between two sentences of a document.
+    parsed: the parsed file. between: text between two sentences of a document.
     """
     if (odd := odd_part(parsed)) is not None:
         return odd
@@ -57,15 +58,16 @@ def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> 
 
 
 def _unknown(model: Mapping[str, Any]) -> int | None:
-    """The id of the model's unknown token."""
+    """Return the id of the model's unknown token, or None."""
     found: int | None = model["vocab"].get(model.get("unk_token"))
     return found
 
 
 class WordPieceJsonTokenizer:
-    """A WordPiece tokenizer.json that ``why_not`` knows no reason against. Keeps a cache of words.
+    """A WordPiece tokenizer.json run by the C++ kernel. It keeps a cache of words.
 
-    parsed: the file's JSON. between: the text between two sentences of a document.
+    The file must be one for which ``why_not`` returns None.
+    parsed: the parsed file. between: text between two sentences of a document.
     """
 
     def __init__(self, parsed: dict[str, Any], vocabulary: Vocabulary, between: str) -> None:
@@ -103,7 +105,7 @@ class WordPieceJsonTokenizer:
         return LibraryTokenizer(self._parsed, self.vocabulary, self._between)
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """The documents of several texts read as one sequence. See ``tokens.document_text``."""
+        """Encode several texts as if they were one file. See ``bertdata.tokens.document_text``."""
         data = join_inputs([universal_newlines(text) for text in texts])
         try:
             ids, sentence_ends, document_ends, unknown, left_out = self._kernel.tokenize(data)
@@ -113,7 +115,12 @@ class WordPieceJsonTokenizer:
         return self._with_left_out(found, data, left_out, names) if len(left_out) else found
 
     def _with_left_out(self, found: Documents, data: bytes, left_out: Buffer, names: list[str]) -> Documents:
-        """The documents, with the library's among them. left_out: see Documents of ``tokenizer.h``."""
+        """Insert the documents that the kernel left out, encoded by the library.
+
+        left_out: for each such document where it starts and ends in data, and how many of the kernel's
+        documents
+        come before it (see Documents in ``tokenizer.h``).
+        """
         joined = _JoinedDocuments(self.vocabulary)
         done = 0
         for start, stop, before in zip(*(iter(left_out),) * 3, strict=True):
@@ -125,12 +132,12 @@ class WordPieceJsonTokenizer:
         return joined.documents()
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """The ids of each text by itself, with their places, which only the library tells."""
+        """Encode each text separately with the library, because the kernel does not give positions."""
         return self._library.encode_each(texts)
 
 
 class _JoinedDocuments:
-    """Documents of several tokenisers, one after another."""
+    """Collects documents from several tokenisers, one after another."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._unknown = vocabulary.role("unk")
@@ -138,7 +145,7 @@ class _JoinedDocuments:
         self._sentence_ends, self._document_ends = array("I"), array("I")
 
     def add(self, found: Documents, first: int, last: int) -> None:
-        """Append documents first to last, the last one not among them."""
+        """Append documents ``first`` to ``last``, the last excluded."""
         sentences = slice(_end(found.document_ends, first), _end(found.document_ends, last))
         ids = slice(_end(found.sentence_ends, sentences.start), _end(found.sentence_ends, sentences.stop))
         more_sentences = len(self._sentence_ends) - sentences.start
@@ -148,7 +155,7 @@ class _JoinedDocuments:
         self._ids.frombytes(memoryview(found.ids)[ids].cast("B"))
 
     def documents(self) -> Documents:
-        """All documents so far."""
+        """Return all documents added so far."""
         return Documents(
             ids=self._ids,
             sentence_ends=self._sentence_ends,
@@ -158,5 +165,5 @@ class _JoinedDocuments:
 
 
 def _end(ends: Buffer, number: int) -> int:
-    """The end of the first so many."""
+    """Return where the first ``number`` items end."""
     return int(ends[number - 1]) if number else 0

@@ -1,7 +1,7 @@
-"""The steps that transformers 5 gives each class of tokeniser, as parts of a tokenizer.json.
+"""Steps that transformers 5 gives each class of tokeniser, as parts of a tokenizer.json.
 
-Of a tokenizer.json beside them these classes take the vocabulary alone: lower case, accents and the blank
-before a text are those of tokenizer_config.json.
+These classes take only the vocabulary from the directory's tokenizer.json. Lower case, accents and the blank
+before a text come from tokenizer_config.json.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,22 +21,23 @@ Parts = dict[str, Any]
 """Parts of a tokenizer.json by name."""
 
 Named = Mapping[str, str]
-"""The text of each special token by name: "cls_token"."""
+"""Text of each special token by name, such as "cls_token"."""
 
 Ids = Callable[[str], int | None]
-"""The id of a token's text, if it has one."""
+"""Function that returns the id of a token's text, or None."""
 
 LONGEST_WORD = 100
-"""Characters of the longest word that BertTokenizer cuts into pieces."""
+"""Longest word in characters that BertTokenizer splits into pieces. A longer word is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerClass:
-    """A class of tokeniser.
+    """A class of tokeniser in transformers.
 
-    defaults: its special tokens by name. needed: names of those that cannot be null. make_steps: model,
-    normaliser, pre-tokeniser and decoder of a directory with these special tokens. make_processor: the
-    post-processor; None: that of the directory's tokenizer.json.
+    defaults: its special tokens by name.
+    needed: names of special tokens that cannot be null.
+    make_steps: makes model, normaliser, pre-tokeniser and decoder from a directory and its special tokens.
+    make_processor: makes the post-processor. None means that the directory's tokenizer.json has it.
     """
 
     defaults: Mapping[str, str]
@@ -46,6 +47,7 @@ class TokenizerClass:
 
 
 def _bert_steps(files: ModelFiles, named: Named) -> Parts:
+    """Make BertTokenizer's steps."""
     own = _model_of_json(files, "BertTokenizer", "WordPiece")
     vocabulary = _words(files, "BertTokenizer") if own is None else own["vocab"]
     return {
@@ -69,6 +71,7 @@ def _bert_steps(files: ModelFiles, named: Named) -> Parts:
 
 
 def _bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+    """Make BertTokenizer's post-processor."""
     cls, sep = named["cls_token"], named["sep_token"]
     first = [_special(cls, 0), _sequence("A", 0), _special(sep, 0)]
     return {
@@ -80,6 +83,7 @@ def _bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
 
 
 def _byte_level_steps(files: ModelFiles, named: Named) -> Parts:
+    """Make the steps of RobertaTokenizer and GPT2Tokenizer."""
     prefix = bool(_switch(files, "add_prefix_space", False))
     own = _model_of_json(files, "byte-level BPE", "BPE")
     vocabulary, merges = (
@@ -112,6 +116,7 @@ def _byte_level_steps(files: ModelFiles, named: Named) -> Parts:
 
 
 def _roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+    """Make RobertaTokenizer's post-processor."""
     return {
         "type": "RobertaProcessing",
         "sep": [named["sep_token"], ids(named["sep_token"])],
@@ -122,6 +127,7 @@ def _roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
 
 
 def _xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
+    """Make XLMRobertaTokenizer's steps."""
     own = _model_of_json(files, "XLMRobertaTokenizer", "Unigram")
     if own is None:
         raise VocabularyError(
@@ -142,6 +148,7 @@ def _xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
 
 
 def _xlm_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+    """Make XLMRobertaTokenizer's post-processor."""
     cls, sep = named["bos_token"], named["eos_token"]
     first = [_special(cls, 0), _sequence("A", 0), _special(sep, 0)]
     return {
@@ -188,11 +195,14 @@ CLASSES: dict[str, TokenizerClass] = {
         make_processor=_xlm_roberta_processor,
     ),
 }
-"""The classes whose steps are known here, without that which takes a tokenizer.json as it is."""
+"""The classes whose steps are known, except the class that uses a tokenizer.json as it is."""
 
 
 def _switch(files: ModelFiles, name: str, default: bool | None) -> bool | None:
-    """A switch of tokenizer_config.json. VocabularyError for a value that the library refuses."""
+    """Return a boolean setting of tokenizer_config.json.
+
+    VocabularyError for values that the library refuses.
+    """
     value = files.tokenizer_config.get(name, default)
     if isinstance(value, bool) or value is default is None:
         return value
@@ -200,7 +210,11 @@ def _switch(files: ModelFiles, name: str, default: bool | None) -> bool | None:
 
 
 def _model_of_json(files: ModelFiles, name: str, kind: str) -> Parts | None:
-    """The model in the directory's tokenizer.json, or None without one. VocabularyError for another kind."""
+    """Return the model in the directory's tokenizer.json, or None if there is no such file.
+
+    VocabularyError if the model's type is not the one that the class needs.
+    name: name of the class. kind: type of model that it needs.
+    """
     parsed = files.tokenizer_json
     if parsed is None:
         return None
@@ -215,7 +229,10 @@ def _model_of_json(files: ModelFiles, name: str, kind: str) -> Parts | None:
 
 
 def _words(files: ModelFiles, name: str) -> dict[str, int]:
-    """The vocabulary of vocab.txt as the library reads it: white space is cut off the ends of lines alone."""
+    """Read vocab.txt as the library does, which strips white space only at the ends of lines.
+
+    name: name of the class, for messages.
+    """
     data = files.read(VOCABULARY_NAME)
     path = files.name(VOCABULARY_NAME)
     if data is None:
@@ -236,7 +253,7 @@ def _words(files: ModelFiles, name: str) -> dict[str, int]:
 
 
 def _vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list[str]]:
-    """The vocabulary of vocab.json and the merges of merges.txt, whose first line may be a comment."""
+    """Read the vocabulary from vocab.json and the merges from merges.txt. Its first line may be a comment."""
     vocabulary, data = files.object(BPE_VOCABULARY_NAME), files.read(MERGES_NAME)
     if vocabulary is None or data is None:
         raise VocabularyError(
@@ -254,7 +271,7 @@ def _vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list[str]
 
 
 def _character_map(parsed: Parts | None) -> Parts | None:
-    """SentencePiece's map of characters, the only part of a normaliser that XLMRobertaTokenizer takes."""
+    """Return SentencePiece's character map, the only part of the normaliser that XLMRobertaTokenizer uses."""
     steps = [] if parsed is None or parsed["normalizer"] is None else [parsed["normalizer"]]
     if steps and steps[0].get("type") == "Sequence" and isinstance(steps[0].get("normalizers"), list):
         steps = steps[0]["normalizers"]
@@ -264,12 +281,15 @@ def _character_map(parsed: Parts | None) -> Parts | None:
 
 
 def _special(token: str, kind: int) -> Parts:
+    """Return a special token in the form of TemplateProcessing. kind: its segment."""
     return {"SpecialToken": {"id": token, "type_id": kind}}
 
 
 def _sequence(name: str, kind: int) -> Parts:
+    """Return a text, "A" or "B", in the form of TemplateProcessing. kind: its segment."""
     return {"Sequence": {"id": name, "type_id": kind}}
 
 
 def _template_tokens(tokens: tuple[str, ...], ids: Ids) -> Parts:
+    """Return the special tokens' entry of TemplateProcessing."""
     return {token: {"id": token, "ids": [ids(token)], "tokens": [token]} for token in tokens}
