@@ -253,7 +253,7 @@ class ExampleBatch:
     @classmethod
     def columns(cls) -> tuple[Column, ...]:
         """Return all columns, in the order in which the C++ kernels take and return them."""
-        return _columns_of(cls)  # type: ignore[arg-type] # a class is hashable
+        return _build_columns(cls)  # type: ignore[arg-type] # a class is hashable
 
     @classmethod
     def groups(cls) -> tuple[ColumnGroup, ...]:
@@ -311,7 +311,7 @@ class ExampleBatch:
 
 
 @cache
-def _columns_of(kind: Any) -> tuple[Column, ...]:
+def _build_columns(kind: Any) -> tuple[Column, ...]:
     """Build the Column of every declared field, with its defaults filled in.
 
     SettingsError if a column has a variable number of items but its group has no size, which is a mistake in

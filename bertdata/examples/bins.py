@@ -31,7 +31,7 @@ def bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str, ...]:
     return tuple(f"{stem}.bin-{number:02}" for number in range(bin_count(max_seq_length, bin_size)))
 
 
-def bins_of(lengths: "Array", bin_size: int) -> "Array":
+def find_bins(lengths: "Array", bin_size: int) -> "Array":
     """Return the bin of each length."""
     return (lengths - 1) // bin_size
 
@@ -43,6 +43,6 @@ def cut_bins(batch: Batch, bin_size: int) -> Iterator[tuple[int, Batch]]:
     from bertdata.examples.columns import arrays, lengths, take
 
     batch = arrays(batch)
-    bins = bins_of(lengths(batch.ends), bin_size)
+    bins = find_bins(lengths(batch.ends), bin_size)
     for number in np.unique(bins).tolist():
         yield number, take(batch, np.flatnonzero(bins == number))

@@ -90,10 +90,10 @@ def _take_native(batch: Batch, order: Array) -> Batch:
         found[name] = np.asarray(found_ends)
         for item, column, data in zip(items, columns, taken, strict=True):
             found[item.name] = np.asarray(data).view(column.dtype)
-    return replace(batch, **found, **_taken_singles(batch, order, found))
+    return replace(batch, **found, **_take_singles(batch, order, found))
 
 
-def _taken_singles(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str, Array]:
+def _take_singles(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str, Array]:
     """Return the selected items of all columns with one item per example."""
     return {
         item.name: getattr(batch, item.name)[order] for item in batch.columns() if item.name not in ragged
@@ -113,7 +113,7 @@ def _take(batch: Batch, order: Array) -> Batch:
         places = np.repeat(ends[order] - found[name], sizes)
         places += np.arange(len(places))
         found |= {item.name: getattr(batch, item.name)[places] for item in items}
-    return replace(batch, **found, **_taken_singles(batch, order, found))
+    return replace(batch, **found, **_take_singles(batch, order, found))
 
 
 def join(batches: list[Batch]) -> Batch:

@@ -166,16 +166,16 @@ def columns_by_name(batch_type: type[ExampleBatch]) -> dict[str, Column]:
     return {column.name: column for column in batch_type.columns()}
 
 
-def features_of(
+def make_field_values(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> FieldValues:
     """Make the padded values of a record. LossyExample if a value is out of range.
 
-    This is for records in the usual order. ``slots.slotted_features`` handles Graphcore's order.
+    This is for records in the usual order. ``slots.make_slotted_features`` handles Graphcore's order.
     """
     columns = columns_by_name(batch_type)
     check_example_values(example, columns, layout)
-    values = {name: _values(example, field, columns[field.of]) for name, field in fields.items()}
+    values = {name: _make_values(example, field, columns[field.of]) for name, field in fields.items()}
     return {name: padded(values[name], field, layout) for name, field in fields.items()}
 
 
@@ -185,7 +185,7 @@ def check_example_values(example: Any, columns: Mapping[str, Column], layout: Sh
     for column in columns.values():
         if column.name in ends:
             continue
-        items = _items(example, column)
+        items = _get_items(example, column)
         group = IDS if column.ends == IDS_ENDS else column.group
         if column.ends is not None and len(items) > layout.size(group.size):
             raise LossyExample(f"{len(items)} {group.items}, expected at most {layout.size(group.size)}")
@@ -193,15 +193,15 @@ def check_example_values(example: Any, columns: Mapping[str, Column], layout: Sh
             raise LossyExample(f"an id or value is negative or above {VALUE_LIMIT - 1}")
 
 
-def _items(example: Any, column: Column) -> list[int]:
+def _get_items(example: Any, column: Column) -> list[int]:
     """Return the column's items in the example, as a list."""
     found = getattr(example, column.one)
     return found if column.ends is not None else [found]
 
 
-def _values(example: Any, field: Field, column: Column) -> list[Any]:
+def _make_values(example: Any, field: Field, column: Column) -> list[Any]:
     """Return the field's values before padding."""
-    items, ids = _items(example, column), len(example.ids)
+    items, ids = _get_items(example, column), len(example.ids)
     if field.source == "values":
         return items
     if field.source == "ones":
@@ -218,7 +218,7 @@ def padded(values: list[Any], field: Field, layout: ShardLayout) -> Any:
     return array("f", row) if field.type == "float32" else row
 
 
-def example_of(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
+def restore_example(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
     """Restore an example from the padded values of its record. LossyExample if there is no such example.
 
     Each column with several items needs a field of ones, which says how many values are not padding.
@@ -298,7 +298,7 @@ def record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardL
     )
 
 
-def kernel_decodes(fields: Fields, batch_type: type[ExampleBatch]) -> bool:
+def can_kernel_decode(fields: Fields, batch_type: type[ExampleBatch]) -> bool:
     """Return True if the kernel can read the records.
 
     It can if there are no slots and if each column with several items has a field of ones.

@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 from bertdata._native import Engine
 from bertdata.errors import SettingsError
-from bertdata.examples.objective import Objective, text_of
+from bertdata.examples.objective import Objective, join_tokens
 from bertdata.records import Documents, Vocabulary
 
 
@@ -20,12 +20,12 @@ class FineTuningObjective(Objective):
         )
 
 
-def segment_lines(ids: list[int], first_ids: int, words: list[str]) -> list[str]:
+def describe_segments(ids: list[int], first_ids: int, words: list[str]) -> list[str]:
     """Return both segments in words, one line each, or one line if there is only one segment.
 
     first_ids: number of ids in the first segment.
     """
-    lines = [f"  A  {text_of(ids[:first_ids], words)}"]
+    lines = [f"  A  {join_tokens(ids[:first_ids], words)}"]
     if first_ids < len(ids):
-        lines.append(f"  B  {text_of(ids[first_ids:], words)}")
+        lines.append(f"  B  {join_tokens(ids[first_ids:], words)}")
     return lines

@@ -83,7 +83,7 @@ def masks_of(batch: ExampleBatch) -> Masks:
     return Masks(*(getattr(batch, name) for name in mask_names(type(batch))))
 
 
-def with_masks(batch: Batch, ids: Buffer, masks: Masks) -> Batch:
+def replace_masks(batch: Batch, ids: Buffer, masks: Masks) -> Batch:
     """Return the batch with its ids and masks replaced."""
     return replace(batch, ids=ids, **dict(zip(mask_names(type(batch)), masks, strict=True)))
 
@@ -141,12 +141,12 @@ def check_groups(
     """
     if set(groups) != set(batch_type.groups()):
         raise SettingsError(
-            f"{holder} holds examples of {_listed(groups)}; those of the objective {objective} have "
-            f"{_listed(batch_type.groups())}{remedy}"
+            f"{holder} holds examples of {_list_names(groups)}; those of the objective {objective} have "
+            f"{_list_names(batch_type.groups())}{remedy}"
         )
 
 
-def _listed(groups: Sequence[ColumnGroup]) -> str:
+def _list_names(groups: Sequence[ColumnGroup]) -> str:
     """Return the groups' names as "a, b and c"."""
     *names, last = (group.name for group in groups)
     return f"{', '.join(names)} and {last}" if names else last

@@ -10,7 +10,7 @@ from typing import Any
 from bertdata.examples.counting import plain, ratio, rounded, sizes, spread
 from bertdata.examples.groups import masks_of
 from bertdata.examples.masking.settings import MaskingSettings
-from bertdata.examples.objective import Findings, Totals, text_of
+from bertdata.examples.objective import Findings, Totals, join_tokens
 
 _EVIDENCE = 100  # with fewer masked positions, no id is assumed to be [MASK]
 KIND_NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
@@ -22,8 +22,8 @@ def describe_masks(
     """Yield a line for each mask: position, kind, original token, and the random token if there is one."""
     for position, label in zip(positions, labels, strict=True):
         kind = mask_kind(ids[position], label, mask_id)
-        became = f" -> {text_of([ids[position]], words)}" if kind in ("random", "changed") else ""
-        yield f"  {position:<4}{kind:<8}{text_of([label], words)}{became}"
+        became = f" -> {join_tokens([ids[position]], words)}" if kind in ("random", "changed") else ""
+        yield f"  {position:<4}{kind:<8}{join_tokens([label], words)}{became}"
 
 
 def mask_kind(shown: int, label: int, mask_id: int | None) -> str:
@@ -84,7 +84,7 @@ class MaskCounts:
     def masked_tokens(self) -> int:
         return self.shown.total()
 
-    def likely_mask(self) -> MaskId | None:
+    def guess_mask_id(self) -> MaskId | None:
         """Guess the id of [MASK]: an id at more than half of the masked positions.
 
         Return None if there is no such id, or too few positions to judge.
@@ -110,12 +110,12 @@ class MaskCounts:
 
     def findings(self, totals: Totals) -> Findings:
         """Return the rows and the section ``masks`` of the report."""
-        mask = self.likely_mask()
+        mask = self.guess_mask_id()
         if totals.mask_id is not None:
             mask = MaskId(id=totals.mask_id, source="vocabulary")
-        return Findings(list(self._rows(totals, mask)), {"masks": self._section(totals, mask)})
+        return Findings(list(self._make_rows(totals, mask)), {"masks": self._make_section(totals, mask)})
 
-    def _rows(self, totals: Totals, mask: MaskId | None) -> Iterator[tuple[str, str]]:
+    def _make_rows(self, totals: Totals, mask: MaskId | None) -> Iterator[tuple[str, str]]:
         masked, limit = self.masked_tokens, totals.layout.max_predictions_per_seq
         if not masked:
             yield "masked", "nothing: masks are to be drawn when examples are loaded"
@@ -125,7 +125,7 @@ class MaskCounts:
         yield "  per example", f"mean {mean:.2f}, {min(self.masks)} to {max(self.masks)}"
         full = self.masks[limit] / totals.examples
         yield "  filled", f"{full:.2%} of the examples have all {limit} predictions"
-        expected = _expected_shares(totals.settings)
+        expected = _find_expected_shares(totals.settings)
         for kind, positions in self.kinds(mask).items():
             told = f"{positions / masked:.2%}, {positions:,} (expected {100 * expected[kind]:g}%)"
             yield f"  {KIND_NAMES[kind]}", told
@@ -137,8 +137,8 @@ class MaskCounts:
         else:
             yield "  id of [MASK]", f"{mask.id} by the vocabulary"
 
-    def _section(self, totals: Totals, mask: MaskId | None) -> dict[str, Any]:
-        expected = _expected_shares(totals.settings)
+    def _make_section(self, totals: Totals, mask: MaskId | None) -> dict[str, Any]:
+        expected = _find_expected_shares(totals.settings)
         return {
             "masked_tokens": self.masked_tokens,
             "token_share": ratio(self.masked_tokens, totals.tokens),
@@ -156,7 +156,7 @@ class MaskCounts:
         }
 
 
-def _expected_shares(settings: Mapping[str, Any]) -> dict[str, float]:
+def _find_expected_shares(settings: Mapping[str, Any]) -> dict[str, float]:
     """Return the expected share of each kind among the masked positions.
 
     settings: from the dataset's manifest.

@@ -166,7 +166,7 @@ class Objective(ABC):
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
         """Return a readable description of an example. words: the token of each id, empty if unknown."""
         padding = layout.max_seq_length - len(example.ids)
-        return f"{len(example.ids)} ids and {padding} of padding\n  {text_of(example.ids, words)}\n"
+        return f"{len(example.ids)} ids and {padding} of padding\n  {join_tokens(example.ids, words)}\n"
 
     @cached_property
     def _fields(self) -> dict[str, Fields]:
@@ -189,7 +189,7 @@ class Objective(ABC):
         if layout is None:
             return found
         if layout.pad_position is not None:
-            found = slots.with_pad_position(found, layout.pad_position)
+            found = slots.replace_pad_position(found, layout.pad_position)
         return fields.with_padding(found, layout.padding_id)
 
     @cached_property
@@ -234,7 +234,7 @@ class Objective(ABC):
     def features(self, example: Any, layout: ShardLayout) -> FieldValues:
         """Return the padded values of the example's TFRecord, by field. LossyExample if they do not fit."""
         found = self.fields("tfrecord", layout)
-        make = slots.slotted_features if slots.has_slots(found) else fields.features_of
+        make = slots.make_slotted_features if slots.has_slots(found) else fields.make_field_values
         return make(example, found, self.batch_type, layout)
 
     def example(self, features: FieldValues, layout: ShardLayout) -> Any:
@@ -242,10 +242,10 @@ class Objective(ABC):
         found = self.fields("tfrecord", layout)
         try:
             if slots.has_slots(found):
-                example = slots.example_of_slots(features, found, self.batch_type)
+                example = slots.restore_slotted_example(features, found, self.batch_type)
                 layout = replace(layout, pad_position=slots.pad_position(features, found, self.batch_type))
             else:
-                example = fields.example_of(features, found, self.batch_type)
+                example = fields.restore_example(features, found, self.batch_type)
             # Values that the example cannot hold show when the example is converted back.
             again = self.features(example, layout)
         except fields.LossyExample:
@@ -260,19 +260,19 @@ class Objective(ABC):
 
     def decodes_natively(self, layout: ShardLayout) -> bool:
         """Return True if the C++ kernel can read this layout's TFRecords."""
-        return fields.kernel_decodes(self.fields("tfrecord", layout), self.batch_type)
+        return fields.can_kernel_decode(self.fields("tfrecord", layout), self.batch_type)
 
     def record_format(self, layout: ShardLayout) -> Any:
         """Return the C++ kernel's encoder and decoder of this layout's TFRecords."""
-        return _record_format(self, layout)
+        return _make_record_format(self, layout)
 
 
 @lru_cache(maxsize=8)
-def _record_format(objective: Objective, layout: ShardLayout) -> Any:
+def _make_record_format(objective: Objective, layout: ShardLayout) -> Any:
     """Make the encoder and decoder, once for each objective and layout."""
     return fields.record_format(objective.fields("tfrecord", layout), objective.batch_type, layout)
 
 
-def text_of(ids: list[int], words: list[str]) -> str:
+def join_tokens(ids: list[int], words: list[str]) -> str:
     """Return the ids' tokens separated by blanks, with <id> for a token that is not known."""
     return " ".join(words[i] if i < len(words) else f"<{i}>" for i in ids)

@@ -12,7 +12,7 @@ from bertdata.examples.groups import (
     segment_lengths,
 )
 from bertdata.examples.mask_report import MaskCounts, describe_masks
-from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, text_of
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, join_tokens
 from bertdata.records import ExampleBatch, ShardLayout
 
 
@@ -55,8 +55,8 @@ def describe_pair(
     told = pair_words.one if label else pair_words.zero
     lines = [
         f"{len(example.ids)} ids and {padding} of padding, {pair_words.name} {told}, {len(places)} masks",
-        f"  A  {text_of(example.ids[:first], words)}",
-        f"  B  {text_of(example.ids[first:], words)}",
+        f"  A  {join_tokens(example.ids[:first], words)}",
+        f"  B  {join_tokens(example.ids[first:], words)}",
         *describe_masks(example.ids, places, originals, words, mask_id),
     ]
     return "\n".join(lines) + "\n"

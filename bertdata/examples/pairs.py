@@ -35,7 +35,7 @@ class PairRules:
     swaps_halves: bool = False
 
 
-def sentence_places(documents: Documents) -> list[Document]:
+def index_sentences(documents: Documents) -> list[Document]:
     """Convert documents to lists of sentences, and sentences to lists of indices into ``documents.ids``.
 
     Indices instead of ids let the caller look up word starts and count which ids were used.
@@ -44,7 +44,7 @@ def sentence_places(documents: Documents) -> list[Document]:
     return [sentences[start:end] for start, end in pairwise([0, *map(int, documents.document_ends)])]
 
 
-def segment_starts(starts: Sequence[int], places: list[int]) -> list[int]:
+def find_segment_starts(starts: Sequence[int], places: list[int]) -> list[int]:
     """Return the word starts of a segment's ids. The first id of a segment always starts a word.
 
     starts: word starts of all documents. places: indices of the segment's ids in the documents.
@@ -75,11 +75,11 @@ def pair_document(
         if place == len(document) - 1 or sum(map(len, chunk)) >= target:
             # A gets the first sentences, at least one, and leaves at least one for B if there are several.
             a_end = stream.randint(1, len(chunk) - 1) if len(chunk) >= 2 else 1
-            a, b = _joined(chunk[:a_end]), _joined(chunk[a_end:])
+            a, b = _join_sentences(chunk[:a_end]), _join_sentences(chunk[a_end:])
             label = 0
             # A chunk of one sentence has nothing for B, so its B is always random, and no draw decides.
             if len(chunk) == 1 or (not rules.swaps_halves and stream.random() < 0.5):
-                b, label = _random_next(documents, index, target - len(a), stream, rules)
+                b, label = _draw_random_segment(documents, index, target - len(a), stream, rules)
                 # B did not use the chunk's other sentences. Go back, so that the next chunk starts with them:
                 # chunk of sentences 4 to 7, A = 4 and 5 -> the next chunk starts at 6.
                 place -= len(chunk) - a_end
@@ -91,12 +91,12 @@ def pair_document(
         place += 1
 
 
-def _joined(sentences: list[Sentence]) -> list[int]:
+def _join_sentences(sentences: list[Sentence]) -> list[int]:
     """Join sentences into one list."""
     return [token for sentence in sentences for token in sentence]
 
 
-def _random_next(
+def _draw_random_segment(
     documents: list[Document], index: int, wanted: int, stream: RandomStream, rules: PairRules
 ) -> tuple[list[int], int]:
     """Draw a random segment B. Return it with its label.

@@ -21,7 +21,7 @@ class PcgStream:
     """Draws of ``numpy.random.default_rng(seed)``. seed: 0 or larger."""
 
     def __init__(self, seed: int) -> None:
-        self._state, self._increment = _seeded(seed)
+        self._state, self._increment = _seed_generator(seed)
         self._half: int | None = None
         self.words = 0
         """Number of 32-bit words drawn, including words that were rejected."""
@@ -126,26 +126,26 @@ class DxsmStream(PcgStream):
         return found
 
 
-def _seeded(seed: int) -> tuple[int, int]:
+def _seed_generator(seed: int) -> tuple[int, int]:
     """Return a generator's state and increment from NumPy's ``SeedSequence(seed)``."""
-    words = _sequence_words(seed)
-    state, increment = _joined(words[:4]), _joined(words[4:]) << 1 & _HUGE | 1
+    words = _generate_seed_words(seed)
+    state, increment = _join_words(words[:4]), _join_words(words[4:]) << 1 & _HUGE | 1
     return ((increment + state) * _MULTIPLIER + increment) & _HUGE, increment
 
 
-def _joined(words: list[int]) -> int:
+def _join_words(words: list[int]) -> int:
     """Join four 32-bit words to 128 bits: the high 64 bits first, but the low word of each half first."""
     return (words[1] << 96) | (words[0] << 64) | (words[3] << 32) | words[2]
 
 
-def _sequence_words(seed: int) -> list[int]:
+def _generate_seed_words(seed: int) -> list[int]:
     """Return ``SeedSequence(seed).generate_state(8)``.
 
     The seed's 32-bit words are mixed into a pool of four words, from which the eight words are made.
     """
     entropy = [seed >> shift & _WORD for shift in range(0, max(seed.bit_length(), 1), 32)]
     entropy += [0] * (_POOL - len(entropy))
-    mixed = _hash_into(0x43B0D7E5, 0x931E8875)
+    mixed = _make_hash(0x43B0D7E5, 0x931E8875)
     pool = [mixed(word) for word in entropy[:_POOL]]
     for source in range(_POOL):
         for target in range(_POOL):
@@ -153,11 +153,11 @@ def _sequence_words(seed: int) -> list[int]:
                 pool[target] = _mix(pool[target], mixed(pool[source]))
     for word in entropy[_POOL:]:
         pool = [_mix(own, mixed(word)) for own in pool]
-    made = _hash_into(0x8B51F9DD, 0x58F38DED)
+    made = _make_hash(0x8B51F9DD, 0x58F38DED)
     return [made(pool[place % _POOL]) for place in range(8)]
 
 
-def _hash_into(constant: int, multiplier: int) -> Callable[[int], int]:
+def _make_hash(constant: int, multiplier: int) -> Callable[[int], int]:
     """Return a function that hashes 32-bit words. Its constant changes with every word."""
 
     def hashed(word: int) -> int:

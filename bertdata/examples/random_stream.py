@@ -46,7 +46,7 @@ class RandomStream:
             items[last], items[other] = items[other], items[last]
 
 
-def seed_key(seed: int) -> list[int]:
+def make_seed_key(seed: int) -> list[int]:
     """Return the seed's absolute value as 32-bit digits, least significant first: the key of MT19937."""
     rest = abs(seed)
     key = [rest & 0xFFFFFFFF]

@@ -16,7 +16,7 @@ from bertdata.examples.fields import (
     check_example_values,
     check_ranges,
     columns_by_name,
-    features_of,
+    make_field_values,
     padded,
     single,
 )
@@ -29,7 +29,7 @@ def has_slots(fields: Fields) -> bool:
     return any(field.source == "slots" for field in fields.values())
 
 
-def with_pad_position(fields: Fields, position: int) -> Fields:
+def replace_pad_position(fields: Fields, position: int) -> Fields:
     """Return the fields with ``position`` stored in empty slots, instead of the declared position."""
     return {
         name: replace(field, padding=position) if field.source == "slot_positions" else field
@@ -65,7 +65,7 @@ class _Slots:
         return [value_at[p] for p in self.masked] + gap + [value_at[p] for p in self.others]
 
 
-def slotted_features(
+def make_slotted_features(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> FieldValues:
     """Make the padded values of a record in this order, by field. LossyExample if they do not fit."""
@@ -100,12 +100,12 @@ def slotted_features(
         return [slots.room + len(slots.others)]
 
     plain = {name: field for name, field in fields.items() if field.source in ("values", "ones")}
-    made = features_of(example, plain, batch_type, layout)
+    made = make_field_values(example, plain, batch_type, layout)
     slotted = {name: field for name, field in fields.items() if name not in made}
     return made | {name: padded(values(field), field, layout) for name, field in slotted.items()}
 
 
-def example_of_slots(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
+def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
     """Restore an example from the values of its record.
 
     LossyExample or IndexError if there is no such example.
@@ -137,14 +137,14 @@ def example_of_slots(features: FieldValues, fields: Fields, batch_type: type[Exa
     found["ids"] = ids
     for (source, of), values in by_source.items():
         if source == "slot_after":
-            found[columns[of].one] = _first_after(values, slots, places, length)
+            found[columns[of].one] = _find_second_segment(values, slots, places, length)
         elif source == "values" and columns[of].ends is None:
             found[columns[of].one] = single(values, of)
     check_ranges(found, columns)
     return batch_type.example_type(**found)
 
 
-def _first_after(values: list[int], slots: list[int], places: list[int], length: int) -> int:
+def _find_second_segment(values: list[int], slots: list[int], places: list[int], length: int) -> int:
     """Return the first position of the second segment.
 
     An id 0 has no slot, so its segment is not stored. It is assumed to continue the ids before it.

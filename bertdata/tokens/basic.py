@@ -40,10 +40,10 @@ class _Cleaning(dict[int, str]):
         self._drops_unassigned = drops_unassigned
 
     def __missing__(self, code_point: int) -> str:
-        self[code_point] = self._cleaned(chr(code_point))
+        self[code_point] = self._clean_character(chr(code_point))
         return self[code_point]
 
-    def _cleaned(self, character: str) -> str:
+    def _clean_character(self, character: str) -> str:
         if character in "\0\ufffd" or characters.is_control(character):
             return ""
         if self._drops_unassigned and characters.is_unassigned(character):

@@ -47,10 +47,10 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
         documents = super().encode(texts, names)
         data = join_inputs([drop_bad_utf8(normalize_newlines(text, self._dialect)) for text in texts])
         lines = data.decode().split("\n")
-        starts = b"".join(map(self._word_starts, lines, self.encode_each(lines).lists()))
+        starts = b"".join(map(self._find_word_starts, lines, self.encode_each(lines).lists()))
         return replace(documents, word_starts=starts)
 
-    def _word_starts(self, line: str, ids: list[int]) -> bytes:
+    def _find_word_starts(self, line: str, ids: list[int]) -> bytes:
         """Return a byte for each id of the line: 1 if a word starts there."""
         starts = bytearray(1 - self._continues_word[token] for token in ids)
         if any(map(is_ideograph, line)):

@@ -42,13 +42,13 @@ def read_documents(data: bytes, between: str) -> Iterator[DocumentText]:
         if sentence.strip():
             sentences.append(sentence)
         elif sentences:
-            yield _joined(sentences, between)
+            yield _join_sentences(sentences, between)
             sentences = []
     if sentences:
-        yield _joined(sentences, between)
+        yield _join_sentences(sentences, between)
 
 
-def _joined(sentences: list[str], between: str) -> DocumentText:
+def _join_sentences(sentences: list[str], between: str) -> DocumentText:
     """Join the sentences to a document."""
     ends, end = [], -len(between)
     for sentence in sentences:
@@ -57,12 +57,12 @@ def _joined(sentences: list[str], between: str) -> DocumentText:
     return DocumentText(between.join(sentences), ends)
 
 
-def word_starts(word_ids: Sequence[int | None]) -> bytes:
+def compute_word_starts(word_ids: Sequence[int | None]) -> bytes:
     """Return a byte for each token of a text: 1 if a word starts there.
 
     word_ids: number of the word that each token belongs to, as the library says. None for special tokens.
 
-    >>> list(word_starts([0, 0, None, None, 1, 2, 2]))
+    >>> list(compute_word_starts([0, 0, None, None, 1, 2, 2]))
     [1, 0, 1, 1, 1, 1, 0]
     """
     before = chain((None,), word_ids)

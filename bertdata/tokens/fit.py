@@ -35,14 +35,14 @@ def casing_warnings(
     """
     if lower_case != _has_capitals(vocabulary.words[:: max(1, vocabulary.size // _SAMPLE)]):
         return []  # the usual case, decided from the sample in a millisecond
-    words = _plain(vocabulary.words)
-    capitals = _changed(words, str.lower)
+    words = _drop_special(vocabulary.words)
+    capitals = _count_changed(words, str.lower)
     if lower_case and capitals >= _CASED * len(words) > 0:
         return [
             f"{vocabulary.name}: {capitals} of {len(words)} tokens have a capital letter, but the text is "
             f"lower-cased and never matches them; {remedies[0]}, or choose an uncased vocabulary"
         ]
-    if not lower_case and not capitals and _changed(words, str.upper) >= _CASED * len(words) > 0:
+    if not lower_case and not capitals and _count_changed(words, str.upper) >= _CASED * len(words) > 0:
         return [
             f"{vocabulary.name}: no token has a capital letter, but the text keeps its case and accents: its "
             f"words with capitals become [UNK]; {remedies[1]}, or choose a cased vocabulary"
@@ -50,17 +50,17 @@ def casing_warnings(
     return []
 
 
-def _plain(words: Sequence[str]) -> list[str]:
+def _drop_special(words: Sequence[str]) -> list[str]:
     """Return the words without special tokens in brackets, such as [CLS] or [unused1]."""
     return [word for word in words if word[:1] != "[" or word[-1] != "]"]
 
 
 def _has_capitals(words: Sequence[str]) -> bool:
     """Return True if any word has a capital letter."""
-    return _changed(_plain(words), str.lower) > 0
+    return _count_changed(_drop_special(words), str.lower) > 0
 
 
-def _changed(words: Sequence[str], change: Callable[[str], str]) -> int:
+def _count_changed(words: Sequence[str], change: Callable[[str], str]) -> int:
     """Count the words that a change of case alters.
 
     One call on the joined words is faster than one per word.

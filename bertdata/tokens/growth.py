@@ -33,12 +33,12 @@ class GrowthMeter:
 
     def __init__(self, normalizer: Any, load: Callable[[Mapping[str, Any]], Normalize]) -> None:
         self._steps: list[tuple[Normalize, int]] = []
-        steps = list(_steps(normalizer))
+        steps = list(_list_steps(normalizer))
         most = 1.0
         for step in steps:
-            most *= max(1.0, _growth(step))
+            most *= max(1.0, _compute_growth(step))
         if most > MOST_GROWTH:
-            self._steps = [(load(step), 1 + _longest_content(step)) for step in steps]
+            self._steps = [(load(step), 1 + _count_inserted(step)) for step in steps]
 
     def check(self, text: str) -> None:
         """Raise TooLong if the steps make the text too long. Usual files need no measurement."""
@@ -56,29 +56,29 @@ class GrowthMeter:
             text = "".join(made)
 
 
-def _steps(normalizer: Any) -> Iterator[Mapping[str, Any]]:
+def _list_steps(normalizer: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the steps of a Sequence in order, or the single step."""
     if isinstance(normalizer, Mapping):
         inner = normalizer.get("normalizers")
         if isinstance(inner, list):
             for step in inner:
-                yield from _steps(step)
+                yield from _list_steps(step)
         else:
             yield normalizer
 
 
-def _longest_content(step: Mapping[str, Any]) -> int:
+def _count_inserted(step: Mapping[str, Any]) -> int:
     """Return the number of characters of the text that the step inserts."""
     content = step.get("content") or step.get("prepend")
     return len(content) if isinstance(content, str) else 0
 
 
-def _growth(step: Mapping[str, Any]) -> float:
+def _compute_growth(step: Mapping[str, Any]) -> float:
     """Return how many times longer a Replace step can make a text. 1 for all other steps."""
     if step.get("type") != "Replace":
         return 1.0
     pattern = step.get("pattern")
     text = pattern.get("String") if isinstance(pattern, Mapping) else None
     if isinstance(text, str) and text:
-        return _longest_content(step) / len(text)
-    return 1.0 + _longest_content(step)  # a regular expression may match between any two characters
+        return _count_inserted(step) / len(text)
+    return 1.0 + _count_inserted(step)  # a regular expression may match between any two characters

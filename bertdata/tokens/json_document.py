@@ -28,7 +28,7 @@ def parse_tokenizer_json(data: bytes, name: str) -> dict[str, Any]:
     model = parsed.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict | list):
         raise VocabularyError(f"{name}: holds no model with a vocabulary; {EXPECTED}")
-    model["type"] = _kind_of(model)
+    model["type"] = _find_model_type(model)
     if model["type"] not in KINDS:
         raise VocabularyError(f"{name}: its model is {model['type']!r}, expected one of {', '.join(KINDS)}")
     wanted, noun = (list, "a list") if model["type"] == "Unigram" else (dict, "an object")
@@ -59,7 +59,7 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
         line = data.count(b"\n", 0, error.start) + 1
         raise VocabularyError(f"{name}: is not JSON (line {line} is not UTF-8); {expected}") from None
     try:
-        parsed = json.loads(text, object_pairs_hook=_object_of, parse_constant=_refuse_constant)
+        parsed = json.loads(text, object_pairs_hook=_make_object, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         what = str(error) if isinstance(error, json.JSONDecodeError | _OddJson) else "the text is damaged"
         raise VocabularyError(
@@ -84,7 +84,7 @@ class _OddJson(ValueError):
     """JSON that Python accepts and the library does not, or that the library reads differently."""
 
 
-def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make a dict. _OddJson if a key occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -113,7 +113,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
     return False
 
 
-def _kind_of(model: Mapping[str, Any]) -> Any:
+def _find_model_type(model: Mapping[str, Any]) -> Any:
     """Return the model's type. Old files do not contain it, so it is inferred from other keys."""
     if "type" in model:
         return model["type"]
@@ -132,7 +132,7 @@ def _is_added_token(item: Any) -> bool:
 def token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
     """Return the id of each token, added tokens included. VocabularyError for ids that no shard can hold."""
     found: dict[str, int] = {}
-    for token, number in _tokens(parsed):
+    for token, number in _list_tokens(parsed):
         if not isinstance(token, str) or type(number) is not int or not 0 <= number < LARGEST_VOCABULARY:
             raise VocabularyError(
                 f"{name}: token {token!r} has the id {number!r}, expected a text with an id of 0 to "
@@ -144,7 +144,7 @@ def token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
     return found
 
 
-def _tokens(parsed: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+def _list_tokens(parsed: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
     """Yield the model's tokens with their ids, then the added tokens, which may repeat the model's."""
     vocabulary = parsed["model"]["vocab"]
     if isinstance(vocabulary, dict):

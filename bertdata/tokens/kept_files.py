@@ -27,12 +27,15 @@ def kept_files(file: TokenizerFile) -> dict[str, bytes]:
         vocabulary = vocabulary_of(file)
         roles = tuple((role, vocabulary.words[vocabulary.role(role)]) for role in ROLES)
         values = {"tokenizer_class": "PreTrainedTokenizerFast", **role_tokens(roles)}
-        return {TOKENIZER_NAME: wordpiece_json(file), CONFIGURATION_NAME: _line(values)}
+        return {TOKENIZER_NAME: wordpiece_json(file), CONFIGURATION_NAME: _format_line(values)}
     if isinstance(file, VocabularyFile):
         content = vocabulary_text(vocabulary_of(file))
-        return {VOCABULARY_NAME: content, CONFIGURATION_NAME: _line({"do_lower_case": file.lower_case})}
+        return {
+            VOCABULARY_NAME: content,
+            CONFIGURATION_NAME: _format_line({"do_lower_case": file.lower_case}),
+        }
     values = {"tokenizer_class": "PreTrainedTokenizerFast", **role_tokens(file.roles)}
-    return {TOKENIZER_NAME: tokenizer_bytes(file.path), CONFIGURATION_NAME: _line(values)}
+    return {TOKENIZER_NAME: tokenizer_bytes(file.path), CONFIGURATION_NAME: _format_line(values)}
 
 
 def keep_files(file: TokenizerFile, directory: str) -> None:
@@ -58,6 +61,6 @@ def role_tokens(roles: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return {f"{role}_token": token for role, token in roles}
 
 
-def _line(values: dict[str, Any]) -> bytes:
+def _format_line(values: dict[str, Any]) -> bytes:
     """Return the values as a line of JSON."""
     return json.dumps(values).encode() + b"\n"

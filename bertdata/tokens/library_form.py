@@ -14,7 +14,7 @@ _LONGEST_WORD = (1 << 63) - 1
 Check = Callable[[Any], bool]
 
 
-def odd_part(parsed: Mapping[str, Any]) -> str | None:
+def find_odd_part(parsed: Mapping[str, Any]) -> str | None:
     """Return the first part that does not have the library's form, as "its ...", or None."""
     for key in parsed:
         if key not in _PARTS:
@@ -85,7 +85,7 @@ def _is_step(kinds: Mapping[str, Check], *, others: bool = False) -> Check:
     return holds
 
 
-def _with_sequence(kinds: dict[str, Check], name: str, *, others: bool = False) -> Check:
+def _is_step_or_sequence(kinds: dict[str, Check], name: str, *, others: bool = False) -> Check:
     """Return a check for a step or a Sequence of steps.
 
     name: the Sequence's key with the list of its steps.
@@ -219,9 +219,9 @@ _PARTS: dict[str, Check] = {
     "added_tokens": _is_list_of(
         _is_object({"id": _is_number, "content": _is_text, **dict.fromkeys(_FLAGS, _is_bool)})
     ),
-    "normalizer": _with_sequence(_NORMALIZERS, "normalizers", others=True),
-    "pre_tokenizer": _with_sequence(_PRE_TOKENIZERS, "pretokenizers", others=True),
-    "post_processor": _with_sequence(_POST_PROCESSORS, "processors"),
+    "normalizer": _is_step_or_sequence(_NORMALIZERS, "normalizers", others=True),
+    "pre_tokenizer": _is_step_or_sequence(_PRE_TOKENIZERS, "pretokenizers", others=True),
+    "post_processor": _is_step_or_sequence(_POST_PROCESSORS, "processors"),
     "decoder": _is_step(_DECODERS),
     "model": lambda value: _is_bpe(value) or _is_wordpiece(value),
 }

@@ -37,7 +37,7 @@ def needs_trial(parsed: Mapping[str, Any]) -> bool:
     return bool(parsed["model"].get("continuing_subword_prefix")) and parsed["model"]["type"] == "BPE"
 
 
-def end_of_process(document: str, parsed: Mapping[str, Any]) -> str | None:
+def try_in_process(document: str, parsed: Mapping[str, Any]) -> str | None:
     """Load a tokenizer.json in a separate process and encode a text of its tokens there.
 
     Return how the process was killed, for example "signal 6, SIGABRT", or None if it was not killed.

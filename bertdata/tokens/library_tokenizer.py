@@ -17,12 +17,12 @@ from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.document_text import (
     DocumentsBuilder,
     DocumentText,
+    compute_word_starts,
     not_utf8,
     read_documents,
-    word_starts,
 )
 from bertdata.tokens.growth import MOST_GROWTH, GrowthMeter, TooLong
-from bertdata.tokens.library_process import end_of_process, needs_trial
+from bertdata.tokens.library_process import needs_trial, try_in_process
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.time_limit import TooSlow, call_within, without_stderr
 from bertdata.tokens.tokenizer import TextTokens
@@ -46,7 +46,7 @@ class LibraryTokenizer:
         self.vocabulary = vocabulary
         self._parsed = parsed
         self._between = between
-        self._patterns = sorted(set(_patterns(parsed)))
+        self._patterns = sorted(set(_find_patterns(parsed)))
         # These two checks come before the library loads the file in this process, which could abort it or
         # exhaust its memory.
         self._check_survival()
@@ -86,7 +86,7 @@ class LibraryTokenizer:
             with without_stderr():
                 return Tokenizer.from_str(json.dumps(parsed))
         except BaseException as error:
-            raise self._refused(error, "refuses it") from None
+            raise self._make_refusal(error, "refuses it") from None
 
     def _load_normalizer(self, step: Mapping[str, Any]) -> Any:
         """Return a function that does one step of the normaliser."""
@@ -110,7 +110,7 @@ class LibraryTokenizer:
         """Raise VocabularyError if the library aborts on the file. This is tried in a separate process."""
         if not needs_trial(self._parsed):
             return
-        end = end_of_process(json.dumps(self._parsed), self._parsed)
+        end = try_in_process(json.dumps(self._parsed), self._parsed)
         if end is not None:
             prefix = self._parsed["model"]["continuing_subword_prefix"]
             raise VocabularyError(
@@ -119,7 +119,7 @@ class LibraryTokenizer:
                 "token begins with that, as this library saves them"
             )
 
-    def _refused(self, error: BaseException, what: str) -> BaseException:
+    def _make_refusal(self, error: BaseException, what: str) -> BaseException:
         """Convert the library's error to a VocabularyError.
 
         A panic of the library is no Exception, so it is recognised by its name. Other non-Exceptions, such as
@@ -177,7 +177,7 @@ class LibraryTokenizer:
         texts = [universal_newlines(text) for text in texts]
         found = DocumentsBuilder(self.vocabulary)
         try:
-            for documents in _slices(read_documents(join_inputs(texts), self._between)):
+            for documents in _group_documents(read_documents(join_inputs(texts), self._between)):
                 encoded = self._run(self._library, [document.text for document in documents], names)
                 self._add(found, documents, encoded)
         except UnicodeDecodeError:
@@ -189,20 +189,20 @@ class LibraryTokenizer:
         needs_starts = self.vocabulary.continues_word is None
         for document, one in zip(documents, encoded, strict=True):
             starts = [start for start, _ in one.offsets]
-            found.add(document, one.ids, starts, word_starts(one.word_ids) if needs_starts else None)
+            found.add(document, one.ids, starts, compute_word_starts(one.word_ids) if needs_starts else None)
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
         """Encode each text separately, with positions and word starts as the library gives them."""
         found = TextTokens(
             array("I" if self.vocabulary.wide else "H"), array("I"), array("I"), array("I"), bytearray()
         )
-        for some in _slices(DocumentText(text, []) for text in texts):
+        for some in _group_documents(DocumentText(text, []) for text in texts):
             for one in self._run(self._library, [document.text for document in some], ["a text"]):
                 found.ids.extend(one.ids)
                 found.ends.append(len(found.ids))
                 found.starts.extend(start for start, _ in one.offsets)  # type: ignore[union-attr]
                 found.stops.extend(stop for _, stop in one.offsets)  # type: ignore[union-attr]
-                found.word_starts.extend(word_starts(one.word_ids))  # type: ignore[union-attr]
+                found.word_starts.extend(compute_word_starts(one.word_ids))  # type: ignore[union-attr]
         return found
 
     def _run(self, library: Any, texts: list[str], names: list[str]) -> list[Any]:
@@ -219,18 +219,18 @@ class LibraryTokenizer:
             return found
 
         if not self._patterns:
-            return self._encoded(work, names)
+            return self._call_library(work, names)
         seconds = SLICE_SECONDS * max(1, sum(map(len, texts)) // SLICE_CHARACTERS)
         try:
             with without_stderr():
-                return self._encoded(lambda: call_within(seconds, work), names)
+                return self._call_library(lambda: call_within(seconds, work), names)
         except TooSlow:
             raise VocabularyError(
-                f"{self.vocabulary.name}: the pattern {self._named_patterns()} takes more than {seconds:g} s "
-                f"on a document of {', '.join(names)}; repair the pattern in the file"
+                f"{self.vocabulary.name}: the pattern {self._describe_patterns()} takes more than "
+                f"{seconds:g} s on a document of {', '.join(names)}; repair the pattern in the file"
             ) from None
 
-    def _encoded(self, work: Any, names: list[str]) -> list[Any]:
+    def _call_library(self, work: Any, names: list[str]) -> list[Any]:
         """Call ``work`` and convert the library's errors to VocabularyError."""
         try:
             found: list[Any] = work()
@@ -239,22 +239,22 @@ class LibraryTokenizer:
         except BaseException as error:
             what = f"cannot encode a document of {', '.join(names)}"
             if self._patterns:
-                what += f" with the pattern {self._named_patterns()}"
-            raise self._refused(error, what) from None
+                what += f" with the pattern {self._describe_patterns()}"
+            raise self._make_refusal(error, what) from None
         return found
 
-    def _named_patterns(self) -> str:
+    def _describe_patterns(self) -> str:
         """Return the file's patterns for a message."""
         return " or ".join(map(repr, self._patterns))
 
 
-def _patterns(parsed: Any) -> Iterator[str]:
+def _find_patterns(parsed: Any) -> Iterator[str]:
     """Yield the regular expressions in the file's normaliser and pre-tokeniser."""
     for step in (parsed["normalizer"], parsed["pre_tokenizer"]):
-        yield from _patterns_of(step)
+        yield from _find_patterns_in(step)
 
 
-def _patterns_of(value: Any) -> Iterator[str]:
+def _find_patterns_in(value: Any) -> Iterator[str]:
     """Yield all values with the key "Regex", at any depth."""
     children = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -263,10 +263,10 @@ def _patterns_of(value: Any) -> Iterator[str]:
         if key == "Regex" and isinstance(child, str):
             yield child
         else:
-            yield from _patterns_of(child)
+            yield from _find_patterns_in(child)
 
 
-def _slices(documents: Iterable[DocumentText]) -> Iterator[list[DocumentText]]:
+def _group_documents(documents: Iterable[DocumentText]) -> Iterator[list[DocumentText]]:
     """Yield the documents in groups of at most SLICE_CHARACTERS. A longer document is a group alone."""
     found: list[DocumentText] = []
     size = 0

@@ -114,7 +114,7 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
     from bertdata.tokens.bpe.recognition import recognise_byte_bpe
     from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
     from bertdata.tokens.library_tokenizer import LibraryTokenizer
-    from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, why_not
+    from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, find_obstacle
 
     parsed, vocabulary = read_tokenizer_json(file)
     name = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
@@ -130,7 +130,7 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
             return _Chosen(tokenizer, f"{name}, run by the {runner}")
         reason = bpe
     elif vocabulary.kind == "wordpiece":
-        misfit = why_not(parsed, vocabulary, file.between)
+        misfit = find_obstacle(parsed, vocabulary, file.between)
         if misfit is None and native:
             kernel = WordPieceJsonTokenizer(parsed, vocabulary, file.between)
             return _Chosen(kernel, f"{name}, run by the WordPiece kernel")

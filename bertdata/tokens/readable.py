@@ -16,7 +16,7 @@ def readable_words(vocabulary: Vocabulary) -> list[str]:
     """
     words = list(vocabulary.words)
     if vocabulary.kind == "bpe" and _is_byte_level(words):
-        return [_decoded(word) for word in words]
+        return [_decode_word(word) for word in words]
     if vocabulary.kind in ("bpe", "unigram"):
         return [word.replace(_METASPACE, " ") for word in words]
     return words
@@ -27,7 +27,7 @@ def _is_byte_level(words: list[str]) -> bool:
     return set(byte_alphabet()) <= set(words)
 
 
-def _decoded(word: str) -> str:
+def _decode_word(word: str) -> str:
     """Convert the characters that represent bytes back to text, if the bytes are valid UTF-8."""
     numbers = [_BYTES.get(character) for character in word]
     try:

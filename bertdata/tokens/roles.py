@@ -60,23 +60,25 @@ def find_roles(
     found: dict[str, str] = {}
     for role in ROLES:
         candidates: list[Any] = [given.get(role)]
-        candidates += [_content(configuration.get(f"{role}_token")) for configuration in configurations]
-        candidates += [token for place, token in roles_in_template(parsed["post_processor"]) if place == role]
+        candidates += [_get_content(configuration.get(f"{role}_token")) for configuration in configurations]
+        candidates += [
+            token for place, token in find_roles_in_template(parsed["post_processor"]) if place == role
+        ]
         candidates += [token for token in _CONVENTIONAL[role] if token in added]
         if role == "unk":
-            candidates.append(_unknown_of_model(parsed["model"]))
+            candidates.append(_find_unknown(parsed["model"]))
         known = [one for one in candidates if isinstance(one, str) and one in ids]
         if known:
             found[role] = known[0]
     return found
 
 
-def _content(token: Any) -> Any:
+def _get_content(token: Any) -> Any:
     """Return the text of a token in a configuration, which is a text or an object with a text."""
     return token.get("content") if isinstance(token, Mapping) else token
 
 
-def roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
+def find_roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
     """Yield the roles that a post-processor shows: cls for tokens before a text, sep for tokens after it."""
     if not isinstance(processor, Mapping):
         return
@@ -87,14 +89,14 @@ def roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
                 yield role, pair[0]
     elif kind == "TemplateProcessing":
         role = "cls"
-        for piece in _pieces(processor.get("single")):
+        for piece in _list_objects(processor.get("single")):
             if "Sequence" in piece:
                 role = "sep"
             elif isinstance(token := piece.get("SpecialToken"), Mapping) and "id" in token:
                 yield role, token["id"]
     elif kind == "Sequence":
-        for one in _pieces(processor.get("processors")):
-            yield from roles_in_template(one)
+        for one in _list_objects(processor.get("processors")):
+            yield from find_roles_in_template(one)
 
 
 def count_separators(processor: Any) -> int:
@@ -102,10 +104,10 @@ def count_separators(processor: Any) -> int:
 
     1 if it says nothing.
     """
-    return next(_separators_in(processor), 1)
+    return next(_count_separators_in(processor), 1)
 
 
-def _separators_in(processor: Any) -> Iterator[int]:
+def _count_separators_in(processor: Any) -> Iterator[int]:
     """Yield the number of separators of each step that adds any."""
     if not isinstance(processor, Mapping):
         return
@@ -113,21 +115,21 @@ def _separators_in(processor: Any) -> Iterator[int]:
     if kind in ("BertProcessing", "RobertaProcessing"):
         yield 2 if kind == "RobertaProcessing" else 1
     elif kind == "TemplateProcessing":
-        pair = _pieces(processor.get("pair"))
+        pair = _list_objects(processor.get("pair"))
         texts = [place for place, piece in enumerate(pair) if "Sequence" in piece]
         if len(texts) == 2 and texts[1] > texts[0] + 1:
             yield texts[1] - texts[0] - 1
     elif kind == "Sequence":
-        for one in _pieces(processor.get("processors")):
-            yield from _separators_in(one)
+        for one in _list_objects(processor.get("processors")):
+            yield from _count_separators_in(one)
 
 
-def _pieces(value: Any) -> list[Mapping[str, Any]]:
+def _list_objects(value: Any) -> list[Mapping[str, Any]]:
     """Return the objects in a list. A damaged post-processor may contain anything else."""
     return [piece for piece in value if isinstance(piece, Mapping)] if isinstance(value, list) else []
 
 
-def _unknown_of_model(model: Mapping[str, Any]) -> Any:
+def _find_unknown(model: Mapping[str, Any]) -> Any:
     """Return the text of the model's unknown token, or None."""
     number, vocabulary = model.get("unk_id"), model["vocab"]
     if type(number) is int and isinstance(vocabulary, list) and 0 <= number < len(vocabulary):

@@ -26,9 +26,9 @@ class Template(NamedTuple):
         """Return True if both templates give the same ids, and if ``segments`` also the same segments."""
         if segments:
             return self == other
-        return _contents(self.single) == _contents(other.single) and _contents(self.pair) == _contents(
-            other.pair
-        )
+        return _list_contents(self.single) == _list_contents(other.single) and _list_contents(
+            self.pair
+        ) == _list_contents(other.pair)
 
 
 def own_template(cls: int, sep: int, separators: int) -> Template:
@@ -46,29 +46,29 @@ def own_template(cls: int, sep: int, separators: int) -> Template:
 def template_of(processor: Any) -> Template | None:
     """Return the template of a post-processor, or None if it is damaged or has no single template."""
     try:
-        return _template_of(processor)
+        return _read_template(processor)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return None
 
 
-def _template_of(processor: Any) -> Template | None:
+def _read_template(processor: Any) -> Template | None:
     """Return the template, or raise an exception if the post-processor is damaged."""
     if not isinstance(processor, Mapping):
         return None
     kind = processor.get("type")
     if kind in ("BertProcessing", "RobertaProcessing"):
-        return _of_pair_of_tokens(processor)
+        return _make_pair_template(processor)
     if kind == "TemplateProcessing":
         tokens = processor["special_tokens"]
-        return Template(_pieces(processor["single"], tokens), _pieces(processor["pair"], tokens))
+        return Template(_read_pieces(processor["single"], tokens), _read_pieces(processor["pair"], tokens))
     if kind == "Sequence":
-        found = [_template_of(step) for step in processor["processors"]]
+        found = [_read_template(step) for step in processor["processors"]]
         known = [template for template in found if template is not None]
         return known[0] if len(known) == 1 else None
     return None
 
 
-def _of_pair_of_tokens(processor: Mapping[str, Any]) -> Template:
+def _make_pair_template(processor: Mapping[str, Any]) -> Template:
     """Return the template of BertProcessing or RobertaProcessing.
 
     The latter has one segment and two separators.
@@ -80,12 +80,12 @@ def _of_pair_of_tokens(processor: Mapping[str, Any]) -> Template:
     return Template(made.single, [piece._replace(segment=0) for piece in made.pair])
 
 
-def _contents(pieces: Sequence[Piece]) -> list[str | tuple[int, ...]]:
+def _list_contents(pieces: Sequence[Piece]) -> list[str | tuple[int, ...]]:
     """Return the contents of the pieces, without their segments."""
     return [piece.content for piece in pieces]
 
 
-def _pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) -> list[Piece]:
+def _read_pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) -> list[Piece]:
     """Convert a list of TemplateProcessing to pieces. tokens: its special tokens by name."""
     found = []
     for part in parts:
@@ -119,16 +119,16 @@ def post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) ->
             words[token]: {"id": words[token], "ids": [token], "tokens": [words[token]]} for token in tokens
         },
     }
-    steps = _trimming_steps(replaced)
+    steps = _find_trimming_steps(replaced)
     return {"type": "Sequence", "processors": [*steps, made]} if steps else made
 
 
-def _trimming_steps(processor: Any) -> list[dict[str, Any]]:
+def _find_trimming_steps(processor: Any) -> list[dict[str, Any]]:
     """Return the steps of a post-processor that remove blanks from tokens' positions."""
     if not isinstance(processor, Mapping):
         return []
     if isinstance(steps := processor.get("processors"), list):
-        return [found for step in steps for found in _trimming_steps(step)]
+        return [found for step in steps for found in _find_trimming_steps(step)]
     if processor.get("type") == "ByteLevel":
         return [dict(processor)]
     if processor.get("type") == "RobertaProcessing" and processor.get("trim_offsets", True):

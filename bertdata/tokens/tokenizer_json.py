@@ -39,7 +39,7 @@ def find_tokenizer_json(path: str, roles: Mapping[str, str], **settings: Any) ->
     ``tokenizer_bytes`` makes a tokenizer.json from it.
     roles: tokens that the user named, by role. settings: other fields of the TokenizerJson.
     """
-    if storage.is_directory(path) and not _is_fairseqs(path):
+    if storage.is_directory(path) and not _is_fairseq_directory(path):
         model = read_model_tokenizer(path)
         files = ModelFiles(path)
         hints = [model.named, files.object(SPECIAL_TOKENS_NAME) or {}]
@@ -67,7 +67,7 @@ def find_model_tokenizer(directory: str) -> TokenizerFile:
     If the directory names neither a class of tokeniser nor a type of model, another program wrote it, and its
     vocab.txt is read as BERT's.
     """
-    if _is_fairseqs(directory):
+    if _is_fairseq_directory(directory):
         return find_tokenizer_json(directory, {})
     files = ModelFiles(directory)
     vocabulary = files.path(VOCABULARY_NAME)
@@ -118,7 +118,7 @@ def version_of_file(path: str) -> tuple[int, ...]:
     return storage.version(path)
 
 
-def _is_fairseqs(directory: str) -> bool:
+def _is_fairseq_directory(directory: str) -> bool:
     """Return True for a directory of fairseq, whose vocabulary is dict.txt."""
     has = {name: storage.exists(storage.join(directory, name)) for name in (TOKENIZER_NAME, DICTIONARY_NAME)}
     return has[DICTIONARY_NAME] and not has[TOKENIZER_NAME]
@@ -128,10 +128,10 @@ def read_tokenizer_json(file: TokenizerJson) -> tuple[dict[str, Any], Vocabulary
     """Return the parsed file and its vocabulary. VocabularyError if the file is not a tokenizer.json."""
     data = tokenizer_bytes(file.path)
     parsed = parse_tokenizer_json(data, file.path)
-    return parsed, _vocabulary(parsed, data, file)
+    return parsed, _make_vocabulary(parsed, data, file)
 
 
-def _vocabulary(parsed: dict[str, Any], data: bytes, file: TokenizerJson) -> Vocabulary:
+def _make_vocabulary(parsed: dict[str, Any], data: bytes, file: TokenizerJson) -> Vocabulary:
     """Make the vocabulary of a parsed file. data: the file's content."""
     ids = token_ids(parsed, file.path)
     words = ["[unused]"] * (max(ids.values()) + 1)
@@ -148,14 +148,14 @@ def _vocabulary(parsed: dict[str, Any], data: bytes, file: TokenizerJson) -> Voc
         md5=hashlib.md5(data, usedforsecurity=False).hexdigest(),
         kind=model["type"].lower(),
         words=words,
-        continues_word=_continuations(parsed, words),
+        continues_word=_find_continuations(parsed, words),
         replacements=tuple(sorted(set(ids.values()))),
         pair_separators=count_separators(parsed["post_processor"]),
         **roles,
     )
 
 
-def _continuations(parsed: Mapping[str, Any], words: list[str]) -> bytes | None:
+def _find_continuations(parsed: Mapping[str, Any], words: list[str]) -> bytes | None:
     """Return one byte per id: 1 if it continues a word. None if an id alone does not say so.
 
     WordPiece ids say so, provided that text is never split before ``##``. BERT's pre-tokeniser guarantees

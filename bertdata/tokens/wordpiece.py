@@ -63,14 +63,14 @@ class WordPieceTokenizer:
         texts = [normalize_newlines(text, self._dialect) for text in texts]
         if self._kernel is not None:
             try:
-                return self._kernel_documents(join_inputs(texts))
+                return self._encode_in_kernel(join_inputs(texts))
             except kernels.InvalidUtf8:
                 pass  # which input and line, and whether the dialect allows it, is decided below
-        texts = [self._valid_utf8(text, name) for text, name in zip(texts, names, strict=True)]
+        texts = [self._check_utf8(text, name) for text, name in zip(texts, names, strict=True)]
         joined = join_inputs(texts)
         if self._kernel is not None:
-            return self._kernel_documents(joined)
-        return self._specification(joined.decode().split("\n"))
+            return self._encode_in_kernel(joined)
+        return self._encode_in_python(joined.decode().split("\n"))
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
         """Encode each text separately, without dividing it into sentences. A text may have no ids.
@@ -85,16 +85,16 @@ class WordPieceTokenizer:
             return TextTokens(*self._kernel.tokenize_each(b"".join(data), ends))
         ids, id_ends = array("I" if self.vocabulary.wide else "H"), array("I")
         for text in texts:
-            ids.extend(self._pieces(text))
+            ids.extend(self._split_text(text))
             id_ends.append(len(ids))
         return TextTokens(ids, id_ends)
 
-    def _kernel_documents(self, text: bytes) -> Documents:
+    def _encode_in_kernel(self, text: bytes) -> Documents:
         """Encode a text with the C++ kernel."""
         ids, sentence_ends, document_ends, unknown, _ = self._kernel.tokenize(text)
         return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
 
-    def _valid_utf8(self, text: bytes, name: str) -> bytes:
+    def _check_utf8(self, text: bytes, name: str) -> bytes:
         """Return the text if it is valid UTF-8. Otherwise remove the bad bytes, or raise InputError."""
         try:
             text.decode()
@@ -104,7 +104,7 @@ class WordPieceTokenizer:
             return drop_bad_utf8(text)
         return text
 
-    def _pieces(self, text: str) -> list[int]:
+    def _split_text(self, text: str) -> list[int]:
         """Return the ids of a text, in pure Python."""
         # Imported here, because loading the Unicode tables takes longer than encoding a small file in C++.
         from bertdata.tokens.basic import split_words
@@ -117,7 +117,7 @@ class WordPieceTokenizer:
             for piece in split_pieces(word, self.vocabulary, self._dialect.max_word_chars)
         ]
 
-    def _specification(self, lines: Iterable[str]) -> Documents:
+    def _encode_in_python(self, lines: Iterable[str]) -> Documents:
         """Encode lines in pure Python."""
         ids = array("I" if self.vocabulary.wide else "H")
         sentence_ends, document_ends = array("I"), array("I")
@@ -129,7 +129,7 @@ class WordPieceTokenizer:
                     document_ends.append(closed)
                 continue
             before = len(ids)
-            ids.extend(self._pieces(line))
+            ids.extend(self._split_text(line))
             if len(ids) > before:
                 sentence_ends.append(len(ids))
         unknown = ids.count(self.vocabulary.unk)

@@ -18,7 +18,7 @@ from bertdata.errors import VocabularyError
 from bertdata.io.foreign_text import universal_newlines
 from bertdata.records import Buffer, Documents, Vocabulary
 from bertdata.tokens.added_ids import library_ids
-from bertdata.tokens.library_form import odd_part
+from bertdata.tokens.library_form import find_odd_part
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.tokenizer import TextTokens
@@ -27,12 +27,12 @@ from bertdata.unicode.tables import bert_normalizer_differences
 _MOST_CHARACTERS = (1 << 32) - 1
 
 
-def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> str | None:
+def find_obstacle(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> str | None:
     """Return the reason why the kernel cannot run this WordPiece tokenizer.json, or None if it can.
 
     parsed: the parsed file. between: text between two sentences of a document.
     """
-    if (odd := odd_part(parsed)) is not None:
+    if (odd := find_odd_part(parsed)) is not None:
         return odd
     model, normalizer, splitter = parsed["model"], parsed["normalizer"] or {}, parsed["pre_tokenizer"] or {}
     widest = max(model["vocab"].values(), default=0)
@@ -43,8 +43,8 @@ def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> 
         "its normalizer does not clean the text": not normalizer.get("clean_text"),
         "its pre_tokenizer is not BertPreTokenizer": splitter.get("type") != "BertPreTokenizer",
         "its pieces do not begin with ##": vocabulary.continues_word is None,
-        "its model has no unknown token": _unknown(model) is None,
-        "another token has the role unk": _unknown(model) != vocabulary.unk,
+        "its model has no unknown token": _find_unknown_id(model) is None,
+        "another token has the role unk": _find_unknown_id(model) != vocabulary.unk,
         "an added token is looked for in normalised text": any(
             token.get("normalized", True) for token in parsed["added_tokens"]
         ),
@@ -57,7 +57,7 @@ def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> 
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def _unknown(model: Mapping[str, Any]) -> int | None:
+def _find_unknown_id(model: Mapping[str, Any]) -> int | None:
     """Return the id of the model's unknown token, or None."""
     found: int | None = model["vocab"].get(model.get("unk_token"))
     return found
@@ -66,7 +66,7 @@ def _unknown(model: Mapping[str, Any]) -> int | None:
 class WordPieceJsonTokenizer:
     """A WordPiece tokenizer.json run by the C++ kernel. It keeps a cache of words.
 
-    The file must be one for which ``why_not`` returns None.
+    The file must be one for which ``find_obstacle`` returns None.
     parsed: the parsed file. between: text between two sentences of a document.
     """
 
@@ -87,7 +87,7 @@ class WordPieceJsonTokenizer:
         return kernels.Tokenizer(
             tokens=list(model["vocab"]),
             ids=list(model["vocab"].values()),
-            unknown=_unknown(model),
+            unknown=_find_unknown_id(model),
             lower_case=lower_case,
             strips_accents=lower_case if strips_accents is None else strips_accents,
             final_sigma=False,
@@ -112,9 +112,11 @@ class WordPieceJsonTokenizer:
         except kernels.InvalidUtf8:
             return self._library.encode(texts, names)  # raises the error that names file and line
         found = Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
-        return self._with_left_out(found, data, left_out, names) if len(left_out) else found
+        return self._insert_left_out(found, data, left_out, names) if len(left_out) else found
 
-    def _with_left_out(self, found: Documents, data: bytes, left_out: Buffer, names: list[str]) -> Documents:
+    def _insert_left_out(
+        self, found: Documents, data: bytes, left_out: Buffer, names: list[str]
+    ) -> Documents:
         """Insert the documents that the kernel left out, encoded by the library.
 
         left_out: for each such document where it starts and ends in data, and how many of the kernel's
@@ -146,8 +148,10 @@ class _JoinedDocuments:
 
     def add(self, found: Documents, first: int, last: int) -> None:
         """Append documents ``first`` to ``last``, the last excluded."""
-        sentences = slice(_end(found.document_ends, first), _end(found.document_ends, last))
-        ids = slice(_end(found.sentence_ends, sentences.start), _end(found.sentence_ends, sentences.stop))
+        sentences = slice(_get_end(found.document_ends, first), _get_end(found.document_ends, last))
+        ids = slice(
+            _get_end(found.sentence_ends, sentences.start), _get_end(found.sentence_ends, sentences.stop)
+        )
         more_sentences = len(self._sentence_ends) - sentences.start
         more_ids = len(self._ids) - ids.start
         self._document_ends.extend(end + more_sentences for end in found.document_ends[first:last])
@@ -164,6 +168,6 @@ class _JoinedDocuments:
         )
 
 
-def _end(ends: Buffer, number: int) -> int:
+def _get_end(ends: Buffer, number: int) -> int:
     """Return where the first ``number`` items end."""
     return int(ends[number - 1]) if number else 0

@@ -7,7 +7,7 @@ from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.masking.prepared_settings import starts_of
-from bertdata.examples.random_stream import seed_key
+from bertdata.examples.random_stream import make_seed_key
 from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
@@ -64,7 +64,7 @@ class NativeExamples(KernelExamples):
                 replacements=list(vocabulary.replacements),
                 continues_word=vocabulary.continues_word or bytes(vocabulary.size),
             ),
-            seed=seed_key(settings.random_seed),
+            seed=make_seed_key(settings.random_seed),
             word_starts=starts_of(documents, vocabulary, masking, batch_type),
             tells_words=has_group(batch_type, WORD_STARTS),
         )

@@ -70,18 +70,22 @@ def pair_warnings(documents: Documents, name: str) -> list[str]:
             f"{name}: no blank line, so the text is one document: every random next sentence comes from that "
             "same document, and next-sentence labels say little; put a blank line between documents"
         ]
-    single = _single_sentences(documents)
+    single = _count_single_sentences(documents)
     if single == documents.documents:
-        found = "every document is a single sentence, so every next sentence will be random"
-    elif single > _MOST_SINGLE * documents.documents:
-        share = single / documents.documents
-        found = f"{share:.1%} of the documents are a single sentence, so most next sentences will be random"
-    else:
-        return []
-    return [f"{name}: {found}; put blank lines between documents only, and make sentences: bertdata segment"]
+        return [
+            f"{name}: every document is a single sentence, so every next sentence will be random; put blank "
+            "lines between documents only, and make sentences: bertdata segment"
+        ]
+    if single > _MOST_SINGLE * documents.documents:
+        return [
+            f"{name}: {single / documents.documents:.1%} of the documents are a single sentence, so most next "
+            "sentences will be random; put blank lines between documents only, and make sentences: bertdata "
+            "segment"
+        ]
+    return []
 
 
-def _single_sentences(documents: Documents) -> int:
+def _count_single_sentences(documents: Documents) -> int:
     """Count the documents with a single sentence."""
     ends = memoryview(documents.document_ends)
     return sum(end - before == 1 for before, end in pairwise((0, *ends)))

@@ -6,7 +6,7 @@ from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import masking_rules, starts_of
 from bertdata.examples.masking.reference import Masked, mask_in_file
-from bertdata.examples.pairs import Pair, pair_document, segment_starts, sentence_places
+from bertdata.examples.pairs import Pair, find_segment_starts, index_sentences, pair_document
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Example, Vocabulary
 
@@ -31,7 +31,7 @@ class ReferenceExamples(ListedExamples):
         )
         # One stream for everything: shuffle the documents, then for each pair draw its segments and its
         # masks, then shuffle the examples. A single additional draw would change all that follow.
-        shuffled = sentence_places(documents)
+        shuffled = index_sentences(documents)
         stream.shuffle(shuffled)
         held: set[int] = set()
         for _ in range(settings.dupe_factor):
@@ -80,7 +80,7 @@ class _Maker:
         original = [self._cls, *a_ids, self._sep, *b_ids, self._sep]
         starts = None
         if self._starts is not None:
-            starts = [1, *segment_starts(self._starts, a), 1, *segment_starts(self._starts, b), 1]
+            starts = [1, *find_segment_starts(self._starts, a), 1, *find_segment_starts(self._starts, b), 1]
         masked = mask_in_file(original, self._rules, stream, starts)
         if not self._masks:
             masked = Masked(original, [], [])

@@ -37,7 +37,7 @@ class BertSettings(ExampleSettings):
     """Settings that, together with the text and the vocabulary, determine the bytes of BERT's shards."""
 
     max_predictions_per_seq: int = setting_of(MaskingSettings, "max_predictions_per_seq")
-    dupe_factor: int = setting(10, "passes over the text, each with masks of its own", least=1)
+    dupe_factor: int = setting(10, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     short_seq_prob: float = setting(0.1, "share of documents cut to a random shorter length", least=0, most=1)
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
@@ -45,7 +45,7 @@ class BertSettings(ExampleSettings):
         False, "write Graphcore's order: masked positions first (TFRecord only)", record="container"
     )
     masks: bool = setting(
-        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
     )
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")

@@ -5,7 +5,7 @@ from typing import Any
 
 from bertdata.examples.classification.batch import LabelledBatch, ScoredBatch
 from bertdata.examples.counting import plain, ratio
-from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
+from bertdata.examples.fine_tuning import FineTuningObjective, describe_segments
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals
 from bertdata.records import ShardLayout
 from schemas import load_schema
@@ -43,7 +43,7 @@ class ClassificationObjective(FineTuningObjective):
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
         """Return the label, then each segment in words."""
         padding = layout.max_seq_length - len(example.ids)
-        lines = segment_lines(example.ids, example.first_length, words)
+        lines = describe_segments(example.ids, example.first_length, words)
         return "\n".join(
             [f"{len(example.ids)} ids and {padding} of padding, label {example.label}", *lines, ""]
         )
@@ -58,7 +58,7 @@ class RegressionObjective(FineTuningObjective):
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
         """Return the score, then each segment in words."""
         padding = layout.max_seq_length - len(example.ids)
-        lines = segment_lines(example.ids, example.first_length, words)
+        lines = describe_segments(example.ids, example.first_length, words)
         return "\n".join(
             [f"{len(example.ids)} ids and {padding} of padding, score {example.score:g}", *lines, ""]
         )

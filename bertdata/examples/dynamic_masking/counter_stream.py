@@ -67,7 +67,7 @@ class CounterStream:
         return product >> 32
 
 
-def pass_keys(documents: Documents, seed: int, passes: int) -> list[int]:
+def make_pass_keys(documents: Documents, seed: int, passes: int) -> list[int]:
     """Return the Philox keys for masks that are written to files: one key for each pass over the text.
 
     The number of the pass takes the place of the epoch. A block's masks are a function of the seed, the pass,

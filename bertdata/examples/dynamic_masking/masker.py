@@ -14,7 +14,7 @@ from bertdata.errors import DatasetError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, shard_key
-from bertdata.examples.groups import Masks, masks_of, with_masks, word_starts_of
+from bertdata.examples.groups import Masks, masks_of, replace_masks, word_starts_of
 from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules
 from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
@@ -107,7 +107,7 @@ class Masker:
         a
         word. DatasetError if an id is outside the vocabulary.
         """
-        words = self._words(word_starts)
+        words = self._needed_word_starts(word_starts)
         positions, labels = np.zeros((2, len(starts), self.settings.max_predictions_per_seq), np.int32)
         masks = DrawnMasks(positions=positions, labels=labels, counts=np.zeros(len(starts), np.int32))
         self._check_ids(ids, starts, lengths)
@@ -128,7 +128,7 @@ class Masker:
         )
         return masks
 
-    def _words(self, word_starts: Array | None) -> Array | None:
+    def _needed_word_starts(self, word_starts: Array | None) -> Array | None:
         """Return the word starts as bytes if the masks depend on them, else None."""
         if not self.settings.whole_word_mask:
             return None
@@ -147,8 +147,8 @@ class Masker:
             masks.labels[used].astype(np.uint32),
             np.cumsum(masks.counts).astype(np.uint32),
         )
-        masked = with_masks(batch, ids.astype(np.uint32), drawn)
-        return replace(masked, **_without_padding(type(batch), self.following(masks, lengths)))
+        masked = replace_masks(batch, ids.astype(np.uint32), drawn)
+        return replace(masked, **_flatten_columns(type(batch), self.following(masks, lengths)))
 
     def following(self, masks: DrawnMasks, lengths: Array) -> dict[str, Array]:
         """Return further columns that depend on the masks.
@@ -176,13 +176,13 @@ class Masker:
             own = slice(start, start + length)
             words = None if word_starts is None else word_starts[own].tolist()
             key, number, rate = int(draws.keys[index]), int(draws.numbers[index]), float(draws.rates[index])
-            made = self._masked(ids[own].tolist(), rate, key, number, words)
+            made = self._mask_one(ids[own].tolist(), rate, key, number, words)
             ids[own] = made.ids
             masks.counts[index] = len(made.positions)
             masks.positions[index, : len(made.positions)] = made.positions
             masks.labels[index, : len(made.positions)] = made.labels
 
-    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+    def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
         """Mask one example in pure Python."""
         return mask_at_load(ids, rate, self._rules, CounterStream(key, number), words)
 
@@ -207,10 +207,10 @@ def unmask(batch: Any) -> Any:
     ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, masks.originals.dtype))
     ids[np.repeat(starts, columns.lengths(masks.ends)) + masks.places] = masks.originals
     none = Masks(masks.places[:0], masks.originals[:0], np.zeros(len(batch), np.uint32))
-    return with_masks(batch, ids, none)
+    return replace_masks(batch, ids, none)
 
 
-def _without_padding(batch_type: type[ExampleBatch], found: Mapping[str, Array]) -> dict[str, Array]:
+def _flatten_columns(batch_type: type[ExampleBatch], found: Mapping[str, Array]) -> dict[str, Array]:
     """Convert columns of shape (N, P) to the flat columns of a batch.
 
     found: the columns by name, and under the name of their end offsets the number of items of each example.

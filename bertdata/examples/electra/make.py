@@ -7,7 +7,7 @@ from bertdata.examples.electra.batch import ElectraBatch
 from bertdata.examples.electra.reference import ReferenceElectra, ReferenceStream
 from bertdata.examples.electra.settings import ElectraSettings
 from bertdata.examples.made_examples import KernelExamples
-from bertdata.examples.random_stream import RandomStream, seed_key
+from bertdata.examples.random_stream import RandomStream, make_seed_key
 from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
@@ -30,7 +30,7 @@ class ElectraMaker:
         self._vocabulary, self._settings = vocabulary, settings
         self._native = use_native(engine or default_engine())
         self._stream: Any = (
-            kernels.ElectraStream(seed_key(settings.random_seed), settings.max_seq_length, inputs)
+            kernels.ElectraStream(make_seed_key(settings.random_seed), settings.max_seq_length, inputs)
             if self._native
             else ReferenceStream(settings, inputs)
         )

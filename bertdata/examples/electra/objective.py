@@ -7,7 +7,7 @@ from bertdata.examples.counting import plain, ratio, sizes
 from bertdata.examples.electra.batch import ElectraBatch
 from bertdata.examples.electra.make import ElectraMaker
 from bertdata.examples.electra.settings import ElectraSettings
-from bertdata.examples.fine_tuning import segment_lines
+from bertdata.examples.fine_tuning import describe_segments
 from bertdata.examples.objective import Findings, Objective, ObjectiveCounts, RunMaker, Totals
 from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
@@ -77,7 +77,7 @@ class ElectraObjective(Objective):
               B  its keeper kept bees [SEP]
         """
         padding = layout.max_seq_length - len(example.ids)
-        lines = segment_lines(example.ids, example.first_length, words)
+        lines = describe_segments(example.ids, example.first_length, words)
         return "\n".join([f"{len(example.ids)} ids and {padding} of padding", *lines, ""])
 
 

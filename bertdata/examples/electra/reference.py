@@ -60,7 +60,7 @@ class ReferenceStream:
         return first, second
 
 
-def segment_pairs(
+def make_segment_pairs(
     documents: list[Document], stream: ReferenceStream
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the two segments of every example, not cut yet.
@@ -86,7 +86,7 @@ class ReferenceElectra(ListedExamples):
     ) -> None:
         cls, sep, longest = vocabulary.role("cls"), vocabulary.role("sep"), settings.max_seq_length
         examples, held = [], 0
-        for first, second in segment_pairs(_as_lists(documents), stream):
+        for first, second in make_segment_pairs(_convert_to_lists(documents), stream):
             first = first[: longest - 2]
             second = second[: max(0, longest - len(first) - 3)]
             held += len(first) + len(second)  # no sentence is in two examples
@@ -96,7 +96,7 @@ class ReferenceElectra(ListedExamples):
         super().__init__(examples, ElectraBatch, wide=vocabulary.wide, lost=lost)
 
 
-def _as_lists(documents: Documents) -> list[Document]:
+def _convert_to_lists(documents: Documents) -> list[Document]:
     """Convert documents to lists of sentences, and sentences to lists of ids."""
     found, sentence, start = [], 0, 0
     for document_end in documents.document_ends:

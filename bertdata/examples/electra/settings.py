@@ -20,8 +20,8 @@ class ElectraSettings(ExampleSettings):
     objective: str = setting("electra", "objective of the examples")
     as_original: bool = setting(
         False,
-        "one stream over all parts, in the order and to the 1,000 files of ELECTRA's program where random is "
-        "seeded",
+        "write the 1,000 files of ELECTRA's program with a seeded random: one random stream over all parts, "
+        "read in its order",
     )
 
     def __post_init__(self) -> None:

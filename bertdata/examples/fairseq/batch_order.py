@@ -18,7 +18,7 @@ def fairseq_order(lengths: Sequence[int] | Array, seed: int) -> Array:
     lengths: number of ids of each example.
     seed: fairseq's ``--seed``, 0 to 2**32 - 1.
     """
-    permutation = np.array(TwisterStream(_checked(seed)).permutation(len(lengths)))
+    permutation = np.array(TwisterStream(_check_seed(seed)).permutation(len(lengths)))
     order: Array = np.lexsort((permutation, np.asarray(lengths))).astype(np.int64)
     return order
 
@@ -46,14 +46,16 @@ def fairseq_batches(
         raise SettingsError(f"rank is {rank}, expected 0 to {world - 1}")
     order = fairseq_order(lengths, seed)
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-    shuffled = [batches[place] for place in TwisterStream(_checked(seed + epoch)).permutation(len(batches))]
+    shuffled = [
+        batches[place] for place in TwisterStream(_check_seed(seed + epoch)).permutation(len(batches))
+    ]
     # 5 batches, 2 ranks: one empty batch is added. Rank 0 has batches 0, 2, 4, rank 1 has 1, 3 and the
     # empty batch.
     shuffled += [order[:0]] * (-len(shuffled) % world)
     return shuffled[rank::world]
 
 
-def _checked(seed: int) -> int:
+def _check_seed(seed: int) -> int:
     """Return the seed. SettingsError unless it has at most 32 bits."""
     if not 0 <= seed < 1 << 32:
         raise SettingsError(f"the seed of an order is {seed}, expected 0 to {(1 << 32) - 1}")

@@ -12,8 +12,8 @@ from bertdata._native import Engine, default_engine, kernels
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import Masker
-from bertdata.examples.fairseq.masks import FairseqRules, cumulative_shares, draw_masks, most_masks
-from bertdata.examples.fairseq.seeds import generator_seeds
+from bertdata.examples.fairseq.masks import FairseqRules, compute_cumulative_shares, draw_masks, most_masks
+from bertdata.examples.fairseq.seeds import compute_seeds
 from bertdata.examples.fairseq.streams import STREAMS
 from bertdata.examples.fairseq.words import check_dictionary, word_begins
 from bertdata.examples.groups import MASKS, WORD_STARTS
@@ -61,9 +61,9 @@ class FairseqMasker(Masker):
         fairseq counts examples over the whole dataset, so the examples of earlier shards are added.
         """
         of_dataset = numbers + numbers.dtype.type(before)
-        return generator_seeds(seed, epoch, of_dataset), of_dataset
+        return compute_seeds(seed, epoch, of_dataset), of_dataset
 
-    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+    def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
         return draw_masks(ids, rate, self._own, STREAMS[self._release](key))
 
     def _check_ids(self, ids: Array, starts: Array, lengths: Array) -> None:
@@ -103,10 +103,10 @@ def make_fairseq_masker(
         mask=vocabulary.role("mask"),
         random_share=settings.random_share,
         kept_share=settings.kept_share,
-        limits=tuple(cumulative_shares(weights or [1] * vocabulary.size)),
+        limits=tuple(compute_cumulative_shares(weights or [1] * vocabulary.size)),
         begins_word=word_begins(vocabulary) if whole else None,
     )
-    room = _room(settings, layout, release)
+    room = _find_room(settings, layout, release)
     plain = replace(settings, max_predictions_per_seq=room, never_masked=(), whole_word_mask=False)
     return FairseqMasker(masking_rules(vocabulary, plain), own, release, engine or default_engine())
 
@@ -121,7 +121,7 @@ def _check_examples(layout: ShardLayout, release: str) -> None:
         )
 
 
-def _room(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
+def _find_room(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
     """Return the room for masks that the longest example needs.
 
     SettingsError if max_predictions_per_seq is set to less.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from bertdata.examples.fairseq.streams import MaskStream
-from bertdata.examples.masking.reference import Masked, with_replaced
+from bertdata.examples.masking.reference import Masked, apply_replacements
 
 SPECIAL_IDS = 4
 """Number of special ids at the start of fairseq's dictionary: ``<s> <pad> </s> <unk>``."""
@@ -31,7 +31,7 @@ SPECIAL_IDS = 4
 class FairseqRules:
     """Settings of fairseq's masks, prepared for one dictionary.
 
-    limits: cumulative share of each id among random tokens (``cumulative_shares``).
+    limits: cumulative share of each id among random tokens (``compute_cumulative_shares``).
     begins_word: one byte per id, 1 if the id begins a word. None means that ids are masked one by one.
     multiple: number of consecutive units that each mask covers.
     """
@@ -44,7 +44,7 @@ class FairseqRules:
     multiple: int = 1
 
 
-def cumulative_shares(weights: Sequence[int]) -> list[float]:
+def compute_cumulative_shares(weights: Sequence[int]) -> list[float]:
     """Return the cumulative share of each id among random tokens. The first four ids get no share.
 
     weights: weight of each id.
@@ -65,7 +65,7 @@ def draw_masks(ids: list[int], rate: float, rules: FairseqRules, stream: MaskStr
 
     The draws follow the numbered list in this module's docstring.
     """
-    units = units_of(ids, rules.begins_word)
+    units = split_into_units(ids, rules.begins_word)
     count = len(units)
     # 1. rate x n = 15.3 gives 16 units with a probability of 0.3, else 15.
     wanted = min(int(rate * count / rules.multiple + stream.random()), count)
@@ -73,7 +73,7 @@ def draw_masks(ids: list[int], rate: float, rules: FairseqRules, stream: MaskStr
     starts = stream.choice(count, wanted)
     chosen = {start + step for start in starts for step in range(rules.multiple) if start + step < count}
     # 3. and 4.
-    unchanged, random = _without_mask(chosen, count, rules, stream)
+    unchanged, random = _draw_unmasked(chosen, count, rules, stream)
     # 5. Only ids that become random draw, in ascending order of position.
     replaced = {}
     for unit in sorted(chosen):
@@ -82,10 +82,10 @@ def draw_masks(ids: list[int], rate: float, rules: FairseqRules, stream: MaskStr
                 replaced[position] = bisect_right(rules.limits, stream.random())
             else:
                 replaced[position] = ids[position] if unit in unchanged else rules.mask
-    return with_replaced(ids, replaced)
+    return apply_replacements(ids, replaced)
 
 
-def units_of(ids: list[int], begins_word: bytes | None) -> list[tuple[int, int]]:
+def split_into_units(ids: list[int], begins_word: bytes | None) -> list[tuple[int, int]]:
     """Return the units as pairs (first position, position after the last). The first id must begin a word."""
     if begins_word is None:
         return [(position, position + 1) for position in range(len(ids))]
@@ -93,7 +93,7 @@ def units_of(ids: list[int], begins_word: bytes | None) -> list[tuple[int, int]]
     return list(pairwise([*starts, len(ids)]))
 
 
-def _without_mask(
+def _draw_unmasked(
     chosen: set[int], count: int, rules: FairseqRules, stream: MaskStream
 ) -> tuple[set[int], set[int]]:
     """Draw which of the chosen units keep their ids, and which become random. The others become [MASK]."""

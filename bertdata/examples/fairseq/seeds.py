@@ -20,7 +20,7 @@ _INSTEAD_OF_MINUS_1 = 1546275796
 _SEEDS = 1_000_000
 
 
-def number_hash(number: int) -> int:
+def hash_number(number: int) -> int:
     """Return CPython's ``hash`` of an integer."""
     found = abs(number) % _MODULUS
     if number >= 0:
@@ -28,11 +28,11 @@ def number_hash(number: int) -> int:
     return -2 if found == 1 else -found
 
 
-def tuple_hash(numbers: Sequence[int]) -> int:
+def hash_tuple(numbers: Sequence[int]) -> int:
     """Return CPython's ``hash`` of a tuple of integers, a signed 64-bit number."""
     total = _PRIMES[2]
     for number in numbers:
-        total = (total + number_hash(number) * _PRIMES[1]) & _LONG
+        total = (total + hash_number(number) * _PRIMES[1]) & _LONG
         total = (total << 31 | total >> 33) & _LONG
         total = total * _PRIMES[0] & _LONG
     total = (total + (len(numbers) ^ _PRIMES[2] ^ _LENGTH_KEY)) & _LONG
@@ -41,21 +41,21 @@ def tuple_hash(numbers: Sequence[int]) -> int:
     return total - (1 << 64) if total >> 63 else total
 
 
-def generator_seed(*numbers: int) -> int:
+def compute_seed(*numbers: int) -> int:
     """Return ``int(hash((seed, epoch, example)) % 1e6)`` as fairseq computes it.
 
     Because 1e6 is a float, the hash is rounded to a double first. The seeds are therefore coarse: 200,000
     examples have fewer than 20,000 different seeds.
     """
-    return int(float(tuple_hash(numbers))) % _SEEDS
+    return int(float(hash_tuple(numbers))) % _SEEDS
 
 
-def generator_seeds(seed: int, epoch: int, examples: Array) -> Array:
+def compute_seeds(seed: int, epoch: int, examples: Array) -> Array:
     """Return the seeds of many examples, uint64 (N,). examples: their numbers, uint64, below 2**61 - 1."""
-    # tuple_hash for all examples at once: seed and epoch are the same for all, so their lanes are scalars.
+    # hash_tuple for all examples at once: seed and epoch are the same for all, so their lanes are scalars.
     # uint64 arithmetic wraps around, which is the modulo 2**64 of the hash.
     total = np.full(len(examples), _PRIMES[2], np.uint64)
-    lanes: list[Any] = [np.uint64(number_hash(number) * _PRIMES[1] & _LONG) for number in (seed, epoch)]
+    lanes: list[Any] = [np.uint64(hash_number(number) * _PRIMES[1] & _LONG) for number in (seed, epoch)]
     for lane in (*lanes, examples * np.uint64(_PRIMES[1])):
         total += lane
         total = (total << np.uint64(31) | total >> np.uint64(33)) * np.uint64(_PRIMES[0])

@@ -34,14 +34,14 @@ def word_begins(vocabulary: Vocabulary) -> bytes:
     tokeniser, if they begin with a blank (GPT-2), if they do not begin with ## (BERT), or if they begin with
     U+2581 (SentencePiece). SettingsError if the tokens show no word beginnings.
     """
-    begins = _rule_of(vocabulary)
+    begins = _find_word_rule(vocabulary)
     return bytes(
         token < SPECIAL_IDS or word.startswith(_FILLER) or begins(word)
         for token, word in enumerate(vocabulary.words)
     )
 
 
-def _rule_of(vocabulary: Vocabulary) -> Callable[[str], bool]:
+def _find_word_rule(vocabulary: Vocabulary) -> Callable[[str], bool]:
     """Return the function that decides if a token begins a word."""
     words = vocabulary.words
     if vocabulary.kind == "wordpiece":

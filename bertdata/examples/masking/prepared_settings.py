@@ -36,7 +36,7 @@ class MaskingRules:
     @property
     def mask_limit(self) -> int:
         """Limit of a 32-bit draw: below it, an id becomes [MASK]."""
-        return limit_of(self.settings.mask_share)
+        return compute_draw_limit(self.settings.mask_share)
 
     @property
     def random_limit(self) -> int:
@@ -45,7 +45,7 @@ class MaskingRules:
         Above it, the id is kept.
         """
         kept = self.settings.kept_share
-        return 1 << 32 if kept == 0 else limit_of(1 - kept)
+        return 1 << 32 if kept == 0 else compute_draw_limit(1 - kept)
 
     def for_kernel(self) -> dict[str, Any]:
         """Return the rules as arguments of the C++ kernels that mask at load time."""
@@ -67,7 +67,7 @@ def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings, *, masks: b
 
     masks: False if nothing will be masked. The vocabulary then needs no mask token.
     """
-    never = ids_of_roles(vocabulary, settings.never_masked)
+    never = find_role_ids(vocabulary, settings.never_masked)
     return MaskingRules(
         settings=settings,
         mask=vocabulary.role("mask") if masks else 0,
@@ -90,12 +90,12 @@ def starts_of(
     return documents.word_starts
 
 
-def limit_of(share: float) -> int:
+def compute_draw_limit(share: float) -> int:
     """Return the limit such that a random 32-bit number is below it with a probability of ``share``."""
     return round(share * (1 << 32))
 
 
-def ids_of_roles(vocabulary: Vocabulary, roles: tuple[str, ...]) -> frozenset[int]:
+def find_role_ids(vocabulary: Vocabulary, roles: tuple[str, ...]) -> frozenset[int]:
     """Return the ids of the special tokens with these roles. Roles that the vocabulary lacks are ignored."""
     found = {token for role in roles if role != "pad" and (token := getattr(vocabulary, role)) is not None}
     # A vocabulary may have a token named [PAD] without declaring it as its padding token.

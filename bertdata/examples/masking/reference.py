@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
 from bertdata.examples.masking.mask_count import masks_wanted
-from bertdata.examples.masking.prepared_settings import MaskingRules, limit_of
+from bertdata.examples.masking.prepared_settings import MaskingRules, compute_draw_limit
 from bertdata.examples.random_stream import RandomStream
 
 Item = TypeVar("Item")
@@ -47,13 +47,13 @@ def mask_in_file(
     words = words_of(original, rules, starts)
     # All words are shuffled, even if only a few are masked: the number of draws must be the original's.
     stream.shuffle(words)
-    taken = _take(iter(words), masks_wanted(rules.settings, len(original)))
+    taken = _take_words(iter(words), masks_wanted(rules.settings, len(original)))
     # Replacements are drawn in the order of choice, so this must not iterate over sorted positions.
     replaced = {
-        position: replacement_in_file(original[position], rules, stream)
+        position: draw_replacement_in_file(original[position], rules, stream)
         for position in chain.from_iterable(taken)
     }
-    return with_replaced(original, replaced)
+    return apply_replacements(original, replaced)
 
 
 def mask_at_load(
@@ -68,14 +68,14 @@ def mask_at_load(
     if rules.settings.mask_counts == "drawn":
         taken = _draw_each(words, rate, rules.settings.max_predictions_per_seq, stream)
     else:
-        # random_order draws only for the words that _take consumes.
-        taken = _take(random_order(words, stream), masks_wanted(rules.settings, len(original), rate))
+        # shuffle_lazily draws only for the words that _take_words consumes.
+        taken = _take_words(shuffle_lazily(words, stream), masks_wanted(rules.settings, len(original), rate))
     # In ascending order, which is part of the specification: the kernel draws in the same order.
     replaced = {
-        position: replacement_at_load(original[position], rules, stream)
+        position: draw_replacement_at_load(original[position], rules, stream)
         for position in sorted(chain.from_iterable(taken))
     }
-    return with_replaced(original, replaced)
+    return apply_replacements(original, replaced)
 
 
 def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list[Word]:
@@ -106,7 +106,7 @@ def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list
     return words
 
 
-def _take(words: Iterator[Word], wanted: int) -> list[Word]:
+def _take_words(words: Iterator[Word], wanted: int) -> list[Word]:
     """Take words until ``wanted`` positions are taken.
 
     A word with more positions than are left is skipped.
@@ -119,7 +119,7 @@ def _take(words: Iterator[Word], wanted: int) -> list[Word]:
     return taken
 
 
-def random_order(items: list[Item], stream: CounterStream) -> Iterator[Item]:
+def shuffle_lazily(items: list[Item], stream: CounterStream) -> Iterator[Item]:
     """Yield the items in random order, drawing only for the items that are consumed.
 
     This is a shuffle from the front: each step draws one of the items that are left.
@@ -136,12 +136,12 @@ def _draw_each(words: list[Word], rate: float, most: int, stream: CounterStream)
 
     If that gives too many positions, choose among these words.
     """
-    limit = limit_of(rate)
+    limit = compute_draw_limit(rate)
     drawn = [word for word in words if stream.word() < limit]
-    return drawn if sum(map(len, drawn)) <= most else _take(random_order(drawn, stream), most)
+    return drawn if sum(map(len, drawn)) <= most else _take_words(shuffle_lazily(drawn, stream), most)
 
 
-def replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
+def draw_replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
     """Draw the id that replaces a masked id in a file."""
     if stream.random() < rules.settings.mask_share:
         return rules.mask
@@ -150,7 +150,7 @@ def replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream
     return rules.replacements[stream.below(len(rules.replacements))]
 
 
-def replacement_at_load(original: int, rules: MaskingRules, stream: CounterStream) -> int:
+def draw_replacement_at_load(original: int, rules: MaskingRules, stream: CounterStream) -> int:
     """Draw the id that replaces a masked id at load time."""
     draw = stream.word()
     if draw < rules.mask_limit:
@@ -160,7 +160,7 @@ def replacement_at_load(original: int, rules: MaskingRules, stream: CounterStrea
     return original
 
 
-def with_replaced(original: list[int], replaced: dict[int, int]) -> Masked:
+def apply_replacements(original: list[int], replaced: dict[int, int]) -> Masked:
     """Apply replacements. replaced: the new id by position."""
     positions = sorted(replaced)
     ids = [replaced.get(position, token) for position, token in enumerate(original)]

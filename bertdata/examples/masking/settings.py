@@ -44,7 +44,7 @@ class MaskingSettings:
     whole_word_mask: bool = setting(False, "mask all pieces of a word or none")
     mask_counts: str = setting(
         "fixed",
-        "number of masks: fixed, the share of an example's ids, or drawn, each id with that probability",
+        "number of masks: fixed (that share of an example's ids) or drawn (each id with that probability)",
         COUNTS,
     )
     never_masked: tuple[str, ...] = SPECIAL_ROLES

@@ -27,7 +27,8 @@ def cut_blocks(lines: Sequence[int], breaks: str, longest: int) -> Iterator[Span
     complete_doc   the same, but a blank line ends the block and is part of no block
     eos            each line is a block
 
-    Except with "none", a line longer than ``longest`` becomes a block that is too long. See ``fit``.
+    Except with "none", a line longer than ``longest`` becomes a block that is too long.
+    ``cut_long_blocks`` then cuts it.
     """
     if breaks == "none":
         total = sum(lines)
@@ -50,7 +51,7 @@ def cut_blocks(lines: Sequence[int], breaks: str, longest: int) -> Iterator[Span
         yield start, end
 
 
-def fit(blocks: Iterator[Span], longest: int) -> Iterator[Span]:
+def cut_long_blocks(blocks: Iterator[Span], longest: int) -> Iterator[Span]:
     """Cut blocks that are too long into pieces of ``longest`` ids. Other blocks stay as they are."""
     for start, end in blocks:
         for piece in range(start, end, longest):

@@ -1,7 +1,7 @@
 """Makes masked blocks with the C++ kernel or its pure-Python twin."""
 
 from bertdata._native import Engine, default_engine, kernels, use_native
-from bertdata.examples.dynamic_masking.counter_stream import pass_keys
+from bertdata.examples.dynamic_masking.counter_stream import make_pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.masking.prepared_settings import masking_rules, starts_of
@@ -9,7 +9,7 @@ from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.examples.mlm.reference import ReferenceBlocks
 from bertdata.examples.mlm.settings import MlmSettings
-from bertdata.examples.random_stream import seed_key
+from bertdata.examples.random_stream import make_seed_key
 from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
@@ -53,7 +53,7 @@ class NativeBlocks(KernelExamples):
             ),
             word_starts=starts_of(documents, vocabulary, settings.masking, batch_type),
             tells_words=has_group(batch_type, WORD_STARTS),
-            keys=pass_keys(documents, settings.random_seed, settings.dupe_factor),
-            seed=seed_key(settings.random_seed),
+            keys=make_pass_keys(documents, settings.random_seed, settings.dupe_factor),
+            seed=make_seed_key(settings.random_seed),
         )
         super().__init__(made, batch_type)

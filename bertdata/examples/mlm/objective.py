@@ -8,7 +8,7 @@ from bertdata.examples.mask_report import MaskCounts, describe_masks
 from bertdata.examples.mlm.batch import MlmBatch, MlmBatchOfWords
 from bertdata.examples.mlm.make import make_blocks
 from bertdata.examples.mlm.settings import MlmSettings
-from bertdata.examples.objective import Objective, ObjectiveCounts, text_of
+from bertdata.examples.objective import Objective, ObjectiveCounts, join_tokens
 from bertdata.examples.word_starts import with_word_starts
 from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
@@ -47,7 +47,7 @@ class MlmObjective(Objective):
         padding = layout.max_seq_length - len(example.ids)
         lines = [
             f"{len(example.ids)} ids and {padding} of padding, {len(example.positions)} masks",
-            f"  {text_of(example.ids, words)}",
+            f"  {join_tokens(example.ids, words)}",
             *describe_masks(example.ids, example.positions, example.labels, words, mask_id),
         ]
         return "\n".join(lines) + "\n"

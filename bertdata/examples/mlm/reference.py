@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-from bertdata.examples.dynamic_masking.counter_stream import CounterStream, pass_keys
+from bertdata.examples.dynamic_masking.counter_stream import CounterStream, make_pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules, starts_of
 from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
 from bertdata.examples.mlm.batch import MlmBatch
-from bertdata.examples.mlm.blocks import cut_blocks, fit
+from bertdata.examples.mlm.blocks import cut_blocks, cut_long_blocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Buffer, Documents, Example, Vocabulary
@@ -37,10 +37,12 @@ class ReferenceBlocks(ListedExamples):
         examples: list[Example] = []
         rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
         word_starts = starts_of(documents, vocabulary, settings.masking, batch_type)
-        blocks = _token_blocks(documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length)
+        blocks = _cut_token_blocks(
+            documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length
+        )
         # A block's masks come from a stream of its own, which depends on the pass and the block's number, so
         # only the final shuffle depends on the order of the examples.
-        for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
+        for key in make_pass_keys(documents, settings.random_seed, settings.dupe_factor):
             for number, block in enumerate(blocks):
                 original, starts = [token.id for token in block], [token.starts_word for token in block]
                 known = None if word_starts is None else starts
@@ -54,18 +56,18 @@ class ReferenceBlocks(ListedExamples):
         super().__init__(examples, batch_type, wide=vocabulary.wide, lost=0)
 
 
-def text_blocks(
+def cut_text_blocks(
     documents: Documents, vocabulary: Vocabulary, breaks: str, max_seq_length: int
 ) -> list[list[int]]:
     """Return the unmasked blocks in the order of the text.
 
     Each has [CLS] in front and at most max_seq_length ids. Blocks that consist of one end token are left out.
     """
-    blocks = _token_blocks(documents, None, vocabulary, breaks, max_seq_length)
+    blocks = _cut_token_blocks(documents, None, vocabulary, breaks, max_seq_length)
     return [[token.id for token in block] for block in blocks]
 
 
-def _token_blocks(
+def _cut_token_blocks(
     documents: Documents,
     word_starts: Buffer | None,
     vocabulary: Vocabulary,
@@ -78,16 +80,16 @@ def _token_blocks(
     word_starts: word starts of the documents. None means that every id counts as a word.
     """
     end_token = Token(vocabulary.role("sep"), 1)
-    lines = _lines(documents, word_starts, end_token, with_blanks=breaks == "complete_doc")
+    lines = _make_lines(documents, word_starts, end_token, with_blanks=breaks == "complete_doc")
     stream = [token for line in lines for token in line]
     longest = max_seq_length - 1
-    cut = fit(cut_blocks([len(line) for line in lines], breaks, longest), longest)
+    cut = cut_long_blocks(cut_blocks([len(line) for line in lines], breaks, longest), longest)
     bodies = [stream[start:end] for start, end in cut]
     first = Token(vocabulary.role("cls"), 1)
     return [[first, Token(body[0].id, 1), *body[1:]] for body in bodies if body != [end_token]]
 
 
-def _lines(
+def _make_lines(
     documents: Documents, word_starts: Buffer | None, end_token: Token, *, with_blanks: bool
 ) -> list[Line]:
     """Return the documents' sentences, without empty ones.
@@ -120,7 +122,7 @@ def mask_block(
     """Draw the masks of one block.
 
     Masks are drawn as at load time, from the block's own stream. The pass takes the place of the epoch.
-    key: key of the pass (``pass_keys``).
+    key: key of the pass (``make_pass_keys``).
     number: number of the block in the text.
     starts: see ``words_of`` in bertdata.examples.masking.reference.
     """

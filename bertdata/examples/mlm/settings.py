@@ -20,21 +20,21 @@ class MlmSettings(ExampleSettings):
     objective: str = setting("mlm", "objective of the examples")
     blocks: str = setting(
         "complete_doc",
-        "how text is cut into blocks, as fairseq does: none (every N ids), complete (whole sentences), "
+        "how text is cut into blocks, as in fairseq: none (every N ids), complete (whole sentences), "
         "complete_doc (whole sentences of one document; default) or eos (each sentence by itself)",
         BREAKS,
     )
     max_predictions_per_seq: int = setting(
-        0, "most masked positions in an example; 0: as masked_lm_prob asks of a full one"
+        0, "most masked positions in an example; 0: as many as masked_lm_prob gives in a full example"
     )
-    dupe_factor: int = setting(1, "passes over the text, each with masks of its own", least=1)
+    dupe_factor: int = setting(1, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")
     kept_share: float = setting_of(MaskingSettings, "kept_share")
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
     masks: bool = setting(
-        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
     )
 
     def __post_init__(self) -> None:

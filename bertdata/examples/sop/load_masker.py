@@ -35,9 +35,9 @@ class LoadedNgrams(Masker):
     def _make_kernel(self) -> Any:
         return kernels.DynamicMasker(**self._rules.for_kernel(), ngram_limits=self._limits)
 
-    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+    def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
         if not self._limits:
-            return super()._masked(ids, rate, key, number, words)
+            return super()._mask_one(ids, rate, key, number, words)
         stream = CounterStream(key, number)
         return mask_ngrams_at_load(ids, rate, self._limits, self._rules, stream, words)
 

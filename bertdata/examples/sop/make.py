@@ -3,7 +3,7 @@
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import SettingsError
 from bertdata.examples.made_examples import KernelExamples
-from bertdata.examples.random_stream import seed_key
+from bertdata.examples.random_stream import make_seed_key
 from bertdata.examples.sop.batch import SopBatch
 from bertdata.examples.sop.reference import ReferenceSop
 from bertdata.examples.sop.settings import SopSettings
@@ -59,7 +59,7 @@ class NativeSop(KernelExamples):
                 ngram_seed=settings.ngram_seed,
                 permutes=settings.permutation,
             ),
-            seed=seed_key(settings.random_seed),
+            seed=make_seed_key(settings.random_seed),
             word_starts=documents.word_starts,
         )
         super().__init__(made, SopBatch)

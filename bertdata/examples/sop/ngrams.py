@@ -16,10 +16,10 @@ from bertdata.examples.masking.reference import (
     Masked,
     Starts,
     Word,
-    random_order,
-    replacement_at_load,
-    replacement_in_file,
-    with_replaced,
+    apply_replacements,
+    draw_replacement_at_load,
+    draw_replacement_in_file,
+    shuffle_lazily,
     words_of,
 )
 from bertdata.examples.random_stream import RandomStream
@@ -32,14 +32,14 @@ def ngram_limits(longest: int, *, favors_shorter: bool) -> list[float]:
     reverse order, so longer n-grams are likelier. For up to 7 words the numbers are exactly those with which
     NumPy's ``choice`` compares its draw.
     """
-    shares = _normal([1 / n for n in range(1, longest + 1)])
+    shares = _normalise([1 / n for n in range(1, longest + 1)])
     if not favors_shorter:
         shares.reverse()
-    limits = list(accumulate(_normal(shares)))
+    limits = list(accumulate(_normalise(shares)))
     return [limit / limits[-1] for limit in limits]
 
 
-def _normal(shares: list[float]) -> list[float]:
+def _normalise(shares: list[float]) -> list[float]:
     """Divide the shares by their sum.
 
     The sum is computed from the first share on. Since Python 3.12 ``sum`` corrects rounding errors, which
@@ -83,7 +83,7 @@ def mask_ngrams(
     # In the shuffled order, each word is the first word of an n-gram.
     stream.shuffle(firsts)
     chosen = _choose(firsts, words, wanted, (), lengths)
-    replaced = {place: replacement_in_file(original[place], rules, stream) for place in chosen}
+    replaced = {place: draw_replacement_in_file(original[place], rules, stream) for place in chosen}
     # The original shuffles again even if it does not permute, so later draws depend on this.
     stream.shuffle(firsts)
     if permutes:
@@ -91,7 +91,7 @@ def mask_ngrams(
         sources = others.copy()
         stream.shuffle(sources)
         replaced |= {place: original[source] for place, source in zip(others, sources, strict=True)}
-    return with_replaced(original, replaced)
+    return apply_replacements(original, replaced)
 
 
 def mask_ngrams_at_load(
@@ -112,10 +112,11 @@ def mask_ngrams_at_load(
     """
     words = words_of(original, rules, starts)
     lengths = NgramLengths(limits, lambda: stream.word() / (1 << 32))
-    firsts = random_order(list(range(len(words))), stream)
+    firsts = shuffle_lazily(list(range(len(words))), stream)
     chosen = _choose(firsts, words, masks_wanted(rules.settings, len(original), rate), (), lengths)
-    return with_replaced(
-        original, {place: replacement_at_load(original[place], rules, stream) for place in sorted(chosen)}
+    return apply_replacements(
+        original,
+        {place: draw_replacement_at_load(original[place], rules, stream) for place in sorted(chosen)},
     )
 
 

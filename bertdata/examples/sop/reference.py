@@ -3,7 +3,7 @@
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import masking_rules
 from bertdata.examples.masking.reference import Masked, words_of
-from bertdata.examples.pairs import Pair, pair_document, sentence_places
+from bertdata.examples.pairs import Pair, index_sentences, pair_document
 from bertdata.examples.random_stream import NumpyStream, RandomStream
 from bertdata.examples.sop.batch import SopBatch, SopExample
 from bertdata.examples.sop.ngrams import NgramLengths, mask_ngrams
@@ -19,7 +19,7 @@ class ReferenceSop(ListedExamples):
         stream, maker = RandomStream(settings.random_seed), _SopMaker(documents, vocabulary, settings)
         # The same order of draws as in bertdata.examples.bert.reference. Only the lengths of n-grams have a
         # second stream, because ALBERT's program draws them from NumPy.
-        shuffled = sentence_places(documents)
+        shuffled = index_sentences(documents)
         stream.shuffle(shuffled)
         held: set[int] = set()
         for _ in range(settings.dupe_factor):

@@ -23,25 +23,25 @@ class SopSettings(ExampleSettings):
 
     objective: str = setting("sop", "objective of the examples")
     max_predictions_per_seq: int = setting_of(MaskingSettings, "max_predictions_per_seq", default=20)
-    dupe_factor: int = setting(40, "passes over the text, each with masks of its own", least=1)
+    dupe_factor: int = setting(40, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     short_seq_prob: float = setting(0.1, "share of documents cut to a random shorter length", least=0, most=1)
     random_next_sentence: bool = setting(
-        False, "in half of the pairs a random second segment, as in BERT; default: the halves swapped"
+        False, "use a random second segment in half of the pairs, as BERT does; default: swap the segments"
     )
-    ngram: int = setting(3, "most words that are masked together", least=1, most=LONGEST_NGRAM)
+    ngram: int = setting(3, "most words in a masked n-gram", least=1, most=LONGEST_NGRAM)
     favor_shorter_ngram: bool = setting(
-        True, "n words with a probability of 1/n, the more words the rarer; without: the more the likelier"
+        True, "n-grams of n words have a probability of 1/n; if not, longer n-grams are more probable"
     )
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask", default=True)
     permutation: bool = setting(
-        False, "shuffle the words of as many other positions; half of max_predictions_per_seq are for them"
+        False, "also shuffle the words at other positions, which use half of max_predictions_per_seq"
     )
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")
     kept_share: float = setting_of(MaskingSettings, "kept_share")
     masks: bool = setting(
-        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
     )
 
     def __post_init__(self) -> None:

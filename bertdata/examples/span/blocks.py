@@ -20,12 +20,12 @@ def cut_bodies(documents: Documents, longest: int, *, as_original: bool) -> Iter
     the
     block before it is dropped too.
     """
-    for sentences in _sentences(documents):
-        cut = _as_original(sentences, longest) if as_original else _all(sentences, longest)
+    for sentences in _list_sentences(documents):
+        cut = _cut_as_original(sentences, longest) if as_original else _cut_all(sentences, longest)
         yield from cut
 
 
-def _sentences(documents: Documents) -> Iterator[list[Extent]]:
+def _list_sentences(documents: Documents) -> Iterator[list[Extent]]:
     """Yield each document's sentences, without empty ones."""
     sentence = start = 0
     for document_end in documents.document_ends:
@@ -38,24 +38,24 @@ def _sentences(documents: Documents) -> Iterator[list[Extent]]:
         yield found
 
 
-def _all(sentences: list[Extent], longest: int) -> Iterator[Extent]:
+def _cut_all(sentences: list[Extent], longest: int) -> Iterator[Extent]:
     """Yield blocks that contain all ids of a document."""
-    for start, end in _joined(sentences, longest):
+    for start, end in _join_sentences(sentences, longest):
         for piece in range(start, end, longest):
             yield piece, min(piece + longest, end)
 
 
-def _as_original(sentences: list[Extent], longest: int) -> Iterator[Extent]:
+def _cut_as_original(sentences: list[Extent], longest: int) -> Iterator[Extent]:
     """Yield the blocks of a document as SpanBERT's program cuts it."""
     fitting = [(start, end) for start, end in sentences if end - start <= longest]
-    blocks = list(_joined(fitting, longest))
+    blocks = list(_join_sentences(fitting, longest))
     # The original writes its last block when it handles the last sentence. If that sentence is too long, the
     # block is never written.
     loses_last = fitting and fitting[-1] != sentences[-1]
     yield from blocks[:-1] if loses_last else blocks
 
 
-def _joined(sentences: list[Extent], longest: int) -> Iterator[Extent]:
+def _join_sentences(sentences: list[Extent], longest: int) -> Iterator[Extent]:
     """Join neighbouring sentences as long as they span at most ``longest`` ids."""
     if not sentences:
         return

@@ -47,7 +47,7 @@ class LoadedSpans(Masker):
             replacements=self._rules.replacements,
         )
 
-    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+    def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
         first, body, last = ids[:1], ids[1:-1], ids[1:][-1:]
         starts = [1 - self._rules.continues_word[token] for token in body] if words is None else words[1:-1]
         rules, stream = replace(self._spans, rate=rate), BlockStream(key, number)
@@ -61,7 +61,7 @@ class LoadedSpans(Masker):
 
         A span is a run of consecutive masked positions.
         """
-        places, used = masks.positions, _first(masks.counts, masks.positions.shape[1])
+        places, used = masks.positions, _mark_first(masks.counts, masks.positions.shape[1])
         # positions [3, 4, 7] -> spans 3 to 4 and 7 to 7: a span starts where the position before it is not
         # masked, and ends where the next masked position does not follow directly.
         follows = np.zeros(places.shape, bool)  # True if the position before is masked too
@@ -74,11 +74,11 @@ class LoadedSpans(Masker):
             rows, lefts, rights = rows[kept], lefts[kept] - 1, rights[kept] + 1
         counts = np.bincount(rows, minlength=len(places)).astype(np.int32)
         made = np.zeros((2, *places.shape), np.int32)
-        made[:, _first(counts, places.shape[1])] = lefts, rights
+        made[:, _mark_first(counts, places.shape[1])] = lefts, rights
         return {"left_boundaries": made[0], "right_boundaries": made[1], "span_ends": counts}
 
 
-def _first(counts: Array, width: int) -> Array:
+def _mark_first(counts: Array, width: int) -> Array:
     """Return a boolean array (N, width) that is True for the first ``counts[i]`` items of row i."""
     found: Array = np.arange(width) < counts[:, np.newaxis]
     return found

@@ -3,11 +3,11 @@
 from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
-from bertdata.examples.dynamic_masking.counter_stream import pass_keys
+from bertdata.examples.dynamic_masking.counter_stream import make_pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.masking.prepared_settings import starts_of
-from bertdata.examples.random_stream import seed_key
+from bertdata.examples.random_stream import make_seed_key
 from bertdata.examples.span.batch import SpanBatch
 from bertdata.examples.span.masking import SpanRules, span_rules
 from bertdata.examples.span.reference import ReferenceSpans
@@ -61,8 +61,8 @@ class NativeSpans(KernelExamples):
             masks=settings.masks,
             as_original=settings.as_original,
             tells_words=has_group(batch_type, WORD_STARTS),
-            keys=pass_keys(documents, settings.random_seed, settings.dupe_factor),
-            seed=seed_key(settings.random_seed),
+            keys=make_pass_keys(documents, settings.random_seed, settings.dupe_factor),
+            seed=make_seed_key(settings.random_seed),
             numpy_seed=settings.numpy_seed,
         )
         super().__init__(made, batch_type)

@@ -46,7 +46,7 @@ def span_rules(settings: SpanSettings) -> SpanRules:
         rate=settings.masked_lm_prob,
         most=settings.most_masks,
         shortest=settings.shortest_span,
-        lengths=_cumulative_shares(settings),
+        lengths=_compute_length_distribution(settings),
         mask_limit=settings.mask_share,
         random_limit=1 - settings.kept_share if settings.kept_share else 1.0,
         by_id=settings.replacement == "word_piece",
@@ -54,7 +54,7 @@ def span_rules(settings: SpanSettings) -> SpanRules:
     )
 
 
-def _cumulative_shares(settings: SpanSettings) -> tuple[float, ...]:
+def _compute_length_distribution(settings: SpanSettings) -> tuple[float, ...]:
     """Return the cumulative distribution of span lengths.
 
     It is rounded as in the original, which uses NumPy's ``choice``.
@@ -87,14 +87,14 @@ def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream)
         # The span starts with the word that contains the anchor. It ends early at the end of the block or
         # when enough ids are masked, even within a word. It may run over ids that are masked already, which
         # are not counted twice.
-        for position in _words_at(anchor, words, word_starts):
+        for position in _find_words(anchor, words, word_starts):
             if left:
                 left -= not is_masked[position]
                 is_masked[position] = True
-    return _runs(is_masked)
+    return _find_runs(is_masked)
 
 
-def _words_at(anchor: int, words: int, word_starts: Sequence[int]) -> range:
+def _find_words(anchor: int, words: int, word_starts: Sequence[int]) -> range:
     """Return the positions of ``words`` consecutive words, the first of which contains the anchor."""
     size = len(word_starts)
     start = anchor
@@ -106,7 +106,7 @@ def _words_at(anchor: int, words: int, word_starts: Sequence[int]) -> range:
     return range(start, stop)
 
 
-def _runs(is_masked: list[bool]) -> list[Span]:
+def _find_runs(is_masked: list[bool]) -> list[Span]:
     """Return the runs of masked positions."""
     runs: list[Span] = []
     for position, masked in enumerate(is_masked):
@@ -144,7 +144,7 @@ def replace(
     return made
 
 
-def boundaries(spans: list[Span], size: int, *, are_external: bool) -> list[tuple[int, int]]:
+def find_boundaries(spans: list[Span], size: int, *, are_external: bool) -> list[tuple[int, int]]:
     """Return the left and right boundary of each span that has targets.
 
     size: number of ids in the block.

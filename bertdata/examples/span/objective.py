@@ -10,7 +10,7 @@ from bertdata.examples.counting import plain, ratio, sizes, spread, weighted_sum
 from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.mask_report import MaskCounts, describe_masks
 from bertdata.examples.masking.settings import MaskingSettings
-from bertdata.examples.objective import Findings, Objective, ObjectiveCounts, Totals, text_of
+from bertdata.examples.objective import Findings, Objective, ObjectiveCounts, Totals, join_tokens
 from bertdata.examples.span.batch import SpanBatch, SpanBatchOfWords
 from bertdata.examples.span.make import make_spans
 from bertdata.examples.span.settings import SpanSettings
@@ -45,10 +45,10 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
         found = super().findings(totals)
         if not self.distances:
             return found
-        section = self._span_section(totals)
-        return Findings([*found.rows, *self._span_rows(section)], {**found.sections, "spans": section})
+        section = self._make_span_section(totals)
+        return Findings([*found.rows, *self._make_span_rows(section)], {**found.sections, "spans": section})
 
-    def _span_section(self, totals: Totals) -> dict[str, Any]:
+    def _make_span_section(self, totals: Totals) -> dict[str, Any]:
         between = 1 if totals.settings.get("endpoints") == "internal" else -1
         targets = Counter({distance + between: count for distance, count in self.distances.items()})
         return {
@@ -58,7 +58,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
             "target_share": ratio(weighted_sum(targets), self.masked_tokens),
         }
 
-    def _span_rows(self, section: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    def _make_span_rows(self, section: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "spans", f"{section['spans']:,} between two boundaries"
         for label, name in (("  per example", "per_example"), ("  ids", "targets")):
             of = section[name]
@@ -109,12 +109,12 @@ class SpanObjective(Objective):
         label_at = dict(zip(example.positions, example.labels, strict=True))
         lines = [
             f"{len(example.ids)} ids and {padding} of padding, {len(example.positions)} masks, {counted}",
-            f"  {text_of(example.ids, words)}",
+            f"  {join_tokens(example.ids, words)}",
             *describe_masks(example.ids, example.positions, example.labels, words, mask_id),
         ]
         for left, right in spans:
             targets = [label_at[place] for place in range(left, right + 1) if place in label_at]
-            lines.append(f"  {left} to {right}: {text_of(targets, words)}")
+            lines.append(f"  {left} to {right}: {join_tokens(targets, words)}")
         return "\n".join(lines) + "\n"
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from bertdata.examples.counting import plain, ratio
-from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
-from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, text_of
+from bertdata.examples.fine_tuning import FineTuningObjective, describe_segments
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, join_tokens
 from bertdata.examples.squad.batch import SquadBatch
 from bertdata.records import ShardLayout
 from schemas import load_schema
@@ -53,10 +53,10 @@ class SquadObjective(FineTuningObjective):
         """Return both segments in words, then the answer."""
         padding = layout.max_seq_length - len(example.ids)
         start, end = example.answer_start, example.answer_end
-        answer = f"answer {start} to {end}  {text_of(example.ids[start : end + 1], words)}"
+        answer = f"answer {start} to {end}  {join_tokens(example.ids[start : end + 1], words)}"
         lines = [
             f"{len(example.ids)} ids and {padding} of padding",
-            *segment_lines(example.ids, example.first_length, words),
+            *describe_segments(example.ids, example.first_length, words),
             f"  {answer if end else 'impossible' if example.impossible else 'no answer in this span'}",
         ]
         return "\n".join(lines) + "\n"

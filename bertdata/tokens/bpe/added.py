@@ -52,7 +52,7 @@ class AddedTokenFinder:
                 while start > done and _SPACE_AT_END.match(text, start - 1):
                     start -= 1
             if token.rstrip:
-                stop = _end_of_space(text, stop)
+                stop = _find_end_of_space(text, stop)
             if done < start:
                 yield TextPart(done, start, None)
             yield TextPart(start, stop, token.id)
@@ -61,7 +61,7 @@ class AddedTokenFinder:
             yield TextPart(done, len(text), None)
 
 
-def _end_of_space(text: str, start: int) -> int:
+def _find_end_of_space(text: str, start: int) -> int:
     """Return where the white space that begins at ``start`` ends."""
     found = _SPACE_AT_START.match(text, start)
     return found.end() if found else start

@@ -34,7 +34,7 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
         unknown=vocabulary.unk,
         units=bpe.units,
         merges=array("I", [token_id for merge in ranked for token_id in merge[1:]]),
-        whole_words=_whole_words(bpe) if bpe.whole_words else [],
+        whole_words=_find_whole_words(bpe) if bpe.whole_words else [],
         added=[
             (
                 token.content.encode(),
@@ -47,13 +47,13 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
             for token in bpe.added
         ],
         lengths=lengths,
-        characters=_character_bits(),
-        newer_marks=_points(library_classes().newer_mark),
-        never_composed=_points(library_classes().never_composed),
+        characters=_classify_characters(),
+        newer_marks=_list_points(library_classes().newer_mark),
+        never_composed=_list_points(library_classes().never_composed),
     )
 
 
-def _whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
+def _find_whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
     """Return the bytes and the id of each token that consists of characters of the byte alphabet."""
     bytes_of = {ord(unit): byte for byte, unit in enumerate(byte_alphabet())}
     found = []
@@ -66,7 +66,7 @@ def _whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
 
 
 @cache
-def _character_bits() -> bytes:
+def _classify_characters() -> bytes:
     """Return the class bits of each code point."""
     bits = bytearray(0x110000)
     tables = {
@@ -82,6 +82,6 @@ def _character_bits() -> bytes:
     return bytes(bits)
 
 
-def _points(table: Ranges) -> list[int]:
+def _list_points(table: Ranges) -> list[int]:
     """List the code points of a table of ranges."""
     return [point for first, last in table for point in range(first, last + 1)]

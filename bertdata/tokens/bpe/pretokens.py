@@ -8,15 +8,15 @@ from bertdata.tokens.bpe.settings import ByteBpe
 from bertdata.unicode.tables import Ranges, library_classes
 
 
-def _characters(*tables: Ranges) -> str:
+def _format_ranges(*tables: Ranges) -> str:
     """Return the ranges in the form that a character class of a regular expression needs."""
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for table in tables for first, last in table)
 
 
-LETTER, NUMBER = _characters(library_classes().letter), _characters(library_classes().number)
-NUMERIC = _characters(library_classes().number, library_classes().newer_number)
-SPACE = _characters(library_classes().space)
-WORD = _characters(library_classes().letter, library_classes().word_but_letter)
+LETTER, NUMBER = _format_ranges(library_classes().letter), _format_ranges(library_classes().number)
+NUMERIC = _format_ranges(library_classes().number, library_classes().newer_number)
+SPACE = _format_ranges(library_classes().space)
+WORD = _format_ranges(library_classes().letter, library_classes().word_but_letter)
 SPACE_CHARACTERS = "".join(
     chr(point) for first, last in library_classes().space for point in range(first, last + 1)
 )
@@ -50,7 +50,7 @@ def split_pretokens(text: str, bpe: ByteBpe) -> Iterator[Pretoken]:
     if bpe.digits is None:
         yield from _split_part(text, 0, bpe)
         return
-    for match in _compiled(_DIGITS[bpe.digits]).finditer(text):
+    for match in _compile(_DIGITS[bpe.digits]).finditer(text):
         yield from _split_part(match[0], match.start(), bpe)
 
 
@@ -59,11 +59,11 @@ def _split_part(part: str, start: int, bpe: ByteBpe) -> Iterator[Pretoken]:
     places = list(range(start, start + len(part)))
     if bpe.prefix_space and part and not part.startswith(" "):
         part, places = " " + part, [start, *places]
-    for match in _compiled(_PATTERNS[bpe.pattern]).finditer(part):
+    for match in _compile(_PATTERNS[bpe.pattern]).finditer(part):
         yield match[0], places[slice(*match.span())]
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     """Compile a pattern on first use: the patterns contain large character classes."""
     return re.compile(pattern)

@@ -18,7 +18,7 @@ from bertdata.tokens.bpe.settings import (
     Pattern,
     byte_alphabet,
 )
-from bertdata.tokens.library_form import odd_part
+from bertdata.tokens.library_form import find_odd_part
 from bertdata.unicode import composition
 
 
@@ -33,7 +33,7 @@ def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
     the file and reports what is wrong. Truncation, padding and dropout are ignored, because a text is always
     encoded whole and without randomness.
     """
-    if (odd := odd_part(parsed)) is not None:
+    if (odd := find_odd_part(parsed)) is not None:
         return odd
     try:
         return _recognise(parsed)
@@ -45,8 +45,8 @@ def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
     """Return the settings, or raise _UnknownSetting."""
     model = parsed["model"]
     _check_model(model)
-    composes = _composes(parsed.get("normalizer"))
-    pattern, digits, prefix_space = _pre_tokenizer(parsed.get("pre_tokenizer"))
+    composes = _read_normalizer(parsed.get("normalizer"))
+    pattern, digits, prefix_space = _read_pre_tokenizer(parsed.get("pre_tokenizer"))
     ids: dict[str, int] = model["vocab"]
     # The kernel knows a token only by its id, so it cannot tell apart two tokens with the same id.
     if len(set(ids.values())) < len(ids):
@@ -63,8 +63,8 @@ def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
         whole_words=bool(model.get("ignore_merges")),
         ids=ids,
         units=tuple(ids[unit] for unit in byte_alphabet()),
-        merges=_merges(model["merges"], ids),
-        added=_added_tokens(parsed.get("added_tokens") or [], ids, composes),
+        merges=_read_merges(model["merges"], ids),
+        added=_read_added_tokens(parsed.get("added_tokens") or [], ids, composes),
     )
 
 
@@ -77,20 +77,20 @@ def _check_model(model: Mapping[str, Any]) -> None:
             raise _UnknownSetting(f"its model has {key}")
 
 
-def _composes(normalizer: Mapping[str, Any] | None) -> bool:
+def _read_normalizer(normalizer: Mapping[str, Any] | None) -> bool:
     """Return True if the normaliser is NFC, False if there is none. Otherwise raise _UnknownSetting."""
-    kinds = [part["type"] for part in _parts(normalizer, "normalizers")]
+    kinds = [part["type"] for part in _list_steps(normalizer, "normalizers")]
     if kinds not in ([], ["NFC"]):
         raise _UnknownSetting(f"its normaliser is {' and '.join(kinds)}")
     return kinds == ["NFC"]
 
 
-def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> tuple[Pattern, Digits | None, bool]:
+def _read_pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> tuple[Pattern, Digits | None, bool]:
     """Return the pattern, the digits rule and add_prefix_space of the pre-tokeniser.
 
     Supported are an optional Digits step, then an optional Split step with a known pattern, then ByteLevel.
     """
-    parts = _parts(pre_tokenizer, "pretokenizers")
+    parts = _list_steps(pre_tokenizer, "pretokenizers")
     kinds = [part["type"] for part in parts]
     digits: Digits | None = None
     # [Digits, ByteLevel] -> digits "each" or "runs", and [ByteLevel] is left
@@ -120,7 +120,7 @@ def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> tuple[Pattern, Di
     return pattern, digits, False
 
 
-def _parts(step: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
+def _list_steps(step: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
     """Return the steps of a Sequence in order, or the single step, or an empty list.
 
     name: the key under which a Sequence lists its steps.
@@ -129,10 +129,10 @@ def _parts(step: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]
         return []
     if step["type"] != "Sequence":
         return [step]
-    return [inner for part in step[name] for inner in _parts(part, name)]
+    return [inner for part in step[name] for inner in _list_steps(part, name)]
 
 
-def _merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, int], tuple[int, int]]:
+def _read_merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, int], tuple[int, int]]:
     """Map each pair of ids to its rank and the id of the merged token.
 
     If a pair occurs twice, the later rank counts, as in the library.
@@ -146,7 +146,7 @@ def _merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, int], 
     return found
 
 
-def _added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool) -> tuple[AddedToken, ...]:
+def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool) -> tuple[AddedToken, ...]:
     """Return the added tokens.
 
     Raise _UnknownSetting if the library would treat them differently from the kernel.

@@ -68,7 +68,7 @@ class ByteBpeTokenizer:
                 unknown=unknown,
                 word_starts=word_starts,
             )
-        return self._specification(texts, names)
+        return self._encode_in_python(texts, names)
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
         """Encode each text separately, and say where in the text each token is. A text may have no tokens.
@@ -79,7 +79,7 @@ class ByteBpeTokenizer:
         if self._kernel is not None:
             ends = array("I", accumulate(map(len, data)))
             return TextTokens(*self._kernel.tokenize_each(b"".join(data), ends))
-        ids, word_starts = self._new_ids(), array("B")
+        ids, word_starts = self._make_id_array(), array("B")
         ends, starts, stops = array("I"), array("I"), array("I")
         for text in texts:
             for token in self._splitter.split(text):
@@ -90,7 +90,7 @@ class ByteBpeTokenizer:
             ends.append(len(ids))
         return TextTokens(ids, ends, starts, stops, word_starts)
 
-    def _specification(self, texts: list[bytes], names: list[str]) -> Documents:
+    def _encode_in_python(self, texts: list[bytes], names: list[str]) -> Documents:
         """Encode the texts in pure Python."""
         found = DocumentsBuilder(self.vocabulary)
         try:
@@ -106,5 +106,5 @@ class ByteBpeTokenizer:
             raise not_utf8(texts, names) from None
         return found.documents()
 
-    def _new_ids(self) -> "array[int]":
+    def _make_id_array(self) -> "array[int]":
         return array("I" if self.vocabulary.wide else "H")

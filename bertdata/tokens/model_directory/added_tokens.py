@@ -69,15 +69,15 @@ def read_added_tokens(
     has_decoder = "added_tokens_decoder" in settings
     if not has_decoder:
         settings |= files.object(SPECIAL_TOKENS_NAME) or {}
-    named = _named(files, settings, defaults)
+    named = _find_named(files, settings, defaults)
     if has_decoder:
         names = {token.content for token in named.values()}
-        numbered = _decoder(files, settings["added_tokens_decoder"], names)
+        numbered = _read_decoder(files, settings["added_tokens_decoder"], names)
     else:
-        numbered = _of_added_tokens_json(files, settings) | _of_tokenizer_json(files)
+        numbered = _read_added_tokens_json(files, settings) | _read_tokenizer_json(files)
     tokens = [numbered[number] for number in sorted(numbered)]
     there = {*known, *(token.content for token in tokens)}
-    for token in (*named.values(), *_extra(files, settings)):
+    for token in (*named.values(), *_make_extra_tokens(files, settings)):
         if token.content not in there:
             there.add(token.content)
             tokens.append(token)
@@ -111,7 +111,7 @@ def tokens_of_json(parsed: Mapping[str, Any]) -> list[DirectoryToken]:
     ]
 
 
-def _decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[int, DirectoryToken]:
+def _read_decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[int, DirectoryToken]:
     """Read ``added_tokens_decoder``: tokens by id. special: texts of tokens that are special in any case."""
     where = files.name(TOKENIZER_CONFIG_NAME)
     if not isinstance(value, dict):
@@ -120,17 +120,17 @@ def _decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[in
     for key, item in value.items():
         if not (key.isascii() and key.isdigit() and len(key) < 10):
             raise VocabularyError(f"{where}: added_tokens_decoder has the id {key!r}, expected a number")
-        is_special = _content(item) in special
-        found[int(key)] = _token(item, where, "added_tokens_decoder", special=is_special)
+        is_special = _get_content(item) in special
+        found[int(key)] = _make_token(item, where, "added_tokens_decoder", special=is_special)
     return found
 
 
-def _of_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dict[int, DirectoryToken]:
+def _read_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dict[int, DirectoryToken]:
     """Read added_tokens.json: tokens by id."""
     value = files.object(ADDED_TOKENS_NAME) or {}
     where = files.name(ADDED_TOKENS_NAME)
-    special = {_content(settings[name]) for name in NAMED if settings.get(name)}
-    special |= {_content(item) for item in _extra_values(files, settings)}
+    special = {_get_content(settings[name]) for name in NAMED if settings.get(name)}
+    special |= {_get_content(item) for item in _list_extra_values(files, settings)}
     found = {}
     for content, number in value.items():
         if type(number) is not int:
@@ -140,7 +140,7 @@ def _of_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dic
     return found
 
 
-def _of_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
+def _read_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
     """Return the added tokens of the directory's tokenizer.json by id."""
     parsed = files.tokenizer_json
     if parsed is None:
@@ -149,7 +149,7 @@ def _of_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
     return {item["id"]: token for item, token in zip(items, tokens_of_json(parsed), strict=True)}
 
 
-def _named(
+def _find_named(
     files: ModelFiles, settings: Mapping[str, Any], defaults: Mapping[str, str]
 ) -> dict[str, DirectoryToken]:
     """Return the special tokens by name, as in the files, or else the class's defaults."""
@@ -163,11 +163,13 @@ def _named(
     if isinstance(extra := settings.get("extra_special_tokens"), dict):
         found |= extra
     return {
-        name: _token(value, where, name, special=True) for name, value in found.items() if value is not None
+        name: _make_token(value, where, name, special=True)
+        for name, value in found.items()
+        if value is not None
     }
 
 
-def _extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
+def _list_extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
     """Return the listed special tokens that have no name."""
     value = settings.get("extra_special_tokens")
     if not value or isinstance(value, dict):  # a dict has named tokens; a list then has the older key
@@ -179,18 +181,18 @@ def _extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
     return value
 
 
-def _extra(files: ModelFiles, settings: Mapping[str, Any]) -> list[DirectoryToken]:
+def _make_extra_tokens(files: ModelFiles, settings: Mapping[str, Any]) -> list[DirectoryToken]:
     """Return the special tokens that have no name."""
     where = files.name(TOKENIZER_CONFIG_NAME)
-    return [_token(item, where, "extra_special_tokens") for item in _extra_values(files, settings)]
+    return [_make_token(item, where, "extra_special_tokens") for item in _list_extra_values(files, settings)]
 
 
-def _content(token: Any) -> Any:
+def _get_content(token: Any) -> Any:
     """Return the text of a token that is a text or an object."""
     return token.get("content") if isinstance(token, Mapping) else token
 
 
-def _token(value: Any, where: str, name: str, *, special: bool = False) -> DirectoryToken:
+def _make_token(value: Any, where: str, name: str, *, special: bool = False) -> DirectoryToken:
     """Convert a text, or an object with a text and flags, to a token. VocabularyError for other values.
 
     special: the token is special, whatever its flags say. Unless a flag says otherwise, a token is searched

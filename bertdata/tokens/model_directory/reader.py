@@ -20,8 +20,8 @@ from bertdata.tokens.model_directory.added_tokens import (
 )
 from bertdata.tokens.model_directory.classes import CLASSES, LONGEST_WORD, Parts
 from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
-from bertdata.tokens.model_directory.tokenizer_class import BACKEND, find_class, unknown_class
-from bertdata.tokens.roles import count_separators, roles_in_template
+from bertdata.tokens.model_directory.tokenizer_class import BACKEND, find_class, make_unknown_class_error
+from bertdata.tokens.roles import count_separators, find_roles_in_template
 from bertdata.tokens.vocabulary import parse_vocabulary
 
 
@@ -58,18 +58,18 @@ def read_model_tokenizer(directory: str) -> ModelTokenizer:
     _check(files)
     name = find_class(files)
     if name is None or name == BACKEND:
-        parts, added = _as_it_is(files)
+        parts, added = _read_json_as_it_is(files)
     elif name in CLASSES:
-        parts, added = _made_by_class(files, name)
+        parts, added = _make_by_class(files, name)
     else:
-        raise unknown_class(files, name, (*CLASSES, "PreTrainedTokenizerFast"))
+        raise make_unknown_class_error(files, name, (*CLASSES, "PreTrainedTokenizerFast"))
     own = files.tokenizer_json
     return ModelTokenizer(
         directory=directory,
         parsed=parts,
         named={name: token.content for name, token in added.named.items()},
         own_file=files.path(TOKENIZER_NAME) if own is not None and _say_the_same(own, parts) else None,
-        vocabulary=_plain_vocabulary(files, parts) if name == "BertTokenizer" else None,
+        vocabulary=_find_plain_vocabulary(files, parts) if name == "BertTokenizer" else None,
     )
 
 
@@ -83,7 +83,7 @@ def is_of_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bo
     named = ModelFiles(files.directory)
     named.replace(TOKENIZER_CONFIG_NAME, {**settings, "tokenizer_class": name})
     own = files.tokenizer_json
-    return own is not None and _say_the_same(own, _made_by_class(named, name)[0])
+    return own is not None and _say_the_same(own, _make_by_class(named, name)[0])
 
 
 def _check(files: ModelFiles) -> None:
@@ -102,7 +102,7 @@ def _check(files: ModelFiles) -> None:
         )
 
 
-def _as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
+def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
     """Return the directory's tokenizer.json, with the tokens that the other files add."""
     own = files.tokenizer_json
     if own is None:
@@ -114,10 +114,10 @@ def _as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
         raise MissingInputError(f"{files.directory}: holds no {TOKENIZER_NAME}; {remedy}")
     known = tokens_of_json(own)
     added = read_added_tokens(files, {}, (token.content for token in known))
-    return {**own, "added_tokens": add_tokens(known, added.tokens, _model_ids(own, files))}, added
+    return {**own, "added_tokens": add_tokens(known, added.tokens, _read_model_ids(own, files))}, added
 
 
-def _made_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens]:
+def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens]:
     """Return the steps that the class makes, with the vocabulary and the added tokens of the directory."""
     kind = CLASSES[name]
     parts: Parts = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []}
@@ -131,7 +131,7 @@ def _made_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens
         )
     named = {name: token.content for name, token in added.named.items()}
     parts |= kind.make_steps(files, named)
-    vocabulary = _model_ids(parts, files)
+    vocabulary = _read_model_ids(parts, files)
     parts["added_tokens"] = add_tokens((), added.tokens, vocabulary)
     ids = {**{entry["content"]: entry["id"] for entry in parts["added_tokens"]}, **vocabulary}
     if kind.make_processor is not None:
@@ -141,7 +141,7 @@ def _made_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens
     return parts, added
 
 
-def _model_ids(parts: Parts, files: ModelFiles) -> dict[str, int]:
+def _read_model_ids(parts: Parts, files: ModelFiles) -> dict[str, int]:
     """Return the id of each token of the model, added tokens excluded."""
     return token_ids({**parts, "added_tokens": []}, files.directory)
 
@@ -165,10 +165,10 @@ _MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
 
 def _say_the_same(own: Parts, made: Parts) -> bool:
     """Return True if two parsed tokenizer.json give the same ids, positions, roles and separators."""
-    return _meaning(own) == _meaning(made)
+    return _normalise(own) == _normalise(made)
 
 
-def _meaning(parsed: Parts) -> tuple[Any, ...]:
+def _normalise(parsed: Parts) -> tuple[Any, ...]:
     """Return all parts of a tokenizer.json that determine ids, positions, roles and separators.
 
     Different spellings of the same setting are made equal.
@@ -188,16 +188,16 @@ def _meaning(parsed: Parts) -> tuple[Any, ...]:
         key=lambda token: int(token["id"]),
     )
     processor = parsed["post_processor"]
-    around = (list(roles_in_template(processor)), count_separators(processor), _trimming(processor))
+    around = (list(find_roles_in_template(processor)), count_separators(processor), _find_trimming(processor))
     return model, normalizer, parsed["pre_tokenizer"], added, around
 
 
-def _trimming(processor: Any) -> list[Any]:
+def _find_trimming(processor: Any) -> list[Any]:
     """Return the settings of the post-processor's parts that remove blanks from a token's position."""
     if not isinstance(processor, dict):
         return []
     if isinstance(inner := processor.get("processors"), list):
-        return [found for part in inner for found in _trimming(part)]
+        return [found for part in inner for found in _find_trimming(part)]
     if processor.get("type") in ("ByteLevel", "RobertaProcessing") and processor.get("trim_offsets"):
         return [processor.get("add_prefix_space")]
     return []
@@ -206,7 +206,7 @@ def _trimming(processor: Any) -> list[Any]:
 _ROLES = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 
 
-def _plain_vocabulary(files: ModelFiles, parts: Parts) -> VocabularyFile | None:
+def _find_plain_vocabulary(files: ModelFiles, parts: Parts) -> VocabularyFile | None:
     """Return the directory's vocab.txt if it and its casing describe the tokeniser completely, else None."""
     data, normalizer, model = files.read(VOCABULARY_NAME), parts["normalizer"], parts["model"]
     usual = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}

@@ -69,7 +69,7 @@ _IN_PYTHON = (
 """Classes implemented in Python, which cannot be written as a tokenizer.json."""
 
 
-def _remedy(directory: str) -> str:
+def _advise_saving(directory: str) -> str:
     """Return the advice to save the tokeniser as a single tokenizer.json."""
     return (
         f"AutoTokenizer.from_pretrained({directory!r}).backend_tokenizer.save('tokenizer.json') of "
@@ -105,14 +105,14 @@ def _refuse_own_program(files: ModelFiles) -> None:
     if is_own:
         raise VocabularyError(
             f"{files.name(TOKENIZER_CONFIG_NAME)}: its tokeniser is a program of its own (auto_map), which "
-            f"no file may choose to run; if you trust it, {_remedy(files.directory)}"
+            f"no file may choose to run; if you trust it, {_advise_saving(files.directory)}"
         )
 
 
-def unknown_class(files: ModelFiles, name: str, known: tuple[str, ...]) -> VocabularyError:
+def make_unknown_class_error(files: ModelFiles, name: str, known: tuple[str, ...]) -> VocabularyError:
     """Make the error for a class whose steps are not known. known: names of the known classes."""
     where = TOKENIZER_CONFIG_NAME if files.tokenizer_config.get("tokenizer_class") else CONFIG_NAME
-    remedy = _remedy(files.directory)
+    remedy = _advise_saving(files.directory)
     if name in _IN_PYTHON:
         remedy = "it is a program in Python, of which no tokenizer.json can be made"
     return VocabularyError(

@@ -69,14 +69,14 @@ class TextFiles:
 
     @property
     def bytes(self) -> int:
-        return _total_bytes(self.paths)
+        return _sum_sizes(self.paths)
 
     def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
         for path in self.paths:
-            yield from _slices(_lines(_read_blocks(path, on_read)))
+            yield from _make_slices(_split_lines(_read_blocks(path, on_read)))
 
     def no_words(self) -> InputError:
-        return _no_words(self.paths)
+        return _make_no_words_error(self.paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +91,22 @@ class RecordFiles:
 
     @property
     def bytes(self) -> int:
-        return _total_bytes(self.plan.files)
+        return _sum_sizes(self.plan.files)
 
     def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
         for body in read_bodies(self.plan, on_read):
-            yield from _slices(_lines([body.decode()]))
+            yield from _make_slices(_split_lines([body.decode()]))
 
     def no_words(self) -> InputError:
-        return _no_words(self.plan.files)
+        return _make_no_words_error(self.plan.files)
 
 
-def _total_bytes(paths: Sequence[str]) -> int:
+def _sum_sizes(paths: Sequence[str]) -> int:
     """Return the total size of the files in bytes."""
     return sum(storage.each(paths, storage.size))
 
 
-def _no_words(paths: Sequence[str]) -> InputError:
+def _make_no_words_error(paths: Sequence[str]) -> InputError:
     """Make the error for files without words."""
     return InputError(f"{', '.join(paths)}: no words to learn from")
 
@@ -141,7 +141,7 @@ def _decode(decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, f
         raise InputError(f"{path}: was changed while it was read ({error.reason})") from None
 
 
-def _lines(blocks: Iterable[str]) -> Iterator[str]:
+def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a text. A long line is cut into several.
 
     Lines of a document are joined by blanks later, so a line is cut at a blank, which is dropped.
@@ -152,7 +152,7 @@ def _lines(blocks: Iterable[str]) -> Iterator[str]:
         yield from lines
         # The rest has no line end yet. If it is long, yield its beginning to keep memory bounded.
         while len(rest) > SLICE_CHARACTERS:
-            place = _cut(rest)
+            place = _find_cut(rest)
             if place:
                 yield rest[:place]
                 rest = rest[place + 1 :]
@@ -165,7 +165,7 @@ def _lines(blocks: Iterable[str]) -> Iterator[str]:
     yield rest
 
 
-def _cut(line: str) -> int:
+def _find_cut(line: str) -> int:
     """Return the index of the last blank that has text on both sides, without other white space before it.
 
     Else 0.
@@ -176,7 +176,7 @@ def _cut(line: str) -> int:
     return max(place, 0)
 
 
-def _slices(lines: Iterable[str]) -> Iterator[str]:
+def _make_slices(lines: Iterable[str]) -> Iterator[str]:
     """Yield documents, which are runs of lines that are not blank, joined by blanks.
 
     Long documents come in slices.
@@ -210,10 +210,10 @@ def read_bodies(plan: RecordPlan, on_read: Callable[[int], None] = lambda read: 
     ChangedInputError, raised at the end, if a file was changed in the meantime.
     """
     with unchanged(plan.identities):
-        yield from _bodies(plan, on_read)
+        yield from _read_bodies(plan, on_read)
 
 
-def _bodies(plan: RecordPlan, on_read: Callable[[int], None]) -> Iterator[bytes]:
+def _read_bodies(plan: RecordPlan, on_read: Callable[[int], None]) -> Iterator[bytes]:
     """Yield the text of each record, without checking for changed files."""
     settings = plan.settings.records
     for path, kind in zip(plan.files, plan.kinds, strict=True):

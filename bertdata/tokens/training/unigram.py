@@ -98,11 +98,11 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
             f"size leaves {size} tokens beside the special ones, but the text has {len(characters)} single "
             "characters"
         )
-    stands_for = _stand_ins(characters)
+    stands_for = _choose_stand_ins(characters)
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_rows(words, str.maketrans(stands_for)),
+            sentence_iterator=_format_rows(words, str.maketrans(stands_for)),
             model_writer=model,
             input_format="tsv",
             max_sentence_length=_MOST_BYTES,
@@ -136,7 +136,7 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
     return found
 
 
-def _stand_ins(characters: set[str]) -> dict[str, str]:
+def _choose_stand_ins(characters: set[str]) -> dict[str, str]:
     """Return a replacement for each character that sentencepiece reserves.
 
     Replacements are private-use characters that the text does not contain, from the end of Unicode downwards.
@@ -145,7 +145,7 @@ def _stand_ins(characters: set[str]) -> dict[str, str]:
     return {character: next(unused) for character in _OF_SENTENCEPIECE if character in characters}
 
 
-def _rows(words: Mapping[str, int], table: Mapping[int, str]) -> Iterator[str]:
+def _format_rows(words: Mapping[str, int], table: Mapping[int, str]) -> Iterator[str]:
     """Yield each word with its count, in sorted order, so that the text's order does not matter."""
     for word in sorted(words):
         yield f"{word.translate(table) if table else word}\t{words[word]}"
