@@ -59,8 +59,8 @@ class MissingExtraError(UsageError):
 def install_extra(extra: str) -> str:
     """Return the command that installs an optional dependency group, for an error's remedy.
 
-    The command installs from the source tree. This package is not on a public index, where ``bertdata``
-    is the name of another project.
+    The command installs from the source tree. This package is not on a public index, where ``bertdata`` is
+    the name of another project.
     """
     return f"pip install '.[{extra}]' in bertdata's source tree"
 

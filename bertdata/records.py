@@ -1,7 +1,7 @@
 """Plain records that are passed between the steps of a run: vocabulary, documents, batches of examples.
 
-Texts and examples are stored as flat buffers with end offsets, never as lists of lists, so that a 27 MB
-input becomes a handful of buffers instead of millions of Python objects:
+Texts and examples are stored as flat buffers with end offsets, never as lists of lists, so that a 27 MB input
+becomes a handful of buffers instead of millions of Python objects:
 
     [[5, 6], [7]]  ->  ids [5, 6, 7], ends [2, 3]
 
@@ -41,12 +41,12 @@ class Vocabulary:
     md5: md5 of the vocabulary file, which identifies the vocabulary.
     kind: the tokeniser's model: wordpiece, bpe, unigram or wordlevel.
     words: the token of each id.
-    continues_word: one byte per id, 1 if the token continues the word before it, else 0. None if the id
-    alone does not say so. In that case ``Documents.word_starts`` does.
+    continues_word: one byte per id, 1 if the token continues the word before it, else 0. None if the id alone
+    does not say so. In that case ``Documents.word_starts`` does.
     replacements: the ids of all distinct tokens, from which random replacements are drawn.
     cls, sep, mask, unk, pad: ids of the special tokens (see ROLES). None if the vocabulary has no such token.
-    pair_separators: number of sep tokens between the two texts of a pair when fine-tuning or predicting.
-    BERT has 1, RoBERTa 2.
+    pair_separators: number of sep tokens between the two texts of a pair when fine-tuning or predicting. BERT
+    has 1, RoBERTa 2.
     """
 
     name: str
@@ -237,9 +237,9 @@ class Example:
 class ExampleBatch:
     """A batch of N examples without padding, stored column by column.
 
-    ``ids`` are the model's inputs. Example i is ``ids[ends[i-1]:ends[i]]``. An objective whose examples
-    hold more derives a class with more columns. Everything else in a shard (padding, input mask, weights)
-    can be computed from the columns. See bertdata.examples.fields.
+    ``ids`` are the model's inputs. Example i is ``ids[ends[i-1]:ends[i]]``. An objective whose examples hold
+    more derives a class with more columns. Everything else in a shard (padding, input mask, weights) can be
+    computed from the columns. See bertdata.examples.fields.
     """
 
     example_type: ClassVar[type[Example]] = Example

@@ -2,8 +2,8 @@
 
 A field is declared in ``schemas/example.json``, or in the same form by an objective defined outside this
 package. The declaration gives the field's type, shape and padding, the column that it is made from, and how.
-Pure-Python twin of _native/shards/example_encoder.h and example_decoder.h, which get the same declarations
-as numbers.
+Pure-Python twin of _native/shards/example_encoder.h and example_decoder.h, which get the same declarations as
+numbers.
 """
 
 from array import array

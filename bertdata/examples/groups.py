@@ -52,8 +52,7 @@ def mask_columns(batch_type: type[ExampleBatch]) -> Masks:
     """Return the columns of the type's masks.
 
     SettingsError if they are not one column of positions, one of ids and one of end offsets. This is a
-    mistake
-    in the batch class.
+    mistake in the batch class.
     """
     return _mask_columns_of(batch_type)  # type: ignore[arg-type] # a class is hashable
 

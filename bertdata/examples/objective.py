@@ -1,8 +1,8 @@
 """Interface between an objective and all code that handles its examples.
 
 An objective is an instance of a class derived from Objective. It defines its settings, the columns of an
-example, the fields of each file format, how examples are made from documents, and what ``show`` and
-``stats`` print about them. No other code needs to know what is learned from the examples.
+example, the fields of each file format, how examples are made from documents, and what ``show`` and ``stats``
+print about them. No other code needs to know what is learned from the examples.
 """
 
 from abc import ABC, abstractmethod
@@ -99,8 +99,7 @@ class Objective(ABC):
     An objective defines settings, columns and fields, and makes, describes and counts examples.
     declared: for each file format ("tfrecord", "hdf5", "parquet") the fields of its records, in the form of
     ``schemas/example.json``. Further keys are "tfrecord_remasked" for Graphcore's order, "flat" for packed
-    rows
-    of that layout, and "huggingface" for a model's inputs.
+    rows of that layout, and "huggingface" for a model's inputs.
 
     Class attributes:
     task: the trainer's task that learns this objective, by name or as package.module:CLASS. Empty if there is

@@ -59,9 +59,8 @@ def pair_document(
 
     The random draws of a pair happen when the pair is taken from the iterator, so the caller can draw the
     masks of a pair before the next pair is drawn. The draws are, in this order: whether the document is
-    short,
-    and how short. Then for each pair: where A ends (if there are several sentences), whether B is random (or
-    the segments are swapped), the random document and sentence, and one draw for each id to cut.
+    short, and how short. Then for each pair: where A ends (if there are several sentences), whether B is
+    random (or the segments are swapped), the random document and sentence, and one draw for each id to cut.
     """
     document = documents[index]
     target = rules.max_tokens
@@ -102,8 +101,7 @@ def _draw_random_segment(
     """Draw a random segment B. Return it with its label.
 
     B starts at a random sentence of another document and has whole sentences until it reaches ``wanted`` ids
-    or
-    the document ends.
+    or the document ends.
     """
     # Up to ten draws to find another document. If all give this document, it is used anyway, and the label
     # depends on the dialect: Google's program says "random", NVIDIA's says "next".
@@ -125,8 +123,7 @@ def truncate_pair(a: list[int], b: list[int], max_tokens: int, stream: RandomStr
     """Shorten a and b in place until together they hold at most max_tokens ids.
 
     Ids are removed one by one from the longer list, or from b if both are equally long. A draw decides each
-    time
-    whether the first or the last id is removed.
+    time whether the first or the last id is removed.
     """
     while len(a) + len(b) > max_tokens:
         longer = a if len(a) > len(b) else b

@@ -1,9 +1,8 @@
 """Joins a file's lines to documents before encoding, and finds the documents' sentences afterwards.
 
 A blank line ends a document, and every other line is a sentence. A document's sentences are joined by the
-text
-``between`` and encoded as one text, because a token may include the blank before a word. A token belongs to
-the sentence that contains its first character. The characters of ``between`` belong to the sentence after
+text ``between`` and encoded as one text, because a token may include the blank before a word. A token belongs
+to the sentence that contains its first character. The characters of ``between`` belong to the sentence after
 them. The C++ kernels do the same.
 """
 

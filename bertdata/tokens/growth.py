@@ -1,8 +1,7 @@
 """Limits how much longer a tokenizer.json's normaliser may make a text.
 
 A file of two kilobytes whose normaliser replaces ``a`` by ``aa`` 32 times makes 4 GB of each ``a``. Other
-steps
-(Unicode normalisation, lower case) lengthen a text only a few times, so only replacements are measured.
+steps (Unicode normalisation, lower case) lengthen a text only a few times, so only replacements are measured.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -49,8 +49,7 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
     """Parse a JSON object as strictly as the tokenizers library. VocabularyError for anything else.
 
     Python's parser also accepts a byte-order mark, UTF-16, NaN and half a surrogate pair. If a key occurs
-    twice,
-    it takes the last value. All of these are refused.
+    twice, it takes the last value. All of these are refused.
     expected: what the error message says was expected.
     """
     try:

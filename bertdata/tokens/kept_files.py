@@ -18,10 +18,8 @@ def kept_files(file: TokenizerFile) -> dict[str, bytes]:
     """Return the content of a tokeniser's files, by name.
 
     They are a vocabulary and its casing, or a tokenizer.json and its roles. An existing tokenizer.json is
-    copied
-    byte for byte. A vocabulary with ``keep_accents`` is converted to a tokenizer.json, because vocab.txt
-    cannot
-    say so to other programs.
+    copied byte for byte. A vocabulary with ``keep_accents`` is converted to a tokenizer.json, because
+    vocab.txt cannot say so to other programs.
     """
     if isinstance(file, VocabularyFile) and file.keep_accents:
         vocabulary = vocabulary_of(file)

@@ -147,10 +147,8 @@ class LibraryTokenizer:
         """Raise VocabularyError if two added tokens are equal after normalisation, or one is empty.
 
         The library searches for a token with ``normalized`` by its normalised text. If two have the same
-        text, which
-        of the two it finds changes from load to load. An empty text is found everywhere: the library then
-        fails on
-        some texts and runs out of memory on others.
+        text, which of the two it finds changes from load to load. An empty text is found everywhere: the
+        library then fails on some texts and runs out of memory on others.
         """
         normalizer = self._library.normalizer
         known: dict[str, str] = {}

@@ -8,8 +8,7 @@ def normalize_newlines(data: bytes, dialect: Dialect) -> bytes:
     r"""Return the data with ``\n`` as the only line end.
 
     TensorFlow's readers (dialects mlperf, google, graphcore) drop every carriage return. NVIDIA's program
-    reads
-    with universal newlines.
+    reads with universal newlines.
     """
     if b"\r" not in data:
         return data

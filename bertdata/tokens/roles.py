@@ -45,8 +45,7 @@ def find_roles(
     """Return the token of each role for which one can be found.
 
     The first of these is used: the token in ``given``, the model's configurations, the post-processor, an
-    added
-    token with a conventional text, and for unk the model's unknown token.
+    added token with a conventional text, and for unk the model's unknown token.
     parsed: the tokenizer.json. ids: id of each token. name: the file, for messages.
     given: tokens that the user named, by role. VocabularyError if the tokeniser does not have such a token.
     configurations: contents of tokenizer_config.json and special_tokens_map.json.

@@ -22,8 +22,7 @@ def call_within(seconds: float, function: Callable[[], Result]) -> Result:
     """Call a function that releases Python's lock (GIL), and return its result. TooSlow if it takes too long.
 
     A call that is too slow continues in its daemon thread, because nothing can stop it. The process does not
-    wait
-    for it at exit.
+    wait for it at exit.
     """
     found: list[Result] = []
     failed: list[BaseException] = []

@@ -41,10 +41,9 @@ class Tokenizer(Protocol):
         """Encode several texts as if they were one file. names: the texts' names, for errors.
 
         A blank line ends a document, and every other line is a sentence. Sentences without ids and documents
-        without
-        sentences are dropped. No boundary is added between texts. The documents contain the number of unknown
-        tokens
-        if the vocabulary has one, and word starts if the vocabulary does not say which ids continue a word.
+        without sentences are dropped. No boundary is added between texts. The documents contain the number of
+        unknown tokens if the vocabulary has one, and word starts if the vocabulary does not say which ids
+        continue a word.
         InputError if a text cannot be read.
         """
         ...

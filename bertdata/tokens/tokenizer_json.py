@@ -159,8 +159,7 @@ def _find_continuations(parsed: Mapping[str, Any], words: list[str]) -> bytes | 
     """Return one byte per id: 1 if it continues a word. None if an id alone does not say so.
 
     WordPiece ids say so, provided that text is never split before ``##``. BERT's pre-tokeniser guarantees
-    this,
-    because it splits at every punctuation mark.
+    this, because it splits at every punctuation mark.
     """
     model, splitting = parsed["model"], parsed["pre_tokenizer"] or {}
     if (

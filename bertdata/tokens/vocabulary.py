@@ -37,13 +37,10 @@ def parse_vocabulary(
     """Parse a vocabulary file, which has one token per line. White space around tokens is removed.
 
     If a token occurs twice, the dialect mlperf uses its first line and numbers the distinct tokens. Other
-    dialects
-    use its last line, and a token's id is its line number from 0. Random replacements are drawn from the
-    distinct
-    tokens in order of first appearance.
+    dialects use its last line, and a token's id is its line number from 0. Random replacements are drawn from
+    the distinct tokens in order of first appearance.
     required: tokens that must exist, or VocabularyError is raised. [PAD] is the only special token that
-    examples do
-    not need.
+    examples do not need.
     """
     if begins_as_json(data):
         raise VocabularyError(

@@ -55,10 +55,8 @@ class WordPieceTokenizer:
         """Encode several UTF-8 texts as if they were one file.
 
         A blank line ends a document, and every other line is a sentence. Sentences without ids and documents
-        without
-        sentences are dropped. No boundary is added between texts. InputError names file and line of a byte
-        that is
-        not UTF-8, unless the dialect drops such bytes.
+        without sentences are dropped. No boundary is added between texts. InputError names file and line of a
+        byte that is not UTF-8, unless the dialect drops such bytes.
         """
         texts = [normalize_newlines(text, self._dialect) for text in texts]
         if self._kernel is not None:
@@ -76,8 +74,7 @@ class WordPieceTokenizer:
         """Encode each text separately, without dividing it into sentences. A text may have no ids.
 
         Positions are not returned. UnicodeEncodeError if a text contains half a surrogate pair, which is not
-        a
-        character.
+        a character.
         """
         data = [text.encode() for text in texts]
         if self._kernel is not None:

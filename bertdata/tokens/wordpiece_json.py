@@ -120,8 +120,7 @@ class WordPieceJsonTokenizer:
         """Insert the documents that the kernel left out, encoded by the library.
 
         left_out: for each such document where it starts and ends in data, and how many of the kernel's
-        documents
-        come before it (see Documents in ``tokenizer.h``).
+        documents come before it (see Documents in ``tokenizer.h``).
         """
         joined = _JoinedDocuments(self.vocabulary)
         done = 0

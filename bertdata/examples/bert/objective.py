@@ -78,9 +78,9 @@ def pair_warnings(documents: Documents, name: str) -> list[str]:
         ]
     if single > _MOST_SINGLE * documents.documents:
         return [
-            f"{name}: {single / documents.documents:.1%} of the documents are a single sentence, so most next "
-            "sentences will be random; put blank lines between documents only, and make sentences: bertdata "
-            "segment"
+            f"{name}: {single / documents.documents:.1%} of the documents are a single sentence, so most "
+            "next sentences will be random; put blank lines between documents only, and make sentences: "
+            "bertdata segment"
         ]
     return []
 

@@ -72,8 +72,7 @@ class _Maker:
         """Make one example and draw its masks.
 
         Without masks they are drawn too and then discarded. This way later pairs are the same as in a run
-        with
-        masks, and both runs give the same examples apart from the masks.
+        with masks, and both runs give the same examples apart from the masks.
         """
         a, b, next_label = pair
         a_ids, b_ids = ([self._ids[place] for place in segment] for segment in (a, b))

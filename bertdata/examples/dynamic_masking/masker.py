@@ -104,8 +104,7 @@ class Masker:
         Example i is ``ids[starts[i]:starts[i] + lengths[i]]``. Examples do not overlap and starts ascend.
         ids: int32, unmasked.
         word_starts: 1 for each id where a word starts, else 0. None if the vocabulary says which ids continue
-        a
-        word. DatasetError if an id is outside the vocabulary.
+        a word. DatasetError if an id is outside the vocabulary.
         """
         words = self._needed_word_starts(word_starts)
         positions, labels = np.zeros((2, len(starts), self.settings.max_predictions_per_seq), np.int32)
@@ -156,8 +155,7 @@ class Masker:
         There are none here. Span boundaries are an example.
 
         Each column has shape (N, P). The number of items of each example, (N,), is stored under the name of
-        the
-        column of end offsets.
+        the column of end offsets.
         lengths: number of ids of each example.
         """
         return {}

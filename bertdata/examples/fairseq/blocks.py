@@ -21,8 +21,7 @@ def fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample: int)
     ids: ids of all lines. Each line ends with ``</s>``. A blank line is ``</s>`` alone.
     ends: index in ids where each line ends.
     breaks: how to cut, see ``bertdata.examples.mlm.blocks.BREAKS``. A line that is longer than a block
-    becomes
-    a block that is too long, unless breaks is "none".
+    becomes a block that is too long, unless breaks is "none".
     tokens_per_sample: most ids of a block, ``<s>`` included.
     SettingsError if breaks is unknown or tokens_per_sample is below 2.
     """

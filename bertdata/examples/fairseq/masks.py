@@ -1,7 +1,7 @@
 """Pure-Python twin of fairseq's masks (_native/examples/fairseq_masks.h).
 
-An example's n units are its ids, or its words if whole words are masked. ``<s>`` and ``</s>`` are units
-too. The random draws of one example are, in this order:
+An example's n units are its ids, or its words if whole words are masked. ``<s>`` and ``</s>`` are units too.
+The random draws of one example are, in this order:
 
 1. A number u in [0, 1). k = int(rate x n / multiple + u) units are chosen.
 2. choice(n, k) without replacement: the units where masks start. Each mask covers ``multiple`` units.

@@ -1,8 +1,8 @@
 """Seeds of fairseq's masks: Python's hash of the tuple (seed, epoch, example), computed explicitly.
 
-The hash is CPython's (3.8 and later, 64 bits), which mixes the items of a tuple as xxHash does. It is
-written out so that the seeds do not depend on the interpreter and can be computed for arrays. Needs NumPy
-when it is imported.
+The hash is CPython's (3.8 and later, 64 bits), which mixes the items of a tuple as xxHash does. It is written
+out so that the seeds do not depend on the interpreter and can be computed for arrays. Needs NumPy when it is
+imported.
 """
 
 from collections.abc import Sequence

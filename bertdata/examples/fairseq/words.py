@@ -30,9 +30,8 @@ def word_begins(vocabulary: Vocabulary) -> bytes:
     """Return one byte per id: 1 if the token begins a word.
 
     The four special ids and ``madeupword...`` always begin a word. Other tokens begin a word, depending on
-    the
-    tokeniser, if they begin with a blank (GPT-2), if they do not begin with ## (BERT), or if they begin with
-    U+2581 (SentencePiece). SettingsError if the tokens show no word beginnings.
+    the tokeniser, if they begin with a blank (GPT-2), if they do not begin with ## (BERT), or if they begin
+    with U+2581 (SentencePiece). SettingsError if the tokens show no word beginnings.
     """
     begins = _find_word_rule(vocabulary)
     return bytes(

@@ -7,8 +7,8 @@ def masks_wanted(settings: MaskingSettings, length: int, rate: float | None = No
     """Return the number of positions to mask in an example with ``length`` ids.
 
     This is a share of the ids, at least 1, at most max_predictions_per_seq (Devlin et al. 2018). If the
-    settings
-    limit the ids that stay unmasked, as for Graphcore, long examples get as many more as the limit requires.
+    settings limit the ids that stay unmasked, as for Graphcore, long examples get as many more as the limit
+    requires.
     rate: share to mask, instead of masked_lm_prob.
     """
     share = round(length * (settings.masked_lm_prob if rate is None else rate))

@@ -19,8 +19,7 @@ class MaskingRules:
     """Settings of masks for the ids of one vocabulary.
 
     replacements: ids from which random tokens are drawn. These are all tokens of the vocabulary, special
-    tokens
-    included, as in Devlin et al. 2018.
+    tokens included, as in Devlin et al. 2018.
     never_masked: one byte per id, 1 if the id is never masked.
     continues_word: one byte per id, 1 if the id continues the word before it. All 0 if ids do not say so.
     needs_starts: True if whole words are masked and only the examples' word starts can say where words start.

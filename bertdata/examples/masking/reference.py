@@ -9,8 +9,8 @@ in files    All words are shuffled. Then each masked position, in the order in w
 at load     Words are drawn one by one, no more than needed. Then each masked position, in ascending order,
             draws once to decide what replaces it, and once more if it is a random token.
 
-The order for files is that of the original program, so the files have the same bytes. It has a drawback:
-all examples share one stream. At load each example has its own stream and can be masked independently.
+The order for files is that of the original program, so the files have the same bytes. It has a drawback: all
+examples share one stream. At load each example has its own stream and can be masked independently.
 """
 
 from collections.abc import Iterator, Sequence
@@ -83,8 +83,7 @@ def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list
 
     Ids that are never masked belong to no word. Unless whole words are masked, every other id is a word. With
     whole words, an id joins the word before it if it continues that word. starts says so if it is not None,
-    else
-    the vocabulary does. If the start of a word was cut off, the rest of it is a word.
+    else the vocabulary does. If the start of a word was cut off, the rest of it is a word.
     """
     words: list[Word] = []
     # "[CLS] light ##house ##s" -> [[1, 2, 3]] with whole words, else [[1], [2], [3]]

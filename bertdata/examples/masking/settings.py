@@ -26,8 +26,7 @@ class MaskingSettings:
 
     masked_lm_prob: share of ids to mask.
     mask_counts: "fixed" masks this share of an example's ids (special tokens are counted too), rounded half
-    to
-    even, but at least one id. "drawn" masks each id with this probability. It is only available at load.
+    to even, but at least one id. "drawn" masks each id with this probability. It is only available at load.
     max_predictions_per_seq: most masks in an example, except for what most_unmasked requires.
     most_unmasked: most ids that stay unmasked (Graphcore). Longer examples get more masks. None means no
     limit.

@@ -27,8 +27,8 @@ def cut_blocks(lines: Sequence[int], breaks: str, longest: int) -> Iterator[Span
     complete_doc   the same, but a blank line ends the block and is part of no block
     eos            each line is a block
 
-    Except with "none", a line longer than ``longest`` becomes a block that is too long.
-    ``cut_long_blocks`` then cuts it.
+    Except with "none", a line longer than ``longest`` becomes a block that is too long. ``cut_long_blocks``
+    then cuts it.
     """
     if breaks == "none":
         total = sum(lines)

@@ -23,8 +23,7 @@ def make_blocks(
     """Make all masked blocks of the documents, in final order.
 
     The text is cut into blocks once. Each of the dupe_factor passes masks all blocks, and each block has its
-    own
-    random stream. At the end the examples are shuffled with the seed random_seed.
+    own random stream. At the end the examples are shuffled with the seed random_seed.
     batch_type: class of the batches, which says whether examples include word starts.
     """
     native = use_native(engine or default_engine())

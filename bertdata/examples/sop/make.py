@@ -16,10 +16,8 @@ def make_sop_examples(
     """Make all examples of the documents, in final order.
 
     As for BERT, dupe_factor passes over the shuffled documents make the examples, which are then shuffled.
-    One
-    random stream with the seed random_seed draws everything except the lengths of n-grams, which have a
-    second
-    stream. SettingsError if it is not known where words start.
+    One random stream with the seed random_seed draws everything except the lengths of n-grams, which have a
+    second stream. SettingsError if it is not known where words start.
     """
     if vocabulary.continues_word is None and documents.word_starts is None:
         raise SettingsError(f"{vocabulary.name}: sop needs a tokeniser that tells where words start")

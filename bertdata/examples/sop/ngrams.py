@@ -43,8 +43,7 @@ def _normalise(shares: list[float]) -> list[float]:
     """Divide the shares by their sum.
 
     The sum is computed from the first share on. Since Python 3.12 ``sum`` corrects rounding errors, which
-    gives
-    other last digits.
+    gives other last digits.
     """
     *_, whole = accumulate(shares)
     return [share / whole for share in shares]
@@ -73,8 +72,7 @@ def mask_ngrams(
     """Mask n-grams of words in an example that is written to a file.
 
     The draws are in this order: shuffle the words; for each n-gram its length (from the stream of
-    ``lengths``);
-    for each position in the order of choice what replaces it; shuffle the words again.
+    ``lengths``); for each position in the order of choice what replaces it; shuffle the words again.
     permutes: also choose other n-grams, as many as were masked, and shuffle the ids at their positions.
     """
     if rules.settings.masked_lm_prob == 0:
@@ -105,8 +103,7 @@ def mask_ngrams_at_load(
     """Mask n-grams of words in an example that was loaded without masks.
 
     The draws are, until enough positions are masked: a first word among the words that are left, and the
-    length
-    of its n-gram (32 bits). Then for each position, in ascending order, what replaces it.
+    length of its n-gram (32 bits). Then for each position, in ascending order, what replaces it.
     rate: share of ids to mask.
     starts: see words_of.
     """

@@ -28,8 +28,7 @@ class SpanBatch(ExampleBatch):
     labels: the original id at each masked position.
     left_boundaries, right_boundaries: the positions from which the ids of a span are predicted. Block i has
     ``left_boundaries[span_ends[i-1]:span_ends[i]]``. The targets of a span are the masked positions from its
-    left
-    to its right boundary.
+    left to its right boundary.
     """
 
     example_type: ClassVar[type[Example]] = SpanExample

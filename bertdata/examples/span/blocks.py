@@ -17,8 +17,7 @@ def cut_bodies(documents: Documents, longest: int, *, as_original: bool) -> Iter
     A sentence that is too long is cut into pieces of ``longest`` ids, which share a block with no other
     sentence.
     as_original: do as SpanBERT's program does and drop such a sentence. If it is the last of its document,
-    the
-    block before it is dropped too.
+    the block before it is dropped too.
     """
     for sentences in _list_sentences(documents):
         cut = _cut_as_original(sentences, longest) if as_original else _cut_all(sentences, longest)

@@ -94,8 +94,7 @@ def make_span_masker(
 
     settings: settings of the masks at load, with their rate and shares.
     of_data: the settings in the dataset's manifest, empty if it has none. They give the lengths and
-    boundaries
-    of spans.
+    boundaries of spans.
     SettingsError if no spans can be drawn.
     """
     check_loading(settings)

@@ -25,10 +25,8 @@ def make_spans(
     """Make all blocks of the documents with masked spans, in final order.
 
     The text is cut into blocks once. Each of the dupe_factor passes masks all blocks, and each block has its
-    own
-    random stream. At the end the examples are shuffled with the seed random_seed. If settings.as_original,
-    one
-    NumPy stream masks all blocks, which stay in the order of the text.
+    own random stream. At the end the examples are shuffled with the seed random_seed. If
+    settings.as_original, one NumPy stream masks all blocks, which stay in the order of the text.
     batch_type: class of the batches, which says whether examples include word starts.
     """
     native = use_native(engine or default_engine())

@@ -24,8 +24,7 @@ class SpanRules:
     shortest: number of words of the shortest span.
     lengths: cumulative distribution of span length in words, from ``shortest`` on.
     mask_limit, random_limit: a uniform draw below mask_limit gives [MASK], otherwise below random_limit a
-    random
-    id, otherwise the id stays.
+    random id, otherwise the id stays.
     by_id: True if each id of a span has its own draw, False if all ids of a span share one.
     are_external: True if a span's boundaries are the ids next to it, False if its first and last id.
     """
@@ -149,8 +148,7 @@ def find_boundaries(spans: list[Span], size: int, *, are_external: bool) -> list
 
     size: number of ids in the block.
     are_external: use the ids next to the span. A span at either end of the block then has no targets and is
-    left
-    out. Otherwise the boundaries are the span's first and last id.
+    left out. Otherwise the boundaries are the span's first and last id.
     """
     if not are_external:
         return [(start, stop - 1) for start, stop in spans]

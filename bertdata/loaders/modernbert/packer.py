@@ -36,8 +36,7 @@ class Packer:
     """Packs sequences into batches of rows with room for ``width`` ids each.
 
     lengths: number of ids of each sequence, in the epoch's order, at most ``width``. Sequences with no ids
-    are
-    skipped.
+    are skipped.
     batch_size: number of sequences read from the source at a time.
     buffer_size: most sequences that may wait for a row.
     """
@@ -62,8 +61,7 @@ class Packer:
         Return None if a row would stay empty: the epoch has ended.
 
         Each sequence goes to the row with the least sufficient room, the first of several equal rows. A
-        sequence
-        that fits into no row waits for the next batch.
+        sequence that fits into no row waits for the next batch.
         """
         room = [self._width] * rows
         held: list[list[int]] = [[] for _ in range(rows)]

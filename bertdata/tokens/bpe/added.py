@@ -34,8 +34,7 @@ class AddedTokenFinder:
         """Yield the parts of the text in order. No part is empty.
 
         If a ``single_word`` token is found inside a word, it is skipped together with all tokens that begin
-        inside
-        it.
+        inside it.
         """
         done = 0
         # finditer resumes after a match even if the loop below rejects the match, so tokens inside a rejected

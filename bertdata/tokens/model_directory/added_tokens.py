@@ -57,12 +57,9 @@ def read_added_tokens(
     """Read the added tokens of a directory.
 
     They are listed in ``added_tokens_decoder`` of tokenizer_config.json. If that key is missing, they are
-    listed
-    in added_tokens.json and tokenizer.json, and special_tokens_map.json says which are special. Special
-    tokens
-    that are not listed are appended. The ids in the files only determine the order, because the library
-    numbers
-    tokens itself.
+    listed in added_tokens.json and tokenizer.json, and special_tokens_map.json says which are special.
+    Special tokens that are not listed are appended. The ids in the files only determine the order, because
+    the library numbers tokens itself.
     defaults: the class's special tokens by name. known: added tokens that the tokeniser already has.
     """
     settings = dict(files.tokenizer_config)
@@ -90,8 +87,7 @@ def add_tokens(
     """Return the added tokens' entries of a tokenizer.json, sorted by id.
 
     known: tokens added first. more: tokens added afterwards. A token that is added twice keeps its id and
-    gets
-    the later flags.
+    gets the later flags.
     vocabulary: ids of the model's tokens.
     """
     tokens: dict[str, DirectoryToken] = {}
@@ -196,8 +192,7 @@ def _make_token(value: Any, where: str, name: str, *, special: bool = False) -> 
     """Convert a text, or an object with a text and flags, to a token. VocabularyError for other values.
 
     special: the token is special, whatever its flags say. Unless a flag says otherwise, a token is searched
-    for in
-    normalised text if it is not special.
+    for in normalised text if it is not special.
     """
     if isinstance(value, str):
         return DirectoryToken.named(value)

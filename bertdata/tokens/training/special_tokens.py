@@ -46,8 +46,7 @@ def lay_out(kind: Kind, special: Sequence[str] = ()) -> SpecialTokens:
     """Return the special tokens: BERT's layout for wordpiece, else RoBERTa's, with the mask as the last id.
 
     special: values of ``--special``. ``ROLE=TOKEN`` replaces the token of a role. Any other text is an
-    additional
-    token, with an id after those of the first tokens.
+    additional token, with an id after those of the first tokens.
     SettingsError for an empty token or one that is named twice.
     """
     roles = dict(_BERT if kind == "wordpiece" else _ROBERTA)

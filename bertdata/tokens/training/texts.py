@@ -47,8 +47,7 @@ class VocabularyText(Protocol):
         """Yield the documents as ``create`` encodes them: sentences joined by blanks, in slices.
 
         A slice ends at the end of a document, or before white space that follows other text. Therefore no
-        word and
-        none of GPT-2's pre-tokens is cut. InputError if a file cannot be read.
+        word and none of GPT-2's pre-tokens is cut. InputError if a file cannot be read.
         """
         ...
 

@@ -30,8 +30,7 @@ def train_tokenizer(
     on_read: called with the number of bytes read since the last call.
     on_counted: called with the counted words, before training begins.
     SettingsError if special tokens and single characters alone exceed the size. InputError if the text cannot
-    be
-    read or has no words.
+    be read or has no words.
     """
     check_size(size)
     trainers: dict[str, Callable[..., Any]] = {

@@ -93,12 +93,9 @@ def thin(words: WordCounts, most_characters: int) -> WordCounts:
     """Return the counts of a sample of the text with about ``most_characters`` characters at most.
 
     Of every ``divisor`` occurrences of a word, one is kept. If the count does not divide evenly, the word's
-    md5
-    decides whether one more is kept, with a probability equal to the remaining share. Rare words are thus
-    kept as
-    often as expected, and the sample does not depend on the order of the text. A character that would be lost
-    is
-    added as a word.
+    md5 decides whether one more is kept, with a probability equal to the remaining share. Rare words are thus
+    kept as often as expected, and the sample does not depend on the order of the text. A character that would
+    be lost is added as a word.
     """
     characters = sum(times * (len(word) + 1) for word, times in words.counts.items())
     divisor = -(-characters // most_characters)

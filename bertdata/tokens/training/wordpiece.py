@@ -1,7 +1,7 @@
 """Learns WordPiece tokens from text with the tokenizers library.
 
-Words are split by the tokeniser that will read the vocabulary, so that the vocabulary can spell every word.
-A vocabulary file is read with BERT's rules in Unicode 11.0. A tokenizer.json is read by the library's
+Words are split by the tokeniser that will read the vocabulary, so that the vocabulary can spell every word. A
+vocabulary file is read with BERT's rules in Unicode 11.0. A tokenizer.json is read by the library's
 normaliser, which has other Unicode tables and lower-cases a final sigma differently.
 """
 
