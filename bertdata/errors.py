@@ -1,34 +1,34 @@
-"""Exceptions, and the exit status of a command that ends with one.
+"""Exceptions of this package, and the exit status that a command returns for each.
 
     BertDataError
-    ├── UsageError            exit status 2: the call is wrong
-    │   ├── SettingsError     a setting out of its range, or two that exclude each other
-    │   │   └── SettingsFileError  the same of a file, with the line
-    │   ├── MissingInputError a path that is not there, or is not a file
-    │   ├── DatasetError      a dataset directory is not one that this run may write to or read
+    ├── UsageError            exit status 2: the command or call is wrong
+    │   ├── SettingsError     a setting is out of range, or two settings exclude each other
+    │   │   └── SettingsFileError  a SettingsError in a file; the message gives the line
+    │   ├── MissingInputError an input path does not exist, or is not a file
+    │   ├── DatasetError      a dataset directory that this run may not write to or cannot read
     │   └── MissingExtraError an optional package is not installed
     └── DataError             exit status 1: the data is at fault
-        ├── InputError        text that cannot be read as the dialect reads it
-        │   └── TooFewArticles  fewer articles than are to be withheld for evaluation
-        ├── ChangedInputError an input that was changed while a run read it
-        ├── VocabularyError   a vocabulary that lacks what the examples need
-        ├── ShardError        a damaged shard; names the record
-        ├── AssetError        a vocabulary or table that cannot be had, or has the wrong md5
-        ├── ManifestError     a manifest or md5sum file that cannot be read
-        └── StorageError      a file system that refuses: full, read-only, gone
+        ├── InputError        input text cannot be read
+        │   └── TooFewArticles  a file has fewer articles than must be set aside for evaluation
+        ├── ChangedInputError an input file was changed while a run read it
+        ├── VocabularyError   a vocabulary lacks a token that the examples need
+        ├── ShardError        a shard is damaged; the message names the record
+        ├── AssetError        a vocabulary or table cannot be downloaded, or has the wrong md5
+        ├── ManifestError     a manifest or md5sum file cannot be read
+        └── StorageError      the file system refuses to read or write: full, read-only, unmounted
 
 Each message reads ``where: what was found, what was expected; remedy``.
 """
 
 
 class BertDataError(Exception):
-    """Every error that this package raises on purpose."""
+    """Base class of every error that this package raises on purpose."""
 
     exit_status = 1
 
 
 class UsageError(BertDataError):
-    """The command or the call is wrong. Nothing was read or written."""
+    """The command or call is wrong. Nothing was read or written."""
 
     exit_status = 2
 
@@ -38,7 +38,10 @@ class SettingsError(UsageError):
 
 
 class SettingsFileError(SettingsError):
-    """A setting in a file is at fault. The message begins with ``FILE:LINE`` and has the file's names."""
+    """A setting in a file is wrong.
+
+    The message begins with ``FILE:LINE`` and names the setting as the file does.
+    """
 
 
 class MissingInputError(UsageError):
@@ -46,7 +49,7 @@ class MissingInputError(UsageError):
 
 
 class DatasetError(UsageError):
-    """A directory holds something that this run may not touch, or no dataset that it can use."""
+    """A directory holds files that this run may not touch, or holds no dataset that this run can use."""
 
 
 class MissingExtraError(UsageError):
@@ -54,9 +57,10 @@ class MissingExtraError(UsageError):
 
 
 def install_extra(extra: str) -> str:
-    """The command that installs an extra, for an error's remedy.
+    """Return the command that installs an optional dependency group, for an error's remedy.
 
-    It names the source tree: the package is on no public index, and ``bertdata`` there is another one.
+    The command installs from the source tree. This package is not on a public index, where ``bertdata`` is
+    the name of another project.
     """
     return f"pip install '.[{extra}]' in bertdata's source tree"
 
@@ -66,38 +70,48 @@ class DataError(BertDataError):
 
 
 class InputError(DataError):
-    """Input text cannot be read. The message names file and line."""
+    """Input text cannot be read. The message names the file and the line."""
 
     @classmethod
     def not_utf8(cls, name: str, data: bytes, offset: int, remedy: str = "") -> "InputError":
-        """The error for the byte at ``offset`` of the file's data, with its line."""
+        """Make the error for a byte that is not valid UTF-8.
+
+        data: the file's content, from which the line number is counted. offset: index of the bad byte in
+        data.
+        """
         line = data.count(b"\n", 0, offset) + 1
         found = f"{name}: line {line}: byte 0x{data[offset]:02x} at offset {offset} is not UTF-8"
         return cls(f"{found}; {remedy}" if remedy else found)
 
     def reason(self, path: str) -> str:
-        """The message without the path, which differs between machines, and without the remedy."""
+        """Return the message without its path prefix and without its remedy.
+
+        Paths differ between machines, so the rest is what runs on different machines can compare.
+        """
         return str(self).removeprefix(f"{path}: ").partition("; ")[0]
 
 
 class TooFewArticles(InputError):
-    """An extracted file has fewer articles than its share of the evaluation set."""
+    """An extracted file has fewer articles than the evaluation set must take from it."""
 
 
 class ChangedInputError(DataError):
-    """An input was changed while a run read it. No InputError, since no option leaves such a file out."""
+    """An input file was changed while a run read it.
+
+    This is no InputError, because the option that skips unreadable inputs must not skip a changed file.
+    """
 
 
 class VocabularyError(DataError):
-    """A vocabulary is empty or lacks a token that examples need."""
+    """A vocabulary is empty or lacks a token that the examples need."""
 
 
 class ShardError(DataError):
-    """A shard is damaged or not what its name says. The message names the record."""
+    """A shard is damaged or is not what its name says. The message names the record."""
 
 
 class AssetError(DataError):
-    """A named file that cannot be had from any source, or whose md5 does not fit."""
+    """A named file cannot be obtained from any source, or its md5 does not match."""
 
 
 class ManifestError(DataError):

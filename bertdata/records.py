@@ -1,8 +1,12 @@
-"""The plain records that travel between steps.
+"""Plain records that are passed between the steps of a run: vocabulary, documents, batches of examples.
 
-Flat buffers with end offsets, never lists of lists: a part of 27 MB becomes a handful of buffers.
-A buffer is anything with the buffer protocol whose items are unsigned integers: a ``memoryview``,
-``array.array`` or NumPy array. Token ids are 16 bits wide where the vocabulary allows, else 32.
+Texts and examples are stored as flat buffers with end offsets, never as lists of lists, so that a 27 MB input
+becomes a handful of buffers instead of millions of Python objects:
+
+    [[5, 6], [7]]  ->  ids [5, 6, 7], ends [2, 3]
+
+A buffer is any object with the buffer protocol and unsigned integer items: a ``memoryview``, an
+``array.array`` or a NumPy array. Token ids are 16 bits wide if the vocabulary is small enough, else 32.
 """
 
 from array import array
@@ -15,30 +19,34 @@ from bertdata.errors import SettingsError
 
 Buffer = Any  # collections.abc.Buffer exists from Python 3.12 on
 Item = Literal["id", "uint8", "uint16", "uint32"]
-"""Item type of a column; an id is 16 or 32 bits wide, as its vocabulary asks."""
+"""Item type of a column. An ``id`` item has 16 or 32 bits, depending on the size of the vocabulary."""
 
 ROLES = ("cls", "sep", "pad", "mask", "unk")
-"""The purposes of special tokens: before an example, behind a segment, in empty places, masked, unknown."""
+"""Roles of special tokens.
+
+cls begins an example, sep ends a segment, pad fills unused positions, mask replaces a masked token, unk
+replaces a word that the vocabulary cannot spell.
+"""
 
 DEFAULT_OBJECTIVE = "bert"
-"""The objective of files and manifests that name none."""
+"""The objective assumed for files and manifests that do not name an objective."""
 
 BatchKind = TypeVar("BatchKind", bound="ExampleBatch")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Vocabulary:
-    """Token ids as the example makers see them, whatever tokeniser has them.
+    """A tokeniser's vocabulary as the example makers need it, independent of the tokeniser's type.
 
-    md5 identifies it: that of the file it was read from. ``kind`` is that of its tokeniser: wordpiece, bpe,
-    unigram or wordlevel. ``words[i]`` is the token of id i,
-    ``continues_word[i]`` is 1 where it continues the word before it, else 0 (a byte an id). It is None where
-    an id alone does not tell that: then the documents do, by ``word_starts``.
-    ``replacements[i]`` is the id of the i-th distinct token: a random replacement is drawn from these.
-
-    The others are the ids of the tokens with a role (ROLES), None where no token has it: ``unk`` stands for a
-    word without pieces, ``pad`` fills what an example leaves empty. ``pair_separators``: how many sep stand
-    between the two texts of a pair to fine-tune on or to predict (RoBERTa has two).
+    md5: md5 of the vocabulary file, which identifies the vocabulary.
+    kind: the tokeniser's model: wordpiece, bpe, unigram or wordlevel.
+    words: the token of each id.
+    continues_word: one byte per id, 1 if the token continues the word before it, else 0. None if the id alone
+    does not say so. In that case ``Documents.word_starts`` does.
+    replacements: the ids of all distinct tokens, from which random replacements are drawn.
+    cls, sep, mask, unk, pad: ids of the special tokens (see ROLES). None if the vocabulary has no such token.
+    pair_separators: number of sep tokens between the two texts of a pair when fine-tuning or predicting. BERT
+    has 1, RoBERTa 2.
     """
 
     name: str
@@ -55,7 +63,7 @@ class Vocabulary:
     pair_separators: int = 1
 
     def role(self, name: str) -> int:
-        """The id of the token with a role. SettingsError where no token has it."""
+        """Return the id of the token with this role (see ROLES). SettingsError if the vocabulary has none."""
         found: int | None = getattr(self, name)
         if found is None:
             raise SettingsError(
@@ -67,7 +75,7 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """One more than the largest id."""
+        """The largest id plus one."""
         return len(self.words)
 
     @property
@@ -77,24 +85,27 @@ class Vocabulary:
 
     @property
     def wide(self) -> bool:
-        """True where ids need 32 bits."""
+        """True if ids need 32 bits."""
         return self.size > 1 << 16
 
     @property
     def padding_id(self) -> int:
-        """The id in the empty places of a container's rows."""
+        """The id that fills unused positions in a stored row."""
         return self.pad or 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Documents:
-    """The tokenised text of one input, or of several read as one.
+    """Tokenised text of one input, or of several inputs that are read as one.
 
-    ``ids`` holds all token ids; sentence s is ``ids[sentence_ends[s-1]:sentence_ends[s]]`` and
-    document d is the sentences ``document_ends[d-1]:document_ends[d]`` (uint32 each; before the first
-    stands 0). ``unknown`` of the ids are the unknown token; None where the tokeniser has none, or nobody
-    counted them. ``word_starts`` has a byte for each id, 1 where a word starts; None where the vocabulary's
-    ``continues_word`` tells that.
+    ids: all token ids, one after another.
+    sentence_ends: uint32. Sentence s is ``ids[sentence_ends[s-1]:sentence_ends[s]]``, with 0 before the
+    first.
+    document_ends: uint32. Document d is sentences ``document_ends[d-1]`` to ``document_ends[d]`` (exclusive).
+    unknown: how many of the ids are the unknown token. None if the tokeniser has no such token, or if they
+    were not counted.
+    word_starts: one byte per id, 1 where a word starts. None if ``Vocabulary.continues_word`` already says
+    so.
     """
 
     ids: Buffer
@@ -118,13 +129,16 @@ class Documents:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardLayout:
-    """The shape of a shard's records: S ids, P masked positions (0: no masks), Graphcore's order or not.
+    """Shape of a shard's records.
 
-    pad_position: the position in an empty slot of Graphcore's order; None: the one that the field declares.
-    packing: name of the layout of packed rows (``bertdata.shards.packed.layouts``), each with up to
-    sequences_per_row examples of together at most S ids; None: each row is one example. P is that of one
-    example. sizes: by name, the most items of an example in each other group that has a size. padding_id: the
-    id in a row's empty places, where a container has rows of a fixed length.
+    max_seq_length: most ids in an example (S in field shapes).
+    max_predictions_per_seq: most masked positions in an example (P in field shapes). 0 means no masks.
+    remask: True for Graphcore's order, which stores masked positions first (``bertdata.examples.slots``).
+    pad_position: the position stored in an empty slot of Graphcore's order. None means the field's default.
+    packing: name of the layout of packed rows (``bertdata.shards.packed.layouts``). A packed row holds up to
+    sequences_per_row examples that together have at most max_seq_length ids. None means one example per row.
+    sizes: pairs of (name, limit) for the sizes of further column groups that an objective defines.
+    padding_id: the id that fills unused positions, in containers whose rows have a fixed length.
     """
 
     max_seq_length: int
@@ -139,12 +153,15 @@ class ShardLayout:
 
     @classmethod
     def of_sizes(cls, sizes: Mapping[str, int], **others: Any) -> "ShardLayout":
-        """The layout of sizes by name."""
+        """Make a layout from sizes by name. Names that are not fields of this class go into ``sizes``."""
         own: Any = {name: size for name, size in sizes.items() if name in cls.__dataclass_fields__}
         return cls(**own, sizes=tuple(item for item in sizes.items() if item[0] not in own), **others)
 
     def size(self, name: str) -> int:
-        """The most items of an example in the group whose size has that name."""
+        """Return the limit with this name, such as ``max_seq_length``.
+
+        SettingsError if there is no such size.
+        """
         found = dict(self.sizes).get(name, getattr(self, name, None))
         if found is None:
             raise SettingsError(f"objective {self.objective}: the layout of its settings has no size {name}")
@@ -153,10 +170,11 @@ class ShardLayout:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnGroup:
-    """Columns of an example that belong together, such as its masks.
+    """A group of columns that belong together, such as the positions and labels of masks.
 
-    Where an example has any number of items of its own, ``items`` is their name in messages, and ``size``
-    the name of the setting that limits them. Both are empty where it has one item, or one for each id.
+    items: what messages call the items, if an example can have any number of them.
+    size: name of the setting that limits this number.
+    Both are empty if an example has exactly one item, or one item per id.
     """
 
     name: str
@@ -166,7 +184,7 @@ class ColumnGroup:
 
 IDS = ColumnGroup(name="ids", items="ids", size="max_seq_length")
 IDS_ENDS = "ends"
-"""The column of the end offsets of ids, and of all columns with an item for each id."""
+"""Name of the column with the end offsets of ids, and of every other column with one item per id."""
 
 
 def column(
@@ -179,20 +197,23 @@ def column(
     is_place: bool = False,
     most: int = (1 << 32) - 1,
 ) -> Any:
-    """A column of an ExampleBatch. See Column for its settings."""
+    """Declare a column of an ExampleBatch. The arguments are explained in Column."""
     found = {"item": item, "group": group, "ends": ends, "one": one, "noun": noun}
     return field(metadata={**found, "is_place": is_place, "most": most})
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as ``column`` declares it.
+    """One column of an ExampleBatch, as declared with ``column``.
 
-    group: by default one of this column alone; of end offsets, that of the columns which they are of.
-    ends: the column that holds the end offset of each example's items; None: one item an example.
-    one: name of an example's own item or items in ``example_type``; by default the column's.
-    noun: an item in messages. is_place: items count ids from the example's start; several ascend.
-    most: the largest item.
+    group: the group that the column belongs to. By default a group with this column alone. A column of end
+    offsets joins the group of the columns that it delimits.
+    ends: name of the column with the end offset of each example's items. None if each example has one item.
+    one: name of the same data in a single example (``example_type``). By default the column's name.
+    noun: what messages call an item.
+    is_place: True if items are positions in the example, counted from its first id. If an example has
+    several, they ascend.
+    most: the largest value allowed.
     """
 
     name: str
@@ -207,18 +228,18 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """One example as the readable twins handle it. An objective derives its own, with more fields."""
+    """One example, as the pure-Python makers handle it. Each objective derives a class with more fields."""
 
     ids: list[int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ExampleBatch:
-    """N examples without padding, column by column.
+    """A batch of N examples without padding, stored column by column.
 
-    ``ids`` are the model's inputs; example i owns ``ids[ends[i-1]:ends[i]]``. An objective whose
-    examples hold more derives a class of its own with more columns. Everything else that a shard holds
-    (padding, input mask, weights, ...) follows from these: see bertdata.examples.fields.
+    ``ids`` are the model's inputs. Example i is ``ids[ends[i-1]:ends[i]]``. An objective whose examples hold
+    more derives a class with more columns. Everything else in a shard (padding, input mask, weights) can be
+    computed from the columns. See bertdata.examples.fields.
     """
 
     example_type: ClassVar[type[Example]] = Example
@@ -231,22 +252,22 @@ class ExampleBatch:
 
     @classmethod
     def columns(cls) -> tuple[Column, ...]:
-        """All columns, in the order in which kernels take and return them."""
-        return _columns_of(cls)  # type: ignore[arg-type] # a class is hashable
+        """Return all columns, in the order in which the C++ kernels take and return them."""
+        return _build_columns(cls)  # type: ignore[arg-type] # a class is hashable
 
     @classmethod
     def groups(cls) -> tuple[ColumnGroup, ...]:
-        """The groups of the columns, in their order."""
+        """Return the groups of the columns, in the order of the columns."""
         return tuple(dict.fromkeys(item.group for item in cls.columns()))
 
     @classmethod
     def sizes(cls) -> tuple[str, ...]:
-        """The names of all sizes that limit an example, each once: of ids first."""
+        """Return the names of all settings that limit an example's size, each once, the ids' limit first."""
         return tuple(dict.fromkeys(group.size for group in cls.groups() if group.size))
 
     @classmethod
     def ragged(cls) -> dict[str, list[Column]]:
-        """The columns with several items an example, by the column of their end offsets."""
+        """Map each column of end offsets to the columns that it delimits."""
         found: dict[str, list[Column]] = {}
         for item in cls.columns():
             if item.ends is not None:
@@ -254,11 +275,11 @@ class ExampleBatch:
         return found
 
     def values(self) -> tuple[Buffer, ...]:
-        """The columns' buffers, in order."""
+        """Return the columns' buffers, in the order of ``columns``."""
         return tuple(getattr(self, item.name) for item in self.columns())
 
     def examples(self) -> Iterator[Any]:
-        """Each example by itself, as the class's ``example_type``."""
+        """Yield the examples one by one, as ``example_type``."""
         single = [item for item in self.columns() if item.name not in self.ragged()]
         bounds = {name: [0, *map(int, getattr(self, name))] for name in self.ragged()}
         for index in range(len(self)):
@@ -274,7 +295,7 @@ class ExampleBatch:
 
     @classmethod
     def of(cls: type[BatchKind], examples: Iterable[Any], *, wide: bool) -> BatchKind:
-        """The examples as columns. Ids 32 bits wide if asked, else 16."""
+        """Make a batch from single examples. wide: store ids in 32 bits, else in 16."""
         codes = {"id": "I" if wide else "H", "uint8": "B", "uint16": "H", "uint32": "I"}
         made = {item.name: array(codes[item.item]) for item in cls.columns()}
         groups = cls.ragged()
@@ -290,9 +311,15 @@ class ExampleBatch:
 
 
 @cache
-def _columns_of(kind: Any) -> tuple[Column, ...]:
-    """The declared columns. SettingsError where nothing limits the items of one: a mistake in its class."""
+def _build_columns(kind: Any) -> tuple[Column, ...]:
+    """Build the Column of every declared field, with its defaults filled in.
+
+    SettingsError if a column has a variable number of items but its group has no size, which is a mistake in
+    the batch class.
+    """
     declared = {item.name: dict(item.metadata) for item in fields(kind)}
+    # A column of end offsets inherits its group from the columns that it delimits:
+    # mask_ends has no group of its own, positions has ends="mask_ends" and the group of masks.
     offsets: dict[Any, ColumnGroup | None] = {}
     for of in declared.values():
         offsets.setdefault(of["ends"], of["group"])
@@ -311,20 +338,20 @@ def _columns_of(kind: Any) -> tuple[Column, ...]:
 
 
 class MadeExamples(Protocol):
-    """Examples held compactly until they are written."""
+    """Examples of one input, held compactly until they are written."""
 
     def __len__(self) -> int: ...
 
     @property
     def tokens(self) -> int:
-        """Real (not padded) positions of all examples."""
+        """Number of ids in all examples, padding not counted."""
         ...
 
     @property
     def masked(self) -> int:
-        """Masked positions of all examples."""
+        """Number of masked positions in all examples."""
         ...
 
     def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:
-        """Examples ``range(start, stop, step)`` in final order."""
+        """Return the examples ``range(start, stop, step)`` of the final order."""
         ...

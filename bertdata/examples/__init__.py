@@ -1,5 +1,7 @@
-"""Documents to examples: one folder an objective, and what objectives share.
+"""Turns tokenised documents into training examples.
 
-``objective`` is the seam, ``objectives`` finds one by name, ``fields`` makes a container's fields of an
-example's columns; ``masking`` and ``random_stream`` are the specification that objectives share.
+Each sub-package is one objective (what a model learns, such as BERT's masked words and next sentence) or code
+that objectives share. ``objective`` is the interface of an objective, ``objectives`` finds one by name, and
+``fields`` converts examples to the fields of a file format. ``masking`` and ``random_stream`` specify masks
+and random draws.
 """

@@ -1,6 +1,6 @@
-"""Bins of examples of near equal lengths: bin = (ids - 1) // bin_size, as LDDL has it.
+"""Divides examples into bins of similar length, with LDDL's rule: bin = (ids - 1) // bin_size.
 
-So bin b holds the examples of ``b * bin_size + 1`` to ``(b + 1) * bin_size`` ids.
+Bin b holds the examples of ``b * bin_size + 1`` to ``(b + 1) * bin_size`` ids.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ Batch = TypeVar("Batch", bound=ExampleBatch)
 
 
 def bin_count(max_seq_length: int, bin_size: int) -> int:
-    """Number of bins that examples of up to max_seq_length ids have."""
+    """Return the number of bins for examples of up to max_seq_length ids."""
     return -(-max_seq_length // bin_size)
 
 
 def bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str, ...]:
-    """Names of the bins' files without the container's ending. Without bins (0) the stem alone.
+    """Return the names of the bins' files without file extension. Without bins (bin_size 0), just the stem.
 
     ::
 
@@ -31,18 +31,18 @@ def bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str, ...]:
     return tuple(f"{stem}.bin-{number:02}" for number in range(bin_count(max_seq_length, bin_size)))
 
 
-def bins_of(lengths: "Array", bin_size: int) -> "Array":
-    """The bin of each length."""
+def find_bins(lengths: "Array", bin_size: int) -> "Array":
+    """Return the bin of each length."""
     return (lengths - 1) // bin_size
 
 
 def cut_bins(batch: Batch, bin_size: int) -> Iterator[tuple[int, Batch]]:
-    """The bins of a batch that have examples, ascending, each with its examples in their order."""
+    """Yield each bin that has examples in the batch, ascending, with these examples in their order."""
     import numpy as np
 
     from bertdata.examples.columns import arrays, lengths, take
 
     batch = arrays(batch)
-    bins = bins_of(lengths(batch.ends), bin_size)
+    bins = find_bins(lengths(batch.ends), bin_size)
     for number in np.unique(bins).tolist():
         yield number, take(batch, np.flatnonzero(bins == number))

@@ -1,4 +1,4 @@
-"""Example batches as NumPy columns: cut, joined, regrouped, in narrower item types.
+"""Operations on example batches whose columns are NumPy arrays: slice, select, join, regroup, convert types.
 
 Needs NumPy when it is imported.
 """
@@ -16,17 +16,20 @@ from bertdata.records import IDS, IDS_ENDS, Buffer, ExampleBatch, ShardLayout
 Array = npt.NDArray[Any]
 Batch = TypeVar("Batch", bound=ExampleBatch)
 
-_TAKEN = 4096  # examples whose items' places are held at a time
+_TAKEN = 4096  # number of examples selected at a time, which limits the memory for their items' indices
 _ITEM_TYPES = {"id": np.uint32, "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32}
 
 
 def arrays(batch: Batch) -> Batch:
-    """The same batch with every column a NumPy array, not copied."""
+    """Convert every column to a NumPy array, without copying."""
     return replace(batch, **{item.name: np.asarray(getattr(batch, item.name)) for item in batch.columns()})
 
 
 def narrow(batch: Batch) -> Batch:
-    """A checked batch in the item types that its columns declare. Ids are 32 bits wide throughout."""
+    """Convert columns to the item types that they declare. Ids become 32 bits wide.
+
+    The values must have been checked to fit.
+    """
     return replace(
         batch,
         **{
@@ -37,7 +40,7 @@ def narrow(batch: Batch) -> Batch:
 
 
 def compact(batch: Batch) -> Batch:
-    """The batch with ids in 16 bits if they allow it, else in 32."""
+    """Convert ids to 16 bits if all of them fit, else to 32."""
     ids = {item.name: getattr(batch, item.name) for item in batch.columns() if item.item == "id"}
     wide = max((int(column.max()) for column in ids.values() if len(column)), default=0) >> 16
     kind = np.uint32 if wide else np.uint16
@@ -45,12 +48,12 @@ def compact(batch: Batch) -> Batch:
 
 
 def lengths(ends: Buffer) -> Array:
-    """Items of each example, from the end offsets."""
+    """Return the number of items of each example, computed from the end offsets."""
     return np.diff(np.asarray(ends, dtype=np.int64), prepend=0)
 
 
 def cut(batch: Batch, start: int, stop: int) -> Batch:
-    """Examples ``start`` to ``stop`` of a batch of arrays. The large columns are views."""
+    """Return examples ``start`` to ``stop`` of a batch of arrays. Columns with several items are views."""
     groups = batch.ragged()
     found: dict[str, Any] = {}
     for name, items in groups.items():
@@ -62,14 +65,14 @@ def cut(batch: Batch, start: int, stop: int) -> Batch:
 
 
 def _cut_ragged(ends: Array, start: int, stop: int) -> tuple[slice, Array]:
-    """Slice of the items of examples ``start`` to ``stop``, and their ends counted from there."""
+    """Return the slice of the items of examples ``start`` to ``stop``, and end offsets that start from it."""
     first = int(ends[start - 1]) if start else 0
     cut_ends = ends[start:stop].astype(np.int64) - first
     return slice(first, first + int(cut_ends[-1]) if stop > start else first), cut_ends
 
 
 def take(batch: Batch, order: Array, engine: Engine | None = None) -> Batch:
-    """The examples of these numbers, in this order, of a batch of arrays. All is copied."""
+    """Return the examples with these numbers, in this order, as copies."""
     if use_native(engine or default_engine()):
         return _take_native(batch, order.astype(np.int64, copy=False))
     pieces = [order[start : start + _TAKEN] for start in range(0, len(order), _TAKEN)] or [order]
@@ -78,7 +81,7 @@ def take(batch: Batch, order: Array, engine: Engine | None = None) -> Batch:
 
 
 def _take_native(batch: Batch, order: Array) -> Batch:
-    """``_take`` by the kernel, _native/examples/take.h."""
+    """Select examples with the C++ kernel (_native/examples/take.h)."""
     found: dict[str, Any] = {}
     for name, items in batch.ragged().items():
         ends = getattr(batch, name).astype(np.uint32, copy=False)
@@ -87,32 +90,34 @@ def _take_native(batch: Batch, order: Array) -> Batch:
         found[name] = np.asarray(found_ends)
         for item, column, data in zip(items, columns, taken, strict=True):
             found[item.name] = np.asarray(data).view(column.dtype)
-    return replace(batch, **found, **_taken_singles(batch, order, found))
+    return replace(batch, **found, **_take_singles(batch, order, found))
 
 
-def _taken_singles(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str, Array]:
-    """The chosen items of all columns that are not ragged."""
+def _take_singles(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str, Array]:
+    """Return the selected items of all columns with one item per example."""
     return {
         item.name: getattr(batch, item.name)[order] for item in batch.columns() if item.name not in ragged
     }
 
 
 def _take(batch: Batch, order: Array) -> Batch:
+    """Select examples with NumPy."""
     groups = batch.ragged()
     found: dict[str, Any] = {}
     for name, items in groups.items():
         ends = getattr(batch, name).astype(np.int64)
         sizes = lengths(ends)[order]
         found[name] = np.cumsum(sizes).astype(np.uint32)
-        # item i of a chosen example lies as far behind that example's start as it does in the result
+        # ends [2, 5], order [1, 0]: the selected examples end at [3, 5] in the result. Items 0 to 2 of the
+        # result are items 2 to 4 of the batch (5 - 3 = 2 further), items 3 and 4 are 0 and 1 (2 - 5 = -3).
         places = np.repeat(ends[order] - found[name], sizes)
         places += np.arange(len(places))
         found |= {item.name: getattr(batch, item.name)[places] for item in items}
-    return replace(batch, **found, **_taken_singles(batch, order, found))
+    return replace(batch, **found, **_take_singles(batch, order, found))
 
 
 def join(batches: list[Batch]) -> Batch:
-    """One batch of the examples of all, copied, in the widest item type of each column."""
+    """Join batches into one, as copies. Each column gets the widest item type among the batches."""
     groups = batches[0].ragged()
     found: dict[str, Any] = {}
     for item in batches[0].columns():
@@ -125,7 +130,10 @@ def join(batches: list[Batch]) -> Batch:
 
 
 def blank(batch_type: type[Batch], layout: ShardLayout) -> Batch:
-    """One example of the layout's full size, of zeros, its places behind the last id."""
+    """Make one example of the layout's largest size, filled with zeros.
+
+    Positions that are single items, such as segment lengths, are max_seq_length.
+    """
     sizes = {
         ends: layout.size(IDS.size if ends == IDS_ENDS else items[0].group.size)
         for ends, items in batch_type.ragged().items()
@@ -143,9 +151,9 @@ def blank(batch_type: type[Batch], layout: ShardLayout) -> Batch:
 
 
 class Regrouping(Generic[Batch]):
-    """Batches of any size in, batches of exactly ``size`` examples out, and at last the rest.
+    """Turns batches of any size into batches of exactly ``size`` examples, and a last smaller one.
 
-    The batches that come out do not depend on how the examples were batched before.
+    The resulting batches do not depend on the sizes of the incoming ones.
     """
 
     def __init__(self, size: int) -> None:
@@ -155,7 +163,10 @@ class Regrouping(Generic[Batch]):
         self._count = 0
 
     def add(self, batch: Batch) -> Iterator[Batch]:
-        """The batches that ``batch`` completes. The rest is copied: the caller may reuse its buffers."""
+        """Add a batch and yield all full batches.
+
+        The remaining examples are copied, because the caller may reuse the batch's buffers.
+        """
         start = 0
         while self._count + len(batch) - start >= self._size:
             stop = start + self._size - self._count
@@ -167,14 +178,14 @@ class Regrouping(Generic[Batch]):
             self._count += len(batch) - start
 
     def rest(self) -> Iterator[Batch]:
-        """The one batch that is held back, if there is one."""
+        """Yield the examples that do not fill a batch, if there are any."""
         held, self._held, self._count = self._held, [], 0
         if held:
             yield join(held)
 
 
 def regroup(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
-    """The same examples, ``size`` to a batch."""
+    """Yield the same examples in batches of ``size``. The last batch may be smaller."""
     regrouping: Regrouping[Batch] = Regrouping(size)
     for batch in batches:
         yield from regrouping.add(batch)

@@ -1,4 +1,4 @@
-"""Counting and summing up: columns as plain integers, means, shares and quantiles."""
+"""Helpers for statistics: columns as Python integers, means, shares and quantiles."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -13,30 +13,30 @@ _DECIMALS = 6
 
 
 def plain(column: Buffer) -> list[int]:
-    """A column as Python's own integers, whatever kind of buffer it is."""
+    """Convert a column to a list of Python integers."""
     values: list[int] = column.tolist()
     return values
 
 
 def sizes(ends: list[int]) -> list[int]:
-    """Items of each example, from the end offsets."""
+    """Return the number of items of each example, computed from the end offsets."""
     return list(map(sub, ends, [0, *ends[:-1]]))
 
 
 def weighted_sum(counter: Counter[int]) -> int:
-    """The sum of everything counted: each number as often as it came."""
+    """Return the sum of all counted numbers, each multiplied by its count."""
     return sum(number * count for number, count in counter.items())
 
 
 def quantile(counter: Counter[int], percent: int) -> int:
-    """The smallest number that at least so many percent of everything counted do not exceed."""
+    """Return the smallest number that at least ``percent`` percent of the counted numbers do not exceed."""
     numbers = sorted(counter)
     below = list(accumulate(counter[number] for number in numbers))
     return numbers[bisect_left(below, -(-percent * below[-1] // 100))]
 
 
 def spread(counter: Counter[int]) -> dict[str, Any]:
-    """Least, mean and greatest number and the quantiles."""
+    """Return the minimum, mean, maximum and quantiles of the counted numbers."""
     return {
         "min": min(counter),
         "mean": ratio(weighted_sum(counter), counter.total()),
@@ -46,9 +46,10 @@ def spread(counter: Counter[int]) -> dict[str, Any]:
 
 
 def ratio(part: int, whole: int) -> float:
-    """The part of the whole, rounded. 0 of nothing."""
+    """Return part / whole, rounded to 6 decimals. 0 if the whole is 0."""
     return rounded(part / whole) if whole else 0.0
 
 
 def rounded(value: float) -> float:
+    """Round to 6 decimals."""
     return round(value, _DECIMALS)

@@ -1,8 +1,9 @@
-"""Fields of a container's record, made of an example's columns and read back into them.
+"""Converts an example's columns to the fields of a file format's record, and back.
 
-A field is declared by ``schemas/example.json`` (or by an objective of one's own in the same form): its
-type, shape and padding, the column it is made of and how. Readable twin of _native/shards/example_encoder.h
-and example_decoder.h, which get the same declarations as numbers.
+A field is declared in ``schemas/example.json``, or in the same form by an objective defined outside this
+package. The declaration gives the field's type, shape and padding, the column that it is made from, and how.
+Pure-Python twin of _native/shards/example_encoder.h and example_decoder.h, which get the same declarations as
+numbers.
 """
 
 from array import array
@@ -17,7 +18,7 @@ from bertdata.examples.groups import MASKS, has_group, mask_columns
 from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
 
 VALUE_LIMIT = 1 << 21
-"""Values of a TFRecord are below this, as many ids as a vocabulary may have; twin of kValueLimit."""
+"""Values of a TFRecord are below this limit, the most ids of a vocabulary. In C++ it is kValueLimit."""
 
 SOURCES = (
     "values",
@@ -31,28 +32,33 @@ SOURCES = (
     "rest",
     "placed",
 )
-"""Ways to make a field of its column, numbered as in _native/shards/record_format.h.
+"""Ways to make a field from its column, numbered as in _native/shards/record_format.h.
 
-rest is for Parquet only, placed for a model's inputs only; the kernels know neither.
+values: the column's items. ones: a 1 for each item.
+after: 0 for each id before the column's position, 1 from there on.
+rest: number of ids after the column's position (Parquet only).
+placed: items stored at their positions in a row (a model's inputs only).
+The ways named after slots belong to Graphcore's order, see ``bertdata.examples.slots``.
+The kernels do not know rest and placed.
 """
 
 _HOLDING = ("values", "after", "slots", "slot_after")
-"""Ways to make a field that a column can be made of again."""
+"""Ways to make a field from which the column can be restored."""
 
 _SIZES = {"S": IDS.size, "P": MASKS.size}
-"""Short names of sizes in a field's shape. Those of an objective's own groups have none."""
+"""Short names of sizes in a field's shape. Sizes that an objective defines have no short name."""
 
 FieldValues = dict[str, Any]
-"""Values by field: a list of ints, or an array of C floats."""
+"""Values of each field: a list of ints, or an array of 32-bit floats."""
 
 
 class LossyExample(ValueError):
-    """The fields hold something that an example cannot, or the other way round."""
+    """The fields hold something that an example cannot hold, or the other way round."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Field:
-    """One field of a container. See the description in ``schemas/example.json``."""
+    """One field of a record. ``schemas/example.json`` describes the attributes."""
 
     name: str
     type: str
@@ -64,22 +70,25 @@ class Field:
 
     @property
     def size(self) -> str | None:
-        """The name of the size that is the number of values. None for one value, and for any number."""
+        """Name of the setting that gives the number of values.
+
+        None if there is one value, or any number of values.
+        """
         return None if self.shape in ("1", "*") else _SIZES.get(self.shape, self.shape)
 
     def width(self, layout: ShardLayout, count: int) -> int:
-        """Number of values, for an example with ``count`` items."""
+        """Return the number of values for an example whose column has ``count`` items."""
         if self.size is None:
             return 1 if self.shape == "1" else count
         return layout.size(self.size)
 
 
 Fields = Mapping[str, Field]
-"""The fields of one container, by name."""
+"""The fields of one record, by name."""
 
 
 def read_fields(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
-    """The fields in the form of ``schemas/example.json``."""
+    """Read field declarations in the form of ``schemas/example.json``."""
     found = {}
     for name, field in declared.items():
         rest = {key: value for key, value in field.items() if key != "as"}
@@ -88,7 +97,7 @@ def read_fields(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
 
 
 def with_padding(fields: Fields, padding_id: int) -> Fields:
-    """The fields with another id in the empty places of ids."""
+    """Return the fields with ``padding_id`` as padding of ids, instead of 0."""
     if not padding_id:
         return fields
     return {
@@ -100,7 +109,10 @@ def with_padding(fields: Fields, padding_id: int) -> Fields:
 
 
 def check_fields(fields: Fields, batch_type: type[ExampleBatch]) -> None:
-    """SettingsError for a field whose column or source is not known: a mistake in an objective."""
+    """Raise SettingsError if a field's column, source or size is unknown.
+
+    This is a mistake in an objective.
+    """
     names = {column.name for column in batch_type.columns()}
     for field in fields.values():
         if field.of not in names or field.source not in SOURCES:
@@ -118,14 +130,17 @@ def check_fields(fields: Fields, batch_type: type[ExampleBatch]) -> None:
 
 
 def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBatch]) -> None:
-    """SettingsError for a container's fields of which not every column can be made again: a mistake."""
+    """Raise SettingsError unless every column can be restored from the fields.
+
+    form: the file format, for example "tfrecord". A wrong declaration is a mistake in an objective.
+    """
     columns = columns_by_name(batch_type)
     held = {field.of for field in fields.values() if field.source in _HOLDING}
     for column in columns.values():
         if column.name not in held and column.name not in batch_type.ragged():
             raise SettingsError(f"fields of {form}: none holds the values of column {column.name}")
     if form not in ("tfrecord", "hdf5"):
-        return  # lists have a length, and slots a count of their own
+        return  # the other formats store lists with their lengths, or the number of used slots
     ways = "a field of ones" if form == "tfrecord" else "a field of ones, or one that ends_at_padding"
     counted = {
         columns[field.of].ends
@@ -140,34 +155,37 @@ def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBat
 
 
 def places_of(name: str, batch_type: type[ExampleBatch]) -> str | None:
-    """The column that holds the places of the named column's items, if there is one."""
+    """Return the name of the column with the positions of the named column's items, or None."""
     ends = columns_by_name(batch_type)[name].ends
     beside = batch_type.ragged().get(ends, []) if ends is not None else []
     return next((column.name for column in beside if column.is_place), None)
 
 
 def columns_by_name(batch_type: type[ExampleBatch]) -> dict[str, Column]:
-    """The columns of a batch, by name."""
+    """Return the columns of a batch by name."""
     return {column.name: column for column in batch_type.columns()}
 
 
-def features_of(
+def make_field_values(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> FieldValues:
-    """The padded values of a record without slots, by field. LossyExample where a value is out of range."""
+    """Make the padded values of a record. LossyExample if a value is out of range.
+
+    This is for records in the usual order. ``slots.make_slotted_features`` handles Graphcore's order.
+    """
     columns = columns_by_name(batch_type)
     check_example_values(example, columns, layout)
-    values = {name: _values(example, field, columns[field.of]) for name, field in fields.items()}
+    values = {name: _make_values(example, field, columns[field.of]) for name, field in fields.items()}
     return {name: padded(values[name], field, layout) for name, field in fields.items()}
 
 
 def check_example_values(example: Any, columns: Mapping[str, Column], layout: ShardLayout) -> None:
-    """LossyExample for more items than the layout allows, and for a value that no record can hold."""
+    """Raise LossyExample if an example has more items than the layout allows, or a value is too large."""
     ends = {column.ends for column in columns.values()}
     for column in columns.values():
         if column.name in ends:
             continue
-        items = _items(example, column)
+        items = _get_items(example, column)
         group = IDS if column.ends == IDS_ENDS else column.group
         if column.ends is not None and len(items) > layout.size(group.size):
             raise LossyExample(f"{len(items)} {group.items}, expected at most {layout.size(group.size)}")
@@ -175,14 +193,15 @@ def check_example_values(example: Any, columns: Mapping[str, Column], layout: Sh
             raise LossyExample(f"an id or value is negative or above {VALUE_LIMIT - 1}")
 
 
-def _items(example: Any, column: Column) -> list[int]:
+def _get_items(example: Any, column: Column) -> list[int]:
+    """Return the column's items in the example, as a list."""
     found = getattr(example, column.one)
     return found if column.ends is not None else [found]
 
 
-def _values(example: Any, field: Field, column: Column) -> list[Any]:
-    """The field's values before padding."""
-    items, ids = _items(example, column), len(example.ids)
+def _make_values(example: Any, field: Field, column: Column) -> list[Any]:
+    """Return the field's values before padding."""
+    items, ids = _get_items(example, column), len(example.ids)
     if field.source == "values":
         return items
     if field.source == "ones":
@@ -194,15 +213,15 @@ def _values(example: Any, field: Field, column: Column) -> list[Any]:
 
 
 def padded(values: list[Any], field: Field, layout: ShardLayout) -> Any:
-    """The values with the field's padding behind them. Floats as C floats."""
+    """Append padding to the values. Values of type float32 become an array of 32-bit floats."""
     row = values + [field.padding] * (field.width(layout, len(values)) - len(values))
     return array("f", row) if field.type == "float32" else row
 
 
-def example_of(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
-    """The example whose padded values these are. LossyExample where they are no such example's.
+def restore_example(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
+    """Restore an example from the padded values of its record. LossyExample if there is no such example.
 
-    Needs a field of ones for the items of each ragged column.
+    Each column with several items needs a field of ones, which says how many values are not padding.
     """
     columns = columns_by_name(batch_type)
     counts = {
@@ -225,14 +244,14 @@ def example_of(features: FieldValues, fields: Fields, batch_type: type[ExampleBa
 
 
 def single(values: Any, name: str) -> int:
-    """The one value of a field. LossyExample where there are more or none."""
+    """Return the only value of a field. LossyExample if there is not exactly one."""
     if len(values) != 1:
         raise LossyExample(f"{name} has {len(values)} values, expected 1")
     return int(values[0])
 
 
 def check_ranges(found: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
-    """LossyExample for places that do not ascend within the ids, and for values above the largest allowed."""
+    """Raise LossyExample if positions do not ascend within the ids, or if a value is too large."""
     for column in columns.values():
         if column.one not in found:
             continue
@@ -247,7 +266,7 @@ def check_ranges(found: Mapping[str, Any], columns: Mapping[str, Column]) -> Non
 
 
 def record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout) -> Any:
-    """The kernel's encoder and decoder of the fields' records."""
+    """Make the C++ kernel's encoder and decoder of records with these fields."""
     columns = batch_type.columns()
     numbers = {column.name: number for number, column in enumerate(columns)}
     masks = mask_columns(batch_type) if has_group(batch_type, MASKS) else None
@@ -279,8 +298,11 @@ def record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardL
     )
 
 
-def kernel_decodes(fields: Fields, batch_type: type[ExampleBatch]) -> bool:
-    """True where the kernel can read the records back: no slots, and ones for each ragged column."""
+def can_kernel_decode(fields: Fields, batch_type: type[ExampleBatch]) -> bool:
+    """Return True if the kernel can read the records.
+
+    It can if there are no slots and if each column with several items has a field of ones.
+    """
     columns = columns_by_name(batch_type)
     counted = {columns[field.of].ends for field in fields.values() if field.source == "ones"}
     sources = {field.source for field in fields.values()}

@@ -1,15 +1,15 @@
-"""Objectives whose examples are made of labelled data by the trainer, not of documents."""
+"""Base class of fine-tuning objectives, whose examples the trainer makes from labelled data."""
 
 from typing import Any, NoReturn
 
 from bertdata._native import Engine
 from bertdata.errors import SettingsError
-from bertdata.examples.objective import Objective, text_of
+from bertdata.examples.objective import Objective, join_tokens
 from bertdata.records import Documents, Vocabulary
 
 
 class FineTuningObjective(Objective):
-    """Base class: examples of one or two segments, which no text alone can give."""
+    """Base class of objectives with examples of one or two segments that cannot be made from plain text."""
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
@@ -20,9 +20,12 @@ class FineTuningObjective(Objective):
         )
 
 
-def segment_lines(ids: list[int], first_ids: int, words: list[str]) -> list[str]:
-    """Both segments in words, a line each. One line where there is no second."""
-    lines = [f"  A  {text_of(ids[:first_ids], words)}"]
+def describe_segments(ids: list[int], first_ids: int, words: list[str]) -> list[str]:
+    """Return both segments in words, one line each, or one line if there is only one segment.
+
+    first_ids: number of ids in the first segment.
+    """
+    lines = [f"  A  {join_tokens(ids[:first_ids], words)}"]
     if first_ids < len(ids):
-        lines.append(f"  B  {text_of(ids[first_ids:], words)}")
+        lines.append(f"  B  {join_tokens(ids[first_ids:], words)}")
     return lines

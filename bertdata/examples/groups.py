@@ -1,7 +1,7 @@
-"""Groups of columns that several objectives have, found in a batch of any type.
+"""Column groups that several objectives have, and access to them in a batch of any type.
 
-Another group is an objective's own: ``bertdata.records.ColumnGroup``. Who needs the masks of a batch asks for
-them here, and need not know how its type calls them.
+Code that needs, for example, the masks of a batch asks for them here and does not have to know what the
+batch's class calls them. Objectives can define further groups (``bertdata.records.ColumnGroup``).
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,24 @@ from bertdata.errors import SettingsError
 from bertdata.records import IDS, Buffer, Column, ColumnGroup, ExampleBatch
 
 SEGMENT = ColumnGroup(name="segment")
-"""One column: how many ids of an example, from its first on, are of the first segment."""
+"""One column: number of ids in the first segment of each example."""
 MASKS = ColumnGroup(name="masks", items="masked positions", size="max_predictions_per_seq")
-"""Masked words: a column of places, ascending, and one of the original ids."""
+"""Masked words: a column of ascending positions, a column of original ids, and their end offsets."""
 PAIR_LABEL = ColumnGroup(name="pair label")
-"""One column: a label of the example's two segments."""
+"""One column: the label of the example's pair of segments."""
 WORD_STARTS = ColumnGroup(name="word starts")
-"""One column: for each id 1 where a word starts, else 0."""
+"""One column: for each id 1 if a word starts there, else 0."""
 PAIRS = (IDS, SEGMENT, MASKS, PAIR_LABEL)
-"""The groups that other programs' layouts of masked pairs of segments hold."""
+"""The groups of a masked pair of segments, which other programs' file layouts hold."""
 
 Batch = TypeVar("Batch", bound=ExampleBatch)
 
 
 class Masks(NamedTuple):
-    """The masks of a batch, or the names of their columns: places, original ids, ends of each example's."""
+    """The masks of a batch, or the columns with the masks, or the names of these columns.
+
+    places: masked positions. originals: original ids. ends: end offsets of each example's masks.
+    """
 
     places: Any
     originals: Any
@@ -35,23 +38,28 @@ class Masks(NamedTuple):
 
 
 def has_group(batch_type: type[ExampleBatch], group: ColumnGroup) -> bool:
-    """True where batches of the type have columns of the group."""
+    """Return True if the batch type has columns of the group."""
     return group in batch_type.groups()
 
 
 def only_column(batch_type: type[ExampleBatch], group: ColumnGroup) -> Column:
-    """The column of a group that has one."""
+    """Return the column of a group that has exactly one column."""
     [found] = [item for item in batch_type.columns() if item.group == group]
     return found
 
 
 def mask_columns(batch_type: type[ExampleBatch]) -> Masks:
-    """The columns of the type's masks. SettingsError where they are not those of masks: a class's mistake."""
+    """Return the columns of the type's masks.
+
+    SettingsError if they are not one column of positions, one of ids and one of end offsets. This is a
+    mistake in the batch class.
+    """
     return _mask_columns_of(batch_type)  # type: ignore[arg-type] # a class is hashable
 
 
 @cache
 def _mask_columns_of(kind: Any) -> Masks:
+    """Find the three columns. Separate from mask_columns for the cache."""
     of_masks = [item for item in kind.columns() if item.group == MASKS]
     places = [item for item in of_masks if item.is_place]
     originals = [item for item in of_masks if item.item == "id"]
@@ -65,37 +73,37 @@ def _mask_columns_of(kind: Any) -> Masks:
 
 
 def mask_names(batch_type: type[ExampleBatch]) -> Masks:
-    """The names of the columns of the type's masks."""
+    """Return the names of the columns of the type's masks."""
     return Masks(*(item.name for item in mask_columns(batch_type)))
 
 
 def masks_of(batch: ExampleBatch) -> Masks:
-    """The masks of a batch whose type has some."""
+    """Return the masks of a batch. Its type must have masks."""
     return Masks(*(getattr(batch, name) for name in mask_names(type(batch))))
 
 
-def with_masks(batch: Batch, ids: Buffer, masks: Masks) -> Batch:
-    """The batch with other ids and masks."""
+def replace_masks(batch: Batch, ids: Buffer, masks: Masks) -> Batch:
+    """Return the batch with its ids and masks replaced."""
     return replace(batch, ids=ids, **dict(zip(mask_names(type(batch)), masks, strict=True)))
 
 
 def count_masks(batch: ExampleBatch) -> int:
-    """Masked positions of all examples. 0 where the type has no masks."""
+    """Return the number of masked positions in all examples, 0 if the type has no masks."""
     return len(masks_of(batch).places) if has_group(type(batch), MASKS) else 0
 
 
 def segment_lengths(batch: ExampleBatch) -> Any:
-    """The number of ids of each example's first segment."""
+    """Return the number of ids in each example's first segment."""
     return getattr(batch, only_column(type(batch), SEGMENT).name)
 
 
 def pair_labels(batch: ExampleBatch) -> Any:
-    """The label of each example's pair of segments."""
+    """Return the label of each example's pair of segments."""
     return getattr(batch, only_column(type(batch), PAIR_LABEL).name)
 
 
 def word_starts_of(batch: ExampleBatch) -> Any:
-    """The word starts of a batch's ids. None where its type has none."""
+    """Return the word starts of a batch's ids, or None if its type has none."""
     kind = type(batch)
     return getattr(batch, only_column(kind, WORD_STARTS).name) if has_group(kind, WORD_STARTS) else None
 
@@ -109,7 +117,7 @@ def pair_batch(
     masks: Masks,
     pair_labels: Buffer,
 ) -> Batch:
-    """A batch of a type with the groups of PAIRS."""
+    """Make a batch of a type that has the groups PAIRS."""
     columns = {
         only_column(batch_type, SEGMENT).name: segment_lengths,
         **dict(zip(mask_names(batch_type), masks, strict=True)),
@@ -125,14 +133,19 @@ def check_groups(
     batch_type: type[ExampleBatch],
     remedy: str = "",
 ) -> None:
-    """SettingsError unless the objective's examples have the groups that the holder has, and no other."""
+    """Raise SettingsError unless the objective's examples have exactly these groups.
+
+    holder: what the message calls the file format or task that needs the groups.
+    remedy: text to append to the message.
+    """
     if set(groups) != set(batch_type.groups()):
         raise SettingsError(
-            f"{holder} holds examples of {_listed(groups)}; those of the objective {objective} have "
-            f"{_listed(batch_type.groups())}{remedy}"
+            f"{holder} holds examples of {_list_names(groups)}; those of the objective {objective} have "
+            f"{_list_names(batch_type.groups())}{remedy}"
         )
 
 
-def _listed(groups: Sequence[ColumnGroup]) -> str:
+def _list_names(groups: Sequence[ColumnGroup]) -> str:
+    """Return the groups' names as "a, b and c"."""
     *names, last = (group.name for group in groups)
     return f"{', '.join(names)} and {last}" if names else last

@@ -1,4 +1,4 @@
-"""Made examples, held compactly until they are written: a kernel's, and those of a readable twin."""
+"""Containers of examples before they are written: examples in a C++ kernel's object, or in a Python list."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from bertdata.records import ExampleBatch
 
 
 class KernelExamples:
-    """Examples in a kernel's object: spans of the documents' ids, and masks."""
+    """Examples in a C++ kernel's object: spans of the documents' ids, and masks."""
 
     def __init__(self, made: Any, batch_type: type[ExampleBatch]) -> None:
         self._made, self._batch_type = made, batch_type
@@ -35,9 +35,10 @@ class KernelExamples:
 
 
 class ListedExamples:
-    """Examples of a readable twin in a list.
+    """Examples made in pure Python, in a list.
 
-    wide: ids need 32 bits. lost: ids of the text that no example holds; None where nobody counted them.
+    wide: True if ids need 32 bits.
+    lost: number of ids of the text that no example contains. None if they were not counted.
     """
 
     def __init__(

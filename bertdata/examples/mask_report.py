@@ -1,4 +1,4 @@
-"""Masks as ``show`` and ``stats`` tell them, for every objective that masks words."""
+"""Reports masks for the commands ``show`` and ``stats``, for every objective with masked words."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,26 +10,27 @@ from typing import Any
 from bertdata.examples.counting import plain, ratio, rounded, sizes, spread
 from bertdata.examples.groups import masks_of
 from bertdata.examples.masking.settings import MaskingSettings
-from bertdata.examples.objective import Findings, Totals, text_of
+from bertdata.examples.objective import Findings, Totals, join_tokens
 
-_EVIDENCE = 100  # masked positions without which no id is taken for [MASK]
+_EVIDENCE = 100  # with fewer masked positions, no id is assumed to be [MASK]
 KIND_NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
 
 
 def describe_masks(
     ids: list[int], positions: list[int], labels: list[int], words: list[str], mask_id: int | None
 ) -> Iterator[str]:
-    """A line for each mask: position, what stands there, the label, and the word that replaced it."""
+    """Yield a line for each mask: position, kind, original token, and the random token if there is one."""
     for position, label in zip(positions, labels, strict=True):
         kind = mask_kind(ids[position], label, mask_id)
-        became = f" -> {text_of([ids[position]], words)}" if kind in ("random", "changed") else ""
-        yield f"  {position:<4}{kind:<8}{text_of([label], words)}{became}"
+        became = f" -> {join_tokens([ids[position]], words)}" if kind in ("random", "changed") else ""
+        yield f"  {position:<4}{kind:<8}{join_tokens([label], words)}{became}"
 
 
 def mask_kind(shown: int, label: int, mask_id: int | None) -> str:
-    """The kind of a mask with that id at its place, of that original: "[MASK]", "kept" or "random".
+    """Return what happened to a masked position: "[MASK]", "kept" or "random".
 
-    Where the id of [MASK] is not known, the first and the last are "changed".
+    If the id of [MASK] is unknown, "[MASK]" and "random" cannot be told apart, and both are "changed".
+    shown: the id at the position. label: the original id.
     """
     if mask_id is None:
         return "kept" if shown == label else "changed"
@@ -40,17 +41,21 @@ def mask_kind(shown: int, label: int, mask_id: int | None) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskId:
-    """The id of ``[MASK]``, and whether a vocabulary says so or the data suggest it."""
+    """The id of ``[MASK]``.
+
+    source: "vocabulary" if the vocabulary says so, "data" if it was guessed from the data.
+    """
 
     id: int
-    source: str  # vocabulary or data
+    source: str  # "vocabulary" or "data"
 
 
 class MaskCounts:
-    """Examples by their number of masked positions, and masked positions by the id that stands there.
+    """Counts for a report on masks, in a form that works before the id of [MASK] is known.
 
-    ``kept`` are those of the positions where it is the original. With these two, masks can be told
-    apart for any id of [MASK] after the counting.
+    masks: number of examples by their number of masked positions.
+    shown: number of masked positions by the id that they have now.
+    kept: the same, only for positions that kept their original id.
     """
 
     def __init__(self) -> None:
@@ -59,7 +64,8 @@ class MaskCounts:
         self.kept: Counter[int] = Counter()
 
     def add(self, batch: Any) -> None:
-        """Count the batch's examples: whole columns at a time, never one example by one."""
+        """Count the batch's examples."""
+        # Works on whole columns with map and compress, because a loop over examples would be far slower.
         ends, masks = plain(batch.ends), masks_of(batch)
         counts = sizes(plain(masks.ends))
         starts = chain.from_iterable(map(repeat, [0, *ends[:-1]], counts))
@@ -78,10 +84,10 @@ class MaskCounts:
     def masked_tokens(self) -> int:
         return self.shown.total()
 
-    def likely_mask(self) -> MaskId | None:
-        """The id that stands at more than half of the masked positions: nothing but ``[MASK]`` does.
+    def guess_mask_id(self) -> MaskId | None:
+        """Guess the id of [MASK]: an id at more than half of the masked positions.
 
-        None if no id does, or if there are too few positions to tell.
+        Return None if there is no such id, or too few positions to judge.
         """
         if self.shown.total() < _EVIDENCE:
             return None
@@ -89,26 +95,27 @@ class MaskCounts:
         return MaskId(id=likely, source="data") if 2 * self.shown[likely] > self.shown.total() else None
 
     def kinds(self, mask: MaskId | None) -> dict[str, int]:
-        """Masked positions by what stands there, as ``mask_kind`` tells them apart.
+        """Return the number of masked positions of each kind.
 
-        mask: ``[MASK]``; kept: the original, also where it was drawn at random; random: another id.
-        With the id of ``[MASK]`` unknown: kept and changed.
+        The kinds are mask ([MASK]), kept (the original id, also if it was drawn at random) and random
+        (another id).
+        If the id of [MASK] is unknown, they are kept and changed.
         """
         kept = self.kept.total()
         if mask is None:
             return {"kept": kept, "changed": self.masked_tokens - kept}
         masked = self.shown[mask.id]
-        kept -= self.kept[mask.id]  # [MASK] stood in the text
+        kept -= self.kept[mask.id]  # positions where the text itself contains [MASK]
         return {"mask": masked, "kept": kept, "random": self.masked_tokens - masked - kept}
 
     def findings(self, totals: Totals) -> Findings:
-        """Rows and the section ``masks``."""
-        mask = self.likely_mask()
+        """Return the rows and the section ``masks`` of the report."""
+        mask = self.guess_mask_id()
         if totals.mask_id is not None:
             mask = MaskId(id=totals.mask_id, source="vocabulary")
-        return Findings(list(self._rows(totals, mask)), {"masks": self._section(totals, mask)})
+        return Findings(list(self._make_rows(totals, mask)), {"masks": self._make_section(totals, mask)})
 
-    def _rows(self, totals: Totals, mask: MaskId | None) -> Iterator[tuple[str, str]]:
+    def _make_rows(self, totals: Totals, mask: MaskId | None) -> Iterator[tuple[str, str]]:
         masked, limit = self.masked_tokens, totals.layout.max_predictions_per_seq
         if not masked:
             yield "masked", "nothing: masks are to be drawn when examples are loaded"
@@ -118,7 +125,7 @@ class MaskCounts:
         yield "  per example", f"mean {mean:.2f}, {min(self.masks)} to {max(self.masks)}"
         full = self.masks[limit] / totals.examples
         yield "  filled", f"{full:.2%} of the examples have all {limit} predictions"
-        expected = _expected_shares(totals.settings)
+        expected = _find_expected_shares(totals.settings)
         for kind, positions in self.kinds(mask).items():
             told = f"{positions / masked:.2%}, {positions:,} (expected {100 * expected[kind]:g}%)"
             yield f"  {KIND_NAMES[kind]}", told
@@ -130,8 +137,8 @@ class MaskCounts:
         else:
             yield "  id of [MASK]", f"{mask.id} by the vocabulary"
 
-    def _section(self, totals: Totals, mask: MaskId | None) -> dict[str, Any]:
-        expected = _expected_shares(totals.settings)
+    def _make_section(self, totals: Totals, mask: MaskId | None) -> dict[str, Any]:
+        expected = _find_expected_shares(totals.settings)
         return {
             "masked_tokens": self.masked_tokens,
             "token_share": ratio(self.masked_tokens, totals.tokens),
@@ -149,8 +156,11 @@ class MaskCounts:
         }
 
 
-def _expected_shares(settings: Mapping[str, Any]) -> dict[str, float]:
-    """The expected shares of the masked positions, by kind, of a dataset with these settings."""
+def _find_expected_shares(settings: Mapping[str, Any]) -> dict[str, float]:
+    """Return the expected share of each kind among the masked positions.
+
+    settings: from the dataset's manifest.
+    """
     masking = MaskingSettings.of_manifest(settings)
     return {
         "mask": masking.mask_share,

@@ -1,8 +1,8 @@
-"""The seam between an objective and everything that handles its examples.
+"""Interface between an objective and all code that handles its examples.
 
-An objective is one object of a class derived from Objective. It says what its settings are, which
-columns an example has, which fields each container has for them, how examples are made of documents,
-and what ``show`` and ``stats`` tell of them. Nothing else knows what is learned.
+An objective is an instance of a class derived from Objective. It defines its settings, the columns of an
+example, the fields of each file format, how examples are made from documents, and what ``show`` and ``stats``
+print about them. No other code needs to know what is learned from the examples.
 """
 
 from abc import ABC, abstractmethod
@@ -38,9 +38,9 @@ _MODEL_INPUTS = {"input_ids": _MODEL_ROW, "attention_mask": {**_MODEL_ROW, "as":
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """A dataset's numbers that every objective has.
+    """Numbers of a dataset that do not depend on the objective.
 
-    mask_id: the id of [MASK] where a vocabulary tells it. settings: those in its manifest, if it has one.
+    mask_id: id of [MASK], if a vocabulary is available. settings: the settings in the dataset's manifest.
     """
 
     layout: ShardLayout
@@ -52,16 +52,21 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Statistics of an objective: rows (label, value) for a person, and sections of the JSON object."""
+    """Statistics of one objective.
+
+    rows: (label, value) pairs for printing. sections: sections of the JSON output.
+    """
 
     rows: list[tuple[str, str]] = field(default_factory=list)
     sections: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class ObjectiveCounts:
-    """Counts over the examples of a shard that only the objective understands. Picklable, small.
+    """Counts over a shard's examples that only the objective can interpret.
 
-    The base class counts nothing: enough for examples of ids alone.
+    They can be pickled and are small.
+
+    This base class counts nothing, which suits examples that consist only of ids.
     """
 
     def add(self, batch: Any) -> None:
@@ -71,35 +76,39 @@ class ObjectiveCounts:
         """Add the counts of another shard."""
 
     def findings(self, totals: Totals) -> Findings:
-        """The statistics of everything counted."""
+        """Return statistics from all counts."""
         return Findings()
 
 
 class RunMaker(Protocol):
-    """Maker of the examples of all inputs of a run, one input after another, by one random stream."""
+    """Interface of an object that makes a run's examples, one input after another, from one random stream."""
 
     @property
     def order(self) -> Sequence[int]:
-        """The numbers of the sorted inputs, in the order in which ``make`` wants them."""
+        """Indices of the sorted inputs, in the order in which ``make`` must get the inputs."""
         ...
 
     def make(self, documents: Documents) -> MadeExamples:
-        """All examples of the next input."""
+        """Make all examples of the next input."""
         ...
 
 
 class Objective(ABC):
-    """One objective: settings, columns, fields, making, describing, counting.
+    """Base class of objectives.
 
-    declared: by container ("tfrecord", "hdf5", "parquet"; "tfrecord_remasked" for Graphcore's order; "flat"
-    for the rows of that layout) the fields of a record, in the form of ``schemas/example.json``; under
-    "huggingface" those of a model's inputs.
+    An objective defines settings, columns and fields, and makes, describes and counts examples.
+    declared: for each file format ("tfrecord", "hdf5", "parquet") the fields of its records, in the form of
+    ``schemas/example.json``. Further keys are "tfrecord_remasked" for Graphcore's order, "flat" for packed
+    rows of that layout, and "huggingface" for a model's inputs.
 
-    task: the trainer's task that learns it, by its name or as package.module:CLASS; empty where it has none.
-    of_words: name of the objective of the same examples with their word starts; empty where there is none.
-    unlearned: groups of columns that masks at load need, but no task. label_one: the meaning of the pair
-    label 1, whose share create tells, empty where it tells none. pair_words: the pair labels 0 and 1, in
-    words.
+    Class attributes:
+    task: the trainer's task that learns this objective, by name or as package.module:CLASS. Empty if there is
+    none.
+    of_words: name of the objective that has the same examples with word starts. Empty if there is none.
+    unlearned: column groups that masking at load needs, but that the task does not use.
+    label_one: meaning of the pair label 1, for the share that ``bertdata create`` prints. Empty if it prints
+    none.
+    pair_words: names of the pair labels 0 and 1.
     """
 
     task = ""
@@ -118,12 +127,15 @@ class Objective(ABC):
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> MadeExamples:
-        """All examples of the documents, in final order, by the kernel or its readable twin."""
+        """Make all examples of the documents, in final order, with the C++ kernel or its pure-Python twin."""
 
     def run_maker(
         self, inputs: int, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> RunMaker:
-        """The maker of a whole run's examples, for settings that name its files (``files_of_run``)."""
+        """Return a maker for a whole run's examples. It is needed if the settings name the run's files.
+
+        See ``files_of_run`` in the settings.
+        """
         raise NotImplementedError(f"objective {self.name}: makes no examples of a whole run")
 
     def masker(
@@ -133,29 +145,31 @@ class Objective(ABC):
         of_data: Mapping[str, Any],
         engine: Engine | None = None,
     ) -> "Masker":
-        """The masker of the examples at load. of_data: the settings in their manifest, if there is one.
+        """Return the object that masks examples at load. SettingsError if no masks can be drawn.
 
-        SettingsError for settings of which no masks can be drawn.
+        masking: settings of the masks at load.
+        of_data: the settings in the dataset's manifest, empty if it has none.
         """
         from bertdata.examples.dynamic_masking.masker import make_masker
 
         return make_masker(vocabulary, masking, engine)
 
     def warnings(self, documents: Documents, name: str) -> list[str]:
-        """Warnings about documents of which this objective makes odd examples. name: of their input."""
+        """Return warnings if the documents will give poor examples. name: name of their input."""
         return []
 
     def counts(self) -> ObjectiveCounts:
-        """Empty counts of the objective's own statistics."""
+        """Return new, empty counts for the objective's statistics."""
         return ObjectiveCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """An example as a person reads it, one line or several. words: the token of each id, if known."""
+        """Return a readable description of an example. words: the token of each id, empty if unknown."""
         padding = layout.max_seq_length - len(example.ids)
-        return f"{len(example.ids)} ids and {padding} of padding\n  {text_of(example.ids, words)}\n"
+        return f"{len(example.ids)} ids and {padding} of padding\n  {join_tokens(example.ids, words)}\n"
 
     @cached_property
     def _fields(self) -> dict[str, Fields]:
+        """Fields by file format, read from the declarations and checked."""
         found: dict[str, Fields] = {}
         for form, declared in self._declared.items():
             found[form] = fields.read_fields(declared)
@@ -165,7 +179,7 @@ class Objective(ABC):
         return found
 
     def fields(self, container: str, layout: ShardLayout | None = None) -> Fields:
-        """The fields of a container's record. SettingsError where the objective has none for it."""
+        """Return the fields of a file format's record. SettingsError if the objective declares none."""
         form = f"{container}_remasked" if layout and layout.remask else container
         if form not in self._fields:
             known = ", ".join(self._fields)
@@ -174,14 +188,16 @@ class Objective(ABC):
         if layout is None:
             return found
         if layout.pad_position is not None:
-            found = slots.with_pad_position(found, layout.pad_position)
+            found = slots.replace_pad_position(found, layout.pad_position)
         return fields.with_padding(found, layout.padding_id)
 
     @cached_property
     def flat_fields(self) -> Fields:
-        """The lists of a row of the layout ``flat``, by name: those declared for it, else parquet's.
+        """Fields of a row of the layout ``flat``, by name.
 
-        To parquet's come the ends of the row's examples in its lists. SettingsError where two have one name.
+        If the objective does not declare them, they are Parquet's fields and the end offsets of the row's
+        examples.
+        SettingsError if two fields have the same name.
         """
         if "flat" in self._fields:
             return self._fields["flat"]
@@ -198,34 +214,38 @@ class Objective(ABC):
         return found
 
     def most_masks(self, settings: Mapping[str, Any], length: int) -> int:
-        """The most masked positions of an example of so many ids, by the settings in its manifest."""
+        """Return the most masked positions of an example of ``length`` ids.
+
+        settings: from the dataset's manifest.
+        """
         return min(length, int(settings[MASKS.size]))
 
     @cached_property
     def model_fields(self) -> Fields:
-        """The fields of a model's inputs and labels under Hugging Face's names, by name.
+        """Fields of a model's inputs and labels, by Hugging Face's names.
 
-        Those that the objective declares for "huggingface"; else the ids and their mask.
+        If the objective declares none for "huggingface", they are ``input_ids`` and ``attention_mask``.
         """
         if _MODEL_FORM in self._fields:
             return self._fields[_MODEL_FORM]
         return fields.read_fields(_MODEL_INPUTS)
 
     def features(self, example: Any, layout: ShardLayout) -> FieldValues:
-        """The padded values of the example's TFRecord, by field. LossyExample where they cannot be."""
+        """Return the padded values of the example's TFRecord, by field. LossyExample if they do not fit."""
         found = self.fields("tfrecord", layout)
-        make = slots.slotted_features if slots.has_slots(found) else fields.features_of
+        make = slots.make_slotted_features if slots.has_slots(found) else fields.make_field_values
         return make(example, found, self.batch_type, layout)
 
     def example(self, features: FieldValues, layout: ShardLayout) -> Any:
-        """The example whose TFRecord has these values. LossyExample where it is no such example's."""
+        """Return the example with these values in its TFRecord. LossyExample if there is no such example."""
         found = self.fields("tfrecord", layout)
         try:
             if slots.has_slots(found):
-                example = slots.example_of_slots(features, found, self.batch_type)
+                example = slots.restore_slotted_example(features, found, self.batch_type)
                 layout = replace(layout, pad_position=slots.pad_position(features, found, self.batch_type))
             else:
-                example = fields.example_of(features, found, self.batch_type)
+                example = fields.restore_example(features, found, self.batch_type)
+            # Values that the example cannot hold show when the example is converted back.
             again = self.features(example, layout)
         except fields.LossyExample:
             raise
@@ -238,19 +258,20 @@ class Objective(ABC):
         return example
 
     def decodes_natively(self, layout: ShardLayout) -> bool:
-        """True where the kernel can read this layout's TFRecords."""
-        return fields.kernel_decodes(self.fields("tfrecord", layout), self.batch_type)
+        """Return True if the C++ kernel can read this layout's TFRecords."""
+        return fields.can_kernel_decode(self.fields("tfrecord", layout), self.batch_type)
 
     def record_format(self, layout: ShardLayout) -> Any:
-        """The kernel's encoder and decoder of this layout's TFRecords."""
-        return _record_format(self, layout)
+        """Return the C++ kernel's encoder and decoder of this layout's TFRecords."""
+        return _make_record_format(self, layout)
 
 
 @lru_cache(maxsize=8)
-def _record_format(objective: Objective, layout: ShardLayout) -> Any:
+def _make_record_format(objective: Objective, layout: ShardLayout) -> Any:
+    """Make the encoder and decoder, once for each objective and layout."""
     return fields.record_format(objective.fields("tfrecord", layout), objective.batch_type, layout)
 
 
-def text_of(ids: list[int], words: list[str]) -> str:
-    """The ids' tokens between blanks, or <id> where the token is not known."""
+def join_tokens(ids: list[int], words: list[str]) -> str:
+    """Return the ids' tokens separated by blanks, with <id> for a token that is not known."""
     return " ".join(words[i] if i < len(words) else f"<{i}>" for i in ids)

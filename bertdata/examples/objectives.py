@@ -1,4 +1,4 @@
-"""Objectives by name: those that come with the package, and one's own by import path."""
+"""Finds objectives by name: the package's objectives, and others by import path."""
 
 import sys
 from functools import cache
@@ -31,21 +31,21 @@ OBJECTIVES: dict[str, Objective] = {
         REGRESSION,
     )
 }
-"""The package's own."""
+"""The objectives of this package, by name."""
 _CHOICES = ", ".join(name for name, one in OBJECTIVES.items() if not one.unlearned)
 
 
 def without_word_starts(name: str) -> str:
-    """Name of the objective of the same examples without word starts, ``name`` where it has none."""
+    """Return the name of the objective with the same examples without word starts, or ``name`` itself."""
     return next((plain for plain, one in OBJECTIVES.items() if one.of_words == name), name)
 
 
 @cache
 def find_objective(name: str) -> Objective:
-    """The objective that a person named. ``package.module:NAME`` is an object of one's own.
+    """Return the objective with this name, importing it if the name is ``package.module:NAME``.
 
-    Any process finds it by the name alone, so workers need nothing else. SettingsError for what is
-    not there or is no objective.
+    Worker processes find the objective by its name, so nothing else has to be sent to them. SettingsError if
+    there is no such object or if it is not an Objective.
     """
     if name in OBJECTIVES:
         return OBJECTIVES[name]
@@ -62,7 +62,7 @@ def find_objective(name: str) -> Objective:
 
 
 def load_own(kind: str, name: str) -> Any:
-    """The object of one's own that package.module:NAME names. kind: what a SettingsError calls it."""
+    """Import the object that ``package.module:NAME`` names. kind: what a SettingsError calls the object."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(import_module(module), attribute)
@@ -71,9 +71,10 @@ def load_own(kind: str, name: str) -> Any:
 
 
 def objective_of_file(name: str, where: str) -> Objective:
-    """The objective that a file names: one of the package's, or one that is loaded already.
+    """Return the objective that a file names, if it belongs to this package or was imported already.
 
-    A file imports nothing: SettingsError tells how to load its objective (``find_objective``).
+    Nothing is imported, because a file must not choose code to run. The SettingsError says how to import the
+    objective explicitly.
     """
     module, colon, _ = name.partition(":")
     if name not in OBJECTIVES and not colon:

@@ -1,4 +1,4 @@
-"""Masked pairs of segments as ``show`` and ``stats`` tell them, for every objective that has them."""
+"""Reports masked pairs of segments for the commands ``show`` and ``stats``."""
 
 from typing import Any, NamedTuple
 
@@ -12,12 +12,15 @@ from bertdata.examples.groups import (
     segment_lengths,
 )
 from bertdata.examples.mask_report import MaskCounts, describe_masks
-from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, text_of
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, join_tokens
 from bertdata.records import ExampleBatch, ShardLayout
 
 
 class PairWords(NamedTuple):
-    """Words for the label of a pair: its name, its values 0 and 1, its section in the JSON of ``stats``."""
+    """Names for the label of a pair.
+
+    name: what the label says. zero, one: names of its values. section: its section in the JSON of ``stats``.
+    """
 
     name: str
     zero: str
@@ -33,7 +36,9 @@ def describe_pair(
     mask_id: int | None,
     layout: ShardLayout,
 ) -> str:
-    """Segments in words, then each mask: position, what it became, the label. batch_type: of the batches.
+    """Return both segments in words, then each mask: position, kind, original token and random replacement.
+
+    batch_type: class of the example's batches, which says where the data is in the example.
 
     ::
 
@@ -50,15 +55,15 @@ def describe_pair(
     told = pair_words.one if label else pair_words.zero
     lines = [
         f"{len(example.ids)} ids and {padding} of padding, {pair_words.name} {told}, {len(places)} masks",
-        f"  A  {text_of(example.ids[:first], words)}",
-        f"  B  {text_of(example.ids[first:], words)}",
+        f"  A  {join_tokens(example.ids[:first], words)}",
+        f"  B  {join_tokens(example.ids[first:], words)}",
         *describe_masks(example.ids, places, originals, words, mask_id),
     ]
     return "\n".join(lines) + "\n"
 
 
 class PairCounts(ObjectiveCounts):
-    """Masks, ids of segment A (``[CLS]`` and the first ``[SEP]`` included), pairs with the label 1."""
+    """Counts of masks, of ids in segment A (``[CLS]`` and ``[SEP]`` included) and of pairs labelled 1."""
 
     def __init__(self, pair_words: PairWords) -> None:
         self._words = pair_words

@@ -1,7 +1,7 @@
-"""Sentences to pairs: which sentences become segment A and B of an example. Twin of _native/examples/pairs.h.
+"""Chooses which sentences become segments A and B of an example.
 
-Devlin et al. 2018, section A.2, in the order of draws of the program that released it; with swapped halves
-Lan et al. 2020.
+Devlin et al. 2018, section A.2, with the order of random draws of the program released with the paper. With
+swapped halves, Lan et al. 2020 (ALBERT). Pure-Python twin of _native/examples/pairs.h.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,19 +13,20 @@ from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents
 
 Sentence = list[int]
-"""A sentence's ids, or anything that stands for each of them."""
+"""A sentence's ids, or the ids' indices in ``Documents.ids``."""
 Document = list[Sentence]
 Pair = tuple[list[int], list[int], int]
-"""Ids of A, ids of B, label (1: B is random, or the halves are swapped)."""
+"""Segment A, segment B, and the label: 1 if B is random or if the segments were swapped, else 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairRules:
-    """Rules of pairs.
+    """Rules for making pairs.
 
-    max_tokens: the most ids of a pair. short_seq_prob: share of documents cut to a random shorter length.
-    own_label: the label where ten draws of another document all gave the pair's own. swaps_halves: the text
-    that would get a random B in half of the cases keeps its own, and is swapped with it.
+    max_tokens: most ids of a pair.
+    short_seq_prob: share of documents whose pairs are cut to a random shorter length.
+    own_label: label if ten draws of a random document all gave the pair's document.
+    swaps_halves: do not use random segments B. Instead, swap A and B in half of the pairs (ALBERT).
     """
 
     max_tokens: int
@@ -34,23 +35,32 @@ class PairRules:
     swaps_halves: bool = False
 
 
-def sentence_places(documents: Documents) -> list[Document]:
-    """Documents as lists of sentences, sentences as lists of their ids' places in ``documents.ids``."""
+def index_sentences(documents: Documents) -> list[Document]:
+    """Convert documents to lists of sentences, and sentences to lists of indices into ``documents.ids``.
+
+    Indices instead of ids let the caller look up word starts and count which ids were used.
+    """
     sentences = [list(range(start, end)) for start, end in pairwise([0, *map(int, documents.sentence_ends)])]
     return [sentences[start:end] for start, end in pairwise([0, *map(int, documents.document_ends)])]
 
 
-def segment_starts(starts: Sequence[int], places: list[int]) -> list[int]:
-    """The word starts of a segment's ids. Its first id always starts a word."""
+def find_segment_starts(starts: Sequence[int], places: list[int]) -> list[int]:
+    """Return the word starts of a segment's ids. The first id of a segment always starts a word.
+
+    starts: word starts of all documents. places: indices of the segment's ids in the documents.
+    """
     return [1, *(starts[place] for place in places[1:])] if places else []
 
 
 def pair_document(
     documents: list[Document], index: int, stream: RandomStream, rules: PairRules
 ) -> Iterator[Pair]:
-    """The pairs of ``documents[index]``.
+    """Yield the pairs of ``documents[index]``.
 
-    Draws happen as pairs are taken, so that masking can draw between two of them.
+    The random draws of a pair happen when the pair is taken from the iterator, so the caller can draw the
+    masks of a pair before the next pair is drawn. The draws are, in this order: whether the document is
+    short, and how short. Then for each pair: where A ends (if there are several sentences), whether B is
+    random (or the segments are swapped), the random document and sentence, and one draw for each id to cut.
     """
     document = documents[index]
     target = rules.max_tokens
@@ -59,14 +69,19 @@ def pair_document(
     chunk: list[Sentence] = []
     place = 0
     while place < len(document):
+        # Collect sentences until they reach the target length or the document ends.
         chunk.append(document[place])
         if place == len(document) - 1 or sum(map(len, chunk)) >= target:
+            # A gets the first sentences, at least one, and leaves at least one for B if there are several.
             a_end = stream.randint(1, len(chunk) - 1) if len(chunk) >= 2 else 1
-            a, b = _joined(chunk[:a_end]), _joined(chunk[a_end:])
+            a, b = _join_sentences(chunk[:a_end]), _join_sentences(chunk[a_end:])
             label = 0
+            # A chunk of one sentence has nothing for B, so its B is always random, and no draw decides.
             if len(chunk) == 1 or (not rules.swaps_halves and stream.random() < 0.5):
-                b, label = _random_next(documents, index, target - len(a), stream, rules)
-                place -= len(chunk) - a_end  # the unused sentences go back
+                b, label = _draw_random_segment(documents, index, target - len(a), stream, rules)
+                # B did not use the chunk's other sentences. Go back, so that the next chunk starts with them:
+                # chunk of sentences 4 to 7, A = 4 and 5 -> the next chunk starts at 6.
+                place -= len(chunk) - a_end
             elif rules.swaps_halves and stream.random() < 0.5:
                 a, b, label = b, a, 1
             truncate_pair(a, b, rules.max_tokens, stream)
@@ -75,17 +90,21 @@ def pair_document(
         place += 1
 
 
-def _joined(sentences: list[Sentence]) -> list[int]:
+def _join_sentences(sentences: list[Sentence]) -> list[int]:
+    """Join sentences into one list."""
     return [token for sentence in sentences for token in sentence]
 
 
-def _random_next(
+def _draw_random_segment(
     documents: list[Document], index: int, wanted: int, stream: RandomStream, rules: PairRules
 ) -> tuple[list[int], int]:
-    """At least ``wanted`` ids (while they last) from a random sentence of another document on, and the label.
+    """Draw a random segment B. Return it with its label.
 
-    Ten draws at most look for another document; then the last one drawn serves, even the own one.
+    B starts at a random sentence of another document and has whole sentences until it reaches ``wanted`` ids
+    or the document ends.
     """
+    # Up to ten draws to find another document. If all give this document, it is used anyway, and the label
+    # depends on the dialect: Google's program says "random", NVIDIA's says "next".
     for _ in range(10):
         other = stream.randint(0, len(documents) - 1)
         if other != index:
@@ -103,8 +122,8 @@ def _random_next(
 def truncate_pair(a: list[int], b: list[int], max_tokens: int, stream: RandomStream) -> None:
     """Shorten a and b in place until together they hold at most max_tokens ids.
 
-    The longer list loses one id at a time (b when they are equal), from the front or the back; one
-    draw for each lost id.
+    Ids are removed one by one from the longer list, or from b if both are equally long. A draw decides each
+    time whether the first or the last id is removed.
     """
     while len(a) + len(b) > max_tokens:
         longer = a if len(a) > len(b) else b

@@ -1,7 +1,8 @@
-"""PCG64 and PCG64DXSM as NumPy seeds and draws from them: the streams of ``numpy.random.Generator``.
+"""PCG64 and PCG64DXSM with NumPy's seeding and draws: the random streams of ``numpy.random.Generator``.
 
-NumPy does not promise that a Generator's draws stay the same in later versions, so none of its are used.
-These are the draws of NumPy 1.26, 2.1 and 2.4. Twin of _native/examples/pcg64.h.
+NumPy does not promise that a Generator's draws stay the same in later versions, so they are written out here
+and NumPy's Generator is not used. The draws are those of NumPy 1.26, 2.1 and 2.4. Pure-Python twin of
+_native/examples/pcg64.h.
 """
 
 from collections.abc import Callable
@@ -13,21 +14,21 @@ _MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 _CHEAP_MULTIPLIER = 0xDA942042E4DD58B5
 _POOL = 4
 _MANY = 10_000
-"""A larger population is shuffled where more than a 50th of it is chosen."""
+"""``choice`` from a larger population uses a shuffle if it chooses more than a 50th of the population."""
 
 
 class PcgStream:
-    """Draws of ``numpy.random.default_rng(seed)``. seed: 0 or more."""
+    """Draws of ``numpy.random.default_rng(seed)``. seed: 0 or larger."""
 
     def __init__(self, seed: int) -> None:
-        self._state, self._increment = _seeded(seed)
+        self._state, self._increment = _seed_generator(seed)
         self._half: int | None = None
         self.words = 0
-        """Words drawn, those among them that a rejection threw away."""
+        """Number of 32-bit words drawn, including words that were rejected."""
 
     @property
     def state(self) -> tuple[int, int | None]:
-        """The generator's 128 bits, and the half of an output that is kept. Set, it goes on from there."""
+        """The generator's 128-bit state, and the unused half of the last output. Can be set to resume."""
         return self._state, self._half
 
     @state.setter
@@ -35,13 +36,13 @@ class PcgStream:
         self._state, self._half = state
 
     def long(self) -> int:
-        """The next output, 64 bits."""
+        """Return the next output, 64 bits."""
         self._state = (self._state * _MULTIPLIER + self._increment) & _HUGE
         mixed, turn = (self._state >> 64 ^ self._state) & _LONG, self._state >> 122
         return (mixed >> turn | mixed << (64 - turn)) & _LONG
 
     def advance(self, outputs: int) -> None:
-        """Skip so many outputs. Halves that are kept stay."""
+        """Skip this many outputs without computing each of them. An unused half of an output is kept."""
         factor, step = _MULTIPLIER, self._increment
         while outputs:
             if outputs & 1:
@@ -50,7 +51,10 @@ class PcgStream:
             outputs >>= 1
 
     def word(self) -> int:
-        """The low half of an output. The next call gives its high half, whatever is drawn between the two."""
+        """Return the next 32 bits: the low half of an output, and in the next call its high half.
+
+        Calls of ``random`` in between do not discard the high half.
+        """
         self.words += 1
         if self._half is not None:
             found, self._half = self._half, None
@@ -60,11 +64,14 @@ class PcgStream:
         return drawn & _WORD
 
     def random(self) -> float:
-        """A double in [0, 1), of 53 bits."""
+        """Return a number in [0, 1) with 53 random bits."""
         return (self.long() >> 11) * 2.0**-53
 
     def below(self, limit: int) -> int:
-        """``integers(limit)``, limit at most 2**32, by Lemire's rejection. A limit of 1 draws nothing."""
+        """Return ``integers(limit)`` with Lemire's rejection, limit at most 2**32.
+
+        A limit of 1 draws nothing.
+        """
         if limit == 1:
             return 0
         product = self.word() * limit
@@ -74,7 +81,7 @@ class PcgStream:
         return product >> 32
 
     def choice(self, population: int, count: int) -> list[int]:
-        """``choice(population, count, replace=False)``, by Floyd's algorithm or the end of a shuffle."""
+        """Return ``choice(population, count, replace=False)``: Floyd's algorithm, or a partial shuffle."""
         if population > _MANY and count > population // 50:
             found = list(range(population))
             self._shuffle_end(found, max(population - count, 1))
@@ -89,24 +96,27 @@ class PcgStream:
         return found
 
     def _shuffle_end(self, items: list[int], first: int) -> None:
-        """Swap each item, from the last to the one at ``first``, with one at its place or before it."""
+        """Swap each item, from the last down to index ``first``, with a random item at or before it."""
         for place in range(len(items) - 1, first - 1, -1):
             other = self.below(place + 1)
             items[place], items[other] = items[other], items[place]
 
 
 class DxsmStream(PcgStream):
-    """Draws of ``Generator(PCG64DXSM(seed))``."""
+    """Draws of ``numpy.random.Generator(PCG64DXSM(seed))``."""
 
     def long(self) -> int:
-        """The next output, 64 bits. It is made of the state before the step."""
+        """Return the next output, 64 bits. It is computed from the state before the step, unlike PCG64's."""
         low, high = (self._state & _LONG) | 1, self._state >> 64
         self._state = (self._state * _CHEAP_MULTIPLIER + self._increment) & _HUGE
         high = (high ^ high >> 32) * _CHEAP_MULTIPLIER & _LONG
         return (high ^ high >> 48) * low & _LONG
 
     def permutation(self, count: int) -> list[int]:
-        """``permutation(count)``: a shuffle from the end, its places drawn by rejection of masked words."""
+        """Return ``permutation(count)``: a shuffle from the end.
+
+        Random indices are masked words, rejected if too large.
+        """
         found = list(range(count))
         for place in range(count - 1, 0, -1):
             mask = (1 << place.bit_length()) - 1
@@ -116,23 +126,26 @@ class DxsmStream(PcgStream):
         return found
 
 
-def _seeded(seed: int) -> tuple[int, int]:
-    """State and increment of a generator by NumPy's ``SeedSequence(seed)``."""
-    words = _sequence_words(seed)
-    state, increment = _joined(words[:4]), _joined(words[4:]) << 1 & _HUGE | 1
+def _seed_generator(seed: int) -> tuple[int, int]:
+    """Return a generator's state and increment from NumPy's ``SeedSequence(seed)``."""
+    words = _generate_seed_words(seed)
+    state, increment = _join_words(words[:4]), _join_words(words[4:]) << 1 & _HUGE | 1
     return ((increment + state) * _MULTIPLIER + increment) & _HUGE, increment
 
 
-def _joined(words: list[int]) -> int:
-    """128 bits of two longs, the high one first, each of two words, the low one first."""
+def _join_words(words: list[int]) -> int:
+    """Join four 32-bit words to 128 bits: the high 64 bits first, but the low word of each half first."""
     return (words[1] << 96) | (words[0] << 64) | (words[3] << 32) | words[2]
 
 
-def _sequence_words(seed: int) -> list[int]:
-    """``SeedSequence(seed).generate_state(8)``: its words mixed into a pool, and 8 words made of that."""
+def _generate_seed_words(seed: int) -> list[int]:
+    """Return ``SeedSequence(seed).generate_state(8)``.
+
+    The seed's 32-bit words are mixed into a pool of four words, from which the eight words are made.
+    """
     entropy = [seed >> shift & _WORD for shift in range(0, max(seed.bit_length(), 1), 32)]
     entropy += [0] * (_POOL - len(entropy))
-    mixed = _hash_into(0x43B0D7E5, 0x931E8875)
+    mixed = _make_hash(0x43B0D7E5, 0x931E8875)
     pool = [mixed(word) for word in entropy[:_POOL]]
     for source in range(_POOL):
         for target in range(_POOL):
@@ -140,12 +153,12 @@ def _sequence_words(seed: int) -> list[int]:
                 pool[target] = _mix(pool[target], mixed(pool[source]))
     for word in entropy[_POOL:]:
         pool = [_mix(own, mixed(word)) for own in pool]
-    made = _hash_into(0x8B51F9DD, 0x58F38DED)
+    made = _make_hash(0x8B51F9DD, 0x58F38DED)
     return [made(pool[place % _POOL]) for place in range(8)]
 
 
-def _hash_into(constant: int, multiplier: int) -> Callable[[int], int]:
-    """A function of words that hashes each with a constant of its own."""
+def _make_hash(constant: int, multiplier: int) -> Callable[[int], int]:
+    """Return a function that hashes 32-bit words. Its constant changes with every word."""
 
     def hashed(word: int) -> int:
         nonlocal constant
@@ -158,5 +171,6 @@ def _hash_into(constant: int, multiplier: int) -> Callable[[int], int]:
 
 
 def _mix(one: int, other: int) -> int:
+    """Mix two 32-bit words, as SeedSequence does."""
     mixed = (0xCA01F9DD * one - 0x4973F715 * other) & _WORD
     return mixed ^ mixed >> 16

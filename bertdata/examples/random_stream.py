@@ -1,9 +1,9 @@
-"""The one random stream of a shard: MT19937 as CPython seeds it, or NumPy, and the draws derived from it.
+"""MT19937 random streams, seeded as by CPython or by NumPy, and the draws derived from them.
 
-The generator itself is the interpreter's: CPython promises that ``random()`` and ``getrandbits()``
-yield the same numbers for a seed in every version. The derived draws carry no such promise, so they
-are written down here. NumPy promises that its draws are the same in all its versions; programs that draw from
-its global generator have them. Twin of _native/examples/mt19937.h.
+The generator itself is the interpreter's, because CPython promises that ``random()`` and ``getrandbits()``
+give the same numbers for a seed in every version. CPython makes no such promise for ``randint`` or
+``shuffle``, so these are written out here. NumPy promises that the draws of its global generator stay the
+same. Pure-Python twin of _native/examples/mt19937.h.
 """
 
 import random
@@ -16,16 +16,19 @@ _WORD = (1 << 32) - 1
 
 
 class RandomStream:
-    """Draws from MT19937. Any integer is a seed, its sign does not count."""
+    """Draws of CPython's ``random.Random(seed)``. Any integer is a seed, and its sign is ignored."""
 
     def __init__(self, seed: int) -> None:
         generator = random.Random(abs(seed))
         self.random = generator.random
-        """A double in [0, 1) of 53 bits: ``((a >> 5) * 2**26 + (b >> 6)) / 2**53`` of two outputs."""
+        """Return a number in [0, 1) of 53 bits: ``((a >> 5) * 2**26 + (b >> 6)) / 2**53`` of two outputs."""
         self._bits = generator.getrandbits
 
     def below(self, limit: int) -> int:
-        """An integer in [0, limit): the top bits of an output, drawn anew until below the limit."""
+        """Return an integer in [0, limit).
+
+        It is the top bits of an output, drawn again until it is below the limit.
+        """
         width = limit.bit_length()
         draw = self._bits(width)
         while draw >= limit:
@@ -33,18 +36,18 @@ class RandomStream:
         return draw
 
     def randint(self, first: int, last: int) -> int:
-        """An integer in [first, last]."""
+        """Return an integer in [first, last]."""
         return first + self.below(last - first + 1)
 
     def shuffle(self, items: list[Item]) -> None:
-        """Permute in place, one draw for each item but the first, from the end."""
+        """Shuffle in place, from the end. There is one ``below`` for each item except the first."""
         for last in range(len(items) - 1, 0, -1):
             other = self.below(last + 1)
             items[last], items[other] = items[other], items[last]
 
 
-def seed_key(seed: int) -> list[int]:
-    """The seed's absolute value in 32-bit digits, least significant first: MT19937's key."""
+def make_seed_key(seed: int) -> list[int]:
+    """Return the seed's absolute value as 32-bit digits, least significant first: the key of MT19937."""
     rest = abs(seed)
     key = [rest & 0xFFFFFFFF]
     while rest := rest >> 32:
@@ -53,9 +56,9 @@ def seed_key(seed: int) -> list[int]:
 
 
 class NumpyStream:
-    """Draws of ``numpy.random`` after ``numpy.random.seed(number)``. number: below 2**32.
+    """Draws of ``numpy.random`` after ``numpy.random.seed(number)``, for a number below 2**32.
 
-    Twin of RandomStream::of_number.
+    Pure-Python twin of RandomStream::of_number.
     """
 
     def __init__(self, number: int) -> None:
@@ -66,13 +69,14 @@ class NumpyStream:
         generator = random.Random()
         generator.setstate((3, (*state, _WORDS), None))
         self.random = generator.random
-        """A double in [0, 1), as ``numpy.random.random_sample()``."""
+        """Return a number in [0, 1), as ``numpy.random.random_sample()``."""
         self._bits = generator.getrandbits
 
     def below(self, limit: int) -> int:
-        """``numpy.random.choice(limit)``, limit at most 2**32: the low bits of an output below the limit.
+        """Return ``numpy.random.choice(limit)``, for a limit of at most 2**32.
 
-        An output is drawn anew until it is. Nothing is drawn for a limit of 1.
+        The result is the low bits of an output, drawn again until it is below the limit. A limit of 1 draws
+        nothing.
         """
         if limit == 1:
             return 0

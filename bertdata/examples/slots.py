@@ -1,7 +1,8 @@
-"""Graphcore's remasked order: the masked positions of an example first, then all others.
+"""Graphcore's remasked order, which stores an example's masked positions before all others.
 
-Masked positions fill slots from 0 on, all others from slot P (max_predictions_per_seq) on, in ascending
-order; an id 0 fills none. Twin of the slots in _native/shards/example_encoder.h.
+Masked positions fill slots from 0 on. The other positions fill slots from P (max_predictions_per_seq) on.
+Both are in ascending order. An id 0 gets no slot. Pure-Python twin of the slots in
+_native/shards/example_encoder.h.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from bertdata.examples.fields import (
     check_example_values,
     check_ranges,
     columns_by_name,
-    features_of,
+    make_field_values,
     padded,
     single,
 )
@@ -24,12 +25,12 @@ from bertdata.records import ExampleBatch, ShardLayout
 
 
 def has_slots(fields: Fields) -> bool:
-    """True for the fields of records in this order."""
+    """Return True if the fields are those of records in this order."""
     return any(field.source == "slots" for field in fields.values())
 
 
-def with_pad_position(fields: Fields, position: int) -> Fields:
-    """The fields with that position in empty slots, in place of the declared one."""
+def replace_pad_position(fields: Fields, position: int) -> Fields:
+    """Return the fields with ``position`` stored in empty slots, instead of the declared position."""
     return {
         name: replace(field, padding=position) if field.source == "slot_positions" else field
         for name, field in fields.items()
@@ -37,7 +38,7 @@ def with_pad_position(fields: Fields, position: int) -> Fields:
 
 
 def pad_position(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> int | None:
-    """The position in a record's first empty slot. None where every slot is used."""
+    """Return the position in a record's first empty slot, or None if every slot is used."""
     masks = mask_names(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
     positions = by_source["slot_positions", "ids"]
@@ -49,21 +50,25 @@ def pad_position(features: FieldValues, fields: Fields, batch_type: type[Example
 
 @dataclass(frozen=True, slots=True)
 class _Slots:
-    """Positions in the slots from 0 on, and in those from ``room`` on."""
+    """Assignment of positions to slots.
+
+    masked: positions in the slots from 0 on. others: positions in the slots from ``room`` on.
+    """
 
     masked: list[int]
     others: list[int]
     room: int
 
     def fill(self, value_at: dict[int, int], padding: int) -> list[int]:
+        """Return the value of each slot. Slots between the masked and the other positions get the padding."""
         gap = [padding] * (self.room - len(self.masked))
         return [value_at[p] for p in self.masked] + gap + [value_at[p] for p in self.others]
 
 
-def slotted_features(
+def make_slotted_features(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> FieldValues:
-    """The padded values of a record in this order, by field. LossyExample where they do not fit."""
+    """Make the padded values of a record in this order, by field. LossyExample if they do not fit."""
     columns = columns_by_name(batch_type)
     check_example_values(example, columns, layout)
     masks = mask_columns(batch_type)
@@ -79,6 +84,7 @@ def slotted_features(
         raise LossyExample("an example has more unmasked ids than max_seq_length - max_predictions_per_seq")
 
     def values(field: Field) -> list[int]:
+        """Return the field's values before padding."""
         if field.source == "slots" and field.of == masks.originals.name:
             return [label_at[position] for position in slots.masked]
         if field.source == "slots":
@@ -94,13 +100,16 @@ def slotted_features(
         return [slots.room + len(slots.others)]
 
     plain = {name: field for name, field in fields.items() if field.source in ("values", "ones")}
-    made = features_of(example, plain, batch_type, layout)
+    made = make_field_values(example, plain, batch_type, layout)
     slotted = {name: field for name, field in fields.items() if name not in made}
     return made | {name: padded(values(field), field, layout) for name, field in slotted.items()}
 
 
-def example_of_slots(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
-    """The example whose values in this order these are. LossyExample, or an IndexError, for others."""
+def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
+    """Restore an example from the values of its record.
+
+    LossyExample or IndexError if there is no such example.
+    """
     columns, masks = columns_by_name(batch_type), mask_names(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
     masked_end = single(by_source["masked_slots", masks.places], "masked_slots")
@@ -110,6 +119,8 @@ def example_of_slots(features: FieldValues, fields: Fields, batch_type: type[Exa
         raise LossyExample(
             f"slots up to {masked_end} and from {room} to {used_end} are used, expected them within {width}"
         )
+    # The field of ones says how many masked positions there are. Their number can differ from masked_end,
+    # because a masked position with the id 0 has no slot.
     count = sum(value == 1 for value in by_source["ones", masks.places])
     positions, labels = (list(by_source["values", name][:count]) for name in (masks.places, masks.originals))
     found: dict[str, Any] = {columns[masks.places].one: positions, columns[masks.originals].one: labels}
@@ -118,6 +129,7 @@ def example_of_slots(features: FieldValues, fields: Fields, batch_type: type[Exa
     outside = [place for place in (*places, *positions) if not 0 <= place < width]
     if outside:
         raise LossyExample(f"position {outside[0]}, expected 0 to {width - 1}")
+    # Ids 0 had no slot, so every position without a slot is 0.
     length = max([*places, *positions]) + 1
     ids = [0] * length
     for slot, place in zip(slots, places, strict=True):
@@ -125,15 +137,18 @@ def example_of_slots(features: FieldValues, fields: Fields, batch_type: type[Exa
     found["ids"] = ids
     for (source, of), values in by_source.items():
         if source == "slot_after":
-            found[columns[of].one] = _first_after(values, slots, places, length)
+            found[columns[of].one] = _find_second_segment(values, slots, places, length)
         elif source == "values" and columns[of].ends is None:
             found[columns[of].one] = single(values, of)
     check_ranges(found, columns)
     return batch_type.example_type(**found)
 
 
-def _first_after(values: list[int], slots: list[int], places: list[int], length: int) -> int:
-    """The first position that is 1. An id 0 has no slot, so it goes with the ids before it."""
+def _find_second_segment(values: list[int], slots: list[int], places: list[int], length: int) -> int:
+    """Return the first position of the second segment.
+
+    An id 0 has no slot, so its segment is not stored. It is assumed to continue the ids before it.
+    """
     after = [0] * length
     for slot, place in zip(slots, places, strict=True):
         after[place] = values[slot]

@@ -1,4 +1,4 @@
-"""An objective's fields with one more in each container: where words start, an item for each id."""
+"""Adds a field with word starts (one item per id) to the declared fields of an objective."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,13 +6,14 @@ from typing import Any
 from schemas import load_schema
 
 Declared = Mapping[str, Mapping[str, Any]]
-"""Fields by container, in the form of ``schemas/example.json``."""
+"""Fields of each file format, in the form of ``schemas/example.json``."""
 
 
 def with_word_starts(declared: Declared) -> Declared:
-    """The fields of an objective with those of word starts. A model's inputs stay as they are.
+    """Return an objective's declared fields with word starts added.
 
-    Without Graphcore's order, whose examples have masks already.
+    A model's inputs stay as they are. Graphcore's order is left out, because its examples are already masked.
     """
+    # Only file formats for which word starts are declared are kept. {} keeps "huggingface" unchanged.
     own: Declared = {**load_schema("example")["word_starts"], "huggingface": {}}
     return {form: {**fields, **own[form]} for form, fields in declared.items() if form in own}

@@ -1,1 +1,1 @@
-"""Loaders of other programs, to the bit: their order, packing and masks over a dataset's examples."""
+"""Loaders that reproduce other programs' batches bit for bit: their order, packing and masks."""

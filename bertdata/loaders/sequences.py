@@ -1,4 +1,4 @@
-"""Random access to the ids of a dataset's examples, for loaders with an order of their own.
+"""Random access to the ids of a dataset's examples, for loaders that read examples in an order they choose.
 
 Needs NumPy when it is imported.
 """
@@ -21,29 +21,33 @@ _NARROW_VOCABULARY = 1 << 16
 
 
 class IndexedSequences(Protocol):
-    """The ids of examples by number, counted over all shards in order."""
+    """Interface for reading examples' ids by number. Examples are numbered over all shards in order."""
 
     @property
     def digest(self) -> str:
-        """A digest of the dataset, the same at another path."""
+        """Digest of the dataset, which does not depend on its path."""
         ...
 
     @property
     def lengths(self) -> Array:
-        """The ids of each, as int64."""
+        """Number of ids of each example, int64 (N,)."""
         ...
 
     def take(self, numbers: Array, most: int) -> Array:
-        """The ids of these examples one behind the other, at most so many of each, 16 or 32 bits each."""
+        """Return the ids of these examples, one example after another, in 16 or 32 bits.
+
+        most: ids to return from one example at most. Longer examples are cut.
+        """
         ...
 
 
 class StoredSequences:
-    """The examples of an opened dataset, without masks, decoded once, when the first are taken.
+    """The examples of an opened dataset, with masks removed.
 
-    Their ids then lie in a file without a name in the temporary directory, 2 or 4 bytes each, mapped into
-    memory: the system keeps of them what there is room for. Held are 8 bytes an example. Errors are those of
-    reading the shards. DatasetError where an example differs from its listed length.
+    All examples are decoded once, when the first of them is read, into an unnamed temporary file with 2 or 4
+    bytes per id. The file is memory-mapped, so the system decides how much of it stays in memory. This object
+    itself holds 8 bytes per example. Reading raises the errors of the shards, and DatasetError if an example
+    differs from its length in the dataset's list of lengths.
     """
 
     def __init__(self, data: OpenedDataset) -> None:
@@ -72,7 +76,7 @@ class StoredSequences:
 
     @cached_property
     def _ids(self) -> tuple[Array, Array]:
-        """The ids of all examples, and 0 with the end of each example's."""
+        """Return the ids of all examples, and the bounds of each example: 0, then each example's end."""
         size = self._data.vocabulary_size
         kind = np.dtype(np.uint16 if size is not None and size <= _NARROW_VOCABULARY else np.uint32)
         lengths = []

@@ -1,4 +1,4 @@
-"""The ids that the tokenizers library gives to added tokens: it counts them itself, whatever a file says."""
+"""Ids of added tokens. The tokenizers library computes these ids itself and ignores the ids in the file."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 def library_ids(contents: Iterable[str], vocabulary: Mapping[str, int]) -> list[int]:
     """Return the id of each added token of a model with this vocabulary.
 
-    A token of the model keeps its id. Any other has the next number from the vocabulary's size on, which is
-    the number of its tokens: ids that the model leaves free are not counted, nor are its own tokens'.
+    A token that the model has keeps its id. Other tokens are numbered from the number of tokens in the model
+    on.
+    Free ids of the model are not used, so the new number can even be the id of another token.
 
     >>> library_ids(["<s>", "<mask>", "<x>"], {"a": 0, "b": 1, "<s>": 9})
     [9, 3, 4]

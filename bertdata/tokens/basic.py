@@ -1,4 +1,7 @@
-"""Text to words: cleaning, white space, case, accents, punctuation (BasicTokenizer of Devlin et al. 2018)."""
+"""Splits text into words: cleaning, white space, case, accents, punctuation.
+
+This is the BasicTokenizer of Devlin et al. 2018.
+"""
 
 from collections.abc import Iterator
 
@@ -7,9 +10,9 @@ from bertdata.unicode import characters
 
 
 def split_words(text: str, dialect: Dialect, lower_case: bool, keep_accents: bool = False) -> list[str]:
-    """Words and punctuation marks of a line, in order.
+    """Split a line into words and punctuation marks.
 
-    keep_accents: lower-cased text keeps its accents.
+    keep_accents: do not strip accents from lower-cased text.
 
     >>> from bertdata.config.dialects import find_dialect
     >>> split_words("Ὀδυσσεὺς: naïve!", find_dialect("mlperf"), lower_case=True)
@@ -23,21 +26,24 @@ def split_words(text: str, dialect: Dialect, lower_case: bool, keep_accents: boo
 
 
 def clean(text: str, drops_unassigned: bool) -> str:
-    """The text without control characters, each white space a blank, each ideograph between blanks."""
+    """Remove control characters, replace white space by blanks, and put blanks around each ideograph.
+
+    drops_unassigned: also remove code points that are not assigned in Unicode 11.0.
+    """
     return text.translate(_CLEANING[drops_unassigned])
 
 
 class _Cleaning(dict[int, str]):
-    """Replacement of each code point. Filled as characters are met."""
+    """Maps each code point to its replacement. Entries are computed when a character is first met."""
 
     def __init__(self, drops_unassigned: bool) -> None:
         self._drops_unassigned = drops_unassigned
 
     def __missing__(self, code_point: int) -> str:
-        self[code_point] = self._cleaned(chr(code_point))
+        self[code_point] = self._clean_character(chr(code_point))
         return self[code_point]
 
-    def _cleaned(self, character: str) -> str:
+    def _clean_character(self, character: str) -> str:
         if character in "\0\ufffd" or characters.is_control(character):
             return ""
         if self._drops_unassigned and characters.is_unassigned(character):
@@ -51,7 +57,7 @@ _CLEANING = {drops_unassigned: _Cleaning(drops_unassigned) for drops_unassigned 
 
 
 def _split_token(token: str, dialect: Dialect, lower_case: bool, keep_accents: bool) -> Iterator[str]:
-    """Words of one white-space token."""
+    """Yield the words of a token that contains no white space."""
     if dialect.keeps_special_tokens and token in SPECIAL_TOKENS:
         yield token
         return

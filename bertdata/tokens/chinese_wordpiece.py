@@ -1,4 +1,7 @@
-"""WordPiece whose documents tell where words start: of Chinese by a segmenter, else by ``##``."""
+"""WordPiece with word starts for Chinese text: a segmenter decides where Chinese words start.
+
+Other words start where a token does not begin with ``##``.
+"""
 
 from dataclasses import replace
 from functools import cached_property
@@ -16,7 +19,7 @@ from bertdata.unicode.characters import is_ideograph
 
 
 class ChineseWordPieceTokenizer(WordPieceTokenizer):
-    """The ids of WordPiece, and of documents a byte for each that says whether a word starts there."""
+    """WordPiece tokeniser whose documents say for each id whether a word starts there."""
 
     def __init__(
         self,
@@ -37,18 +40,18 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
         return ChineseWords()
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """The documents of WordPieceTokenizer.encode, with word starts.
+        """Encode like WordPieceTokenizer.encode, and add word starts.
 
-        MissingExtraError for Chinese where jieba is not installed.
+        MissingExtraError if the text contains Chinese and jieba is not installed.
         """
         documents = super().encode(texts, names)
         data = join_inputs([drop_bad_utf8(normalize_newlines(text, self._dialect)) for text in texts])
         lines = data.decode().split("\n")
-        starts = b"".join(map(self._word_starts, lines, self.encode_each(lines).lists()))
+        starts = b"".join(map(self._find_word_starts, lines, self.encode_each(lines).lists()))
         return replace(documents, word_starts=starts)
 
-    def _word_starts(self, line: str, ids: list[int]) -> bytes:
-        """A byte for each id of the line: each ideograph is a word of WordPiece, and so has one id."""
+    def _find_word_starts(self, line: str, ids: list[int]) -> bytes:
+        """Return a byte for each id of the line: 1 if a word starts there."""
         starts = bytearray(1 - self._continues_word[token] for token in ids)
         if any(map(is_ideograph, line)):
             told = (
@@ -56,6 +59,8 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
                 for character, start in zip(line, self._words.word_starts(line), strict=True)
                 if is_ideograph(character)
             )
+            # WordPiece makes each ideograph a word of exactly one id, so ideographs and their ids are in the
+            # same order. Walk over the words to find the ids of ideographs among the others.
             place = 0
             for word in split_words(line, self._dialect, self._lower_case, self._keep_accents):
                 if is_ideograph(word[0]):

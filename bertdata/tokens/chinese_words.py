@@ -1,8 +1,8 @@
-"""Words of Chinese text by the package jieba, for masks of whole words: a WordPiece there is one ideograph.
+"""Finds the words of Chinese text with the package jieba, for whole-word masks.
 
-As in BERT-wwm (Cui et al. 2019) and transformers' ``run_chinese_ref.py``: an ideograph that continues a word
-of ideographs is masked with it, as a ``##`` piece is. Nothing else changes: a word that holds another
-character counts as its characters do.
+WordPiece makes a token of each ideograph. As in BERT-wwm (Cui et al. 2019) and transformers'
+``run_chinese_ref.py``, an ideograph that continues a word is masked together with it, like a ``##`` piece.
+Words that contain any other character are left as WordPiece splits them.
 """
 
 import logging
@@ -12,22 +12,22 @@ from bertdata.errors import MissingExtraError, install_extra
 from bertdata.unicode.characters import is_ideograph
 
 VERSION = "0.42.1"
-"""The release of jieba: another dictionary makes other words."""
+"""The required release of jieba. Another release has another dictionary and finds other words."""
 
 
 class ChineseWords:
-    """jieba's dictionary, loaded in about a second. May be shared between threads.
+    """jieba with its dictionary, which takes about a second to load. Threads may share an instance.
 
-    MissingExtraError where jieba is not installed, or another release of it.
+    MissingExtraError if jieba is not installed, or if another release is installed.
     """
 
     def __init__(self) -> None:
         self._jieba = _load_jieba()
 
     def word_starts(self, text: str) -> bytes:
-        """A byte for each character: 0 for an ideograph that continues a word, else 1.
+        """Return a byte for each character: 0 for an ideograph that continues a word, else 1.
 
-        A token starts a word where its tokeniser says so and the byte of its first character is 1.
+        A token starts a word if the tokeniser says so and the byte of its first character is 1.
 
         >>> list(ChineseWords().word_starts("我们在北京 abc"))  # doctest: +SKIP
         [1, 0, 1, 1, 0, 1, 1, 1, 1]
@@ -40,6 +40,7 @@ class ChineseWords:
 
 
 def _load_jieba() -> Any:
+    """Import jieba and load its dictionary."""
     try:
         import jieba
     except ImportError as error:
@@ -52,8 +53,8 @@ def _load_jieba() -> Any:
         )
     jieba.setLogLevel(logging.WARNING)
     words = jieba.Tokenizer()
-    # As words.initialize() does, but for the dictionary's copy in the shared directory of temporary files,
-    # which anybody may have written.
+    # This is words.initialize() without its cache in the shared directory of temporary files. Any user could
+    # have written that cache.
     words.FREQ, words.total = words.gen_pfdict(words.get_dict_file())
     words.initialized = True
     return words

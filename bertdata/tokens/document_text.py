@@ -1,9 +1,9 @@
-"""A part's lines to the texts of its documents, and their ids to Documents: the specification for kernels.
+"""Joins a file's lines to documents before encoding, and finds the documents' sentences afterwards.
 
-A blank line (white space alone) ends a document, every other line is a sentence. The text of a document is
-its sentences, joined by ``between``. It is encoded whole: a token may hold the blank before a word, or more.
-A token belongs to the sentence in which its first character stands, and the characters of ``between`` belong
-to the sentence behind them.
+A blank line ends a document, and every other line is a sentence. A document's sentences are joined by the
+text ``between`` and encoded as one text, because a token may include the blank before a word. A token belongs
+to the sentence that contains its first character. The characters of ``between`` belong to the sentence after
+them. The C++ kernels do the same.
 """
 
 import io
@@ -20,14 +20,17 @@ from bertdata.records import Documents, Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """A document's text, and where each of its sentences ends in it (in code points)."""
+    """Text of a document.
+
+    ends: index in the text (in code points) where each sentence ends.
+    """
 
     text: str
     ends: list[int]
 
 
 def read_documents(data: bytes, between: str) -> Iterator[DocumentText]:
-    r"""The documents of UTF-8 text whose only line end is ``\n``. UnicodeDecodeError for other bytes.
+    r"""Yield the documents of UTF-8 data whose only line end is ``\n``. UnicodeDecodeError for other bytes.
 
     >>> [(found.text, found.ends) for found in read_documents(b"One.\nTwo.\n\nThree.\n", " ")]
     [('One. Two.', [4, 9]), ('Three.', [6])]
@@ -38,13 +41,14 @@ def read_documents(data: bytes, between: str) -> Iterator[DocumentText]:
         if sentence.strip():
             sentences.append(sentence)
         elif sentences:
-            yield _joined(sentences, between)
+            yield _join_sentences(sentences, between)
             sentences = []
     if sentences:
-        yield _joined(sentences, between)
+        yield _join_sentences(sentences, between)
 
 
-def _joined(sentences: list[str], between: str) -> DocumentText:
+def _join_sentences(sentences: list[str], between: str) -> DocumentText:
+    """Join the sentences to a document."""
     ends, end = [], -len(between)
     for sentence in sentences:
         end += len(between) + len(sentence)
@@ -52,13 +56,12 @@ def _joined(sentences: list[str], between: str) -> DocumentText:
     return DocumentText(between.join(sentences), ends)
 
 
-def word_starts(word_ids: Sequence[int | None]) -> bytes:
-    """A byte for each token of a text: 1 where a word starts.
+def compute_word_starts(word_ids: Sequence[int | None]) -> bytes:
+    """Return a byte for each token of a text: 1 if a word starts there.
 
-    word_ids: the library's, None at special tokens.
+    word_ids: number of the word that each token belongs to, as the library says. None for special tokens.
 
-
-    >>> list(word_starts([0, 0, None, None, 1, 2, 2]))
+    >>> list(compute_word_starts([0, 0, None, None, 1, 2, 2]))
     [1, 0, 1, 1, 1, 1, 0]
     """
     before = chain((None,), word_ids)
@@ -77,10 +80,12 @@ class DocumentsBuilder:
     def add(
         self, document: DocumentText, ids: list[int], starts: Sequence[int], is_start: bytes | None
     ) -> None:
-        """Add a document's ids. starts: of each the place of its first character, ascending.
+        """Add a document's ids and divide them into sentences.
 
-        is_start: word_starts of the ids; None where the vocabulary tells them.
+        starts: index of each token's first character in the document's text, ascending.
+        is_start: for each id 1 if a word starts there. None if the vocabulary says so.
         """
+        # A sentence without ids (upto == before) gets no entry, and a document without ids gets none either.
         first, before = len(self._ids), 0
         for end in document.ends[:-1]:
             if (upto := bisect_left(starts, end)) > before:
@@ -96,7 +101,7 @@ class DocumentsBuilder:
             self._word_starts += is_start
 
     def documents(self) -> Documents:
-        """All documents so far."""
+        """Return all documents added so far."""
         unknown = self._vocabulary.unk
         return Documents(
             ids=self._ids,
@@ -108,7 +113,7 @@ class DocumentsBuilder:
 
 
 def not_utf8(texts: list[bytes], names: list[str]) -> InputError:
-    """The error for the first text that is not UTF-8."""
+    """Make the error for the first text that is not UTF-8."""
     for text, name in zip(texts, names, strict=True):
         try:
             text.decode()

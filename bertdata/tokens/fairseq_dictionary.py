@@ -1,6 +1,7 @@
-"""fairseq's ``dict.txt``, a symbol and its count a line: its ids, and a tokenizer.json of the same ids.
+"""Reads and writes fairseq's ``dict.txt``, which has a symbol and its count on each line.
 
-fairseq's ids: ``<s>`` 0, ``<pad>`` 1, ``</s>`` 2, ``<unk>`` 3, the symbols of the file in order, ``<mask>``.
+fairseq's ids are ``<s>`` 0, ``<pad>`` 1, ``</s>`` 2, ``<unk>`` 3, then the symbols of the file in order, then
+``<mask>``. A dictionary can also be converted to a tokenizer.json with the same ids.
 """
 
 import json
@@ -15,23 +16,23 @@ from bertdata.records import Vocabulary
 
 DICTIONARY_NAME = "dict.txt"
 SPECIAL_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
-"""Symbols that are in no file, and have the first ids."""
+"""Symbols with the first ids. They are not in the file."""
 MASK_SYMBOL = "<mask>"
-"""The symbol that the masked-LM task adds behind all others."""
+"""The symbol that fairseq's masked_lm task adds after all others."""
 START, END = 0, 2
-"""The ids of the token before a block, and of the token behind a line."""
+"""Ids of the token before a block and of the token at the end of a line."""
 
 _ROLES = ("cls", "pad", "sep", "unk")
 _COUNT = re.compile(rf"[+-]?[0-9]{{1,{MOST_DIGITS}}}")
 _OVERWRITE = "#fairseq:overwrite"
-"""The flag of a line whose symbol has an id already. The word has the new id from there on."""
+"""Flag on a line whose symbol already has an id. From there on the symbol has the new id."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dictionary:
-    """The symbols of a ``dict.txt`` in the order of their ids, and the count of each.
+    """The symbols of a ``dict.txt``, in the order of their ids, and their counts.
 
-    A symbol that comes again, or is one of the special ones, is flagged as overwriting in the file.
+    A symbol that occurs again, or is one of the special symbols, is flagged with _OVERWRITE in the file.
     """
 
     symbols: tuple[str, ...]
@@ -39,13 +40,19 @@ class Dictionary:
 
     @property
     def words(self) -> list[str]:
-        """The word of each id. Of two ids of a word text has the later one."""
+        """The symbol of each id, special symbols included.
+
+        If a symbol occurs twice, text gets its last id.
+        """
         last = [] if MASK_SYMBOL in self.symbols else [MASK_SYMBOL]
         return [*SPECIAL_SYMBOLS, *self.symbols, *last]
 
     @property
     def names(self) -> list[str]:
-        """The word of each id, where each is once: the earlier ids of a word have a name that is no word."""
+        """The symbol of each id, made unique.
+
+        Earlier ids of a repeated symbol get a name that no symbol has.
+        """
         words = self.words
         ids = {word: number for number, word in enumerate(words)}
         found = list(words)
@@ -59,7 +66,7 @@ class Dictionary:
         return found
 
     def dump(self) -> bytes:
-        """The bytes of the file."""
+        """Return the content of the file."""
         seen, lines = set(SPECIAL_SYMBOLS), list[str]()
         for symbol, count in zip(self.symbols, self.counts, strict=True):
             lines.append(f"{symbol} {count} {_OVERWRITE}\n" if symbol in seen else f"{symbol} {count}\n")
@@ -68,12 +75,13 @@ class Dictionary:
 
 
 def parse_dictionary(data: bytes, name: str) -> Dictionary:
-    """The dictionary of a file. VocabularyError names the first line that is wrong."""
+    """Parse the content of a ``dict.txt``. VocabularyError names the first line that is wrong."""
     try:
         text = decode_utf8(data, keeps_mark=True)
     except ValueError as error:
         raise VocabularyError(f"{name}: {error}") from None
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # as Python reads a file of text
+    # Universal newlines, as Python reads a text file.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
     seen, symbols, counts = set(SPECIAL_SYMBOLS), list[str](), list[int]()
@@ -104,7 +112,10 @@ def parse_dictionary(data: bytes, name: str) -> Dictionary:
 
 
 def dictionary_json(data: bytes, name: str) -> bytes:
-    """A tokenizer.json with the ids of a ``dict.txt``: of words between blanks, as fairseq reads its text."""
+    """Convert a ``dict.txt`` to a tokenizer.json with the same ids.
+
+    Words are separated by blanks, as in the tokenised text that fairseq reads.
+    """
     names = parse_dictionary(data, name).names
     special = [*names[: len(SPECIAL_SYMBOLS)], MASK_SYMBOL]
     start, _, end, unknown = names[: len(SPECIAL_SYMBOLS)]
@@ -121,7 +132,8 @@ def dictionary_json(data: bytes, name: str) -> bytes:
         "decoder": None,
         "model": {"type": "WordLevel", "vocab": ids, "unk_token": unknown},
     }
-    if (start, end) != (SPECIAL_SYMBOLS[START], SPECIAL_SYMBOLS[END]):  # their names do not tell their roles
+    # If a special symbol was overwritten, its name no longer shows its role, so a template names the roles.
+    if (start, end) != (SPECIAL_SYMBOLS[START], SPECIAL_SYMBOLS[END]):
         parsed["post_processor"] = {
             "type": "BertProcessing",
             "sep": [end, END],
@@ -131,9 +143,9 @@ def dictionary_json(data: bytes, name: str) -> bytes:
 
 
 def fairseq_ids(vocabulary: Vocabulary) -> list[int]:
-    """For each id of a vocabulary its id in fairseq. In RoBERTa's layout they are the same.
+    """Return fairseq's id for each id of the vocabulary. In RoBERTa's layout both are the same.
 
-    SettingsError where a role has no token, or two roles have the same.
+    SettingsError if a special token is missing, or if one token has two roles.
     """
     own = [vocabulary.role(role) for role in _ROLES]
     mask = vocabulary.role("mask")
@@ -150,7 +162,7 @@ def fairseq_ids(vocabulary: Vocabulary) -> list[int]:
 
 
 def check_order(vocabulary: Vocabulary) -> None:
-    """SettingsError unless the vocabulary's ids are in fairseq's order."""
+    """Raise SettingsError unless the vocabulary's ids are in fairseq's order."""
     if fairseq_ids(vocabulary) != list(range(vocabulary.size)):
         raise SettingsError(
             f"{vocabulary.name}: its ids are not in fairseq's order (<s> <pad> </s> <unk> first, <mask> "
@@ -159,9 +171,9 @@ def check_order(vocabulary: Vocabulary) -> None:
 
 
 def dictionary_of(vocabulary: Vocabulary, counts: Sequence[int]) -> Dictionary:
-    """The dictionary of a vocabulary. counts: of each of fairseq's ids in the text.
+    """Make the dictionary of a vocabulary. counts: count of each of fairseq's ids in the text.
 
-    SettingsError for a token that ``dict.txt`` cannot hold.
+    SettingsError for a token that ``dict.txt`` cannot contain.
     """
     places = fairseq_ids(vocabulary)
     words = [""] * len(places)

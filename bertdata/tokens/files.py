@@ -1,4 +1,4 @@
-"""The two kinds of file that a tokeniser is made from, with the settings that decide its ids."""
+"""The two types of file from which a tokeniser is made, each with the settings that determine its ids."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,21 +8,22 @@ from bertdata.config.dataset_settings import SettingsRecord, vocabulary_record
 from bertdata.records import Vocabulary
 
 VOCABULARY_NAME = "vocab.txt"
-"""A dataset's copy of its WordPiece vocabulary, whatever the file was called."""
+"""Name of a dataset's copy of its WordPiece vocabulary, whatever the original file was called."""
 
 TOKENIZER_NAME = "tokenizer.json"
-"""A dataset's copy of the tokenizer.json that it was made with."""
+"""Name of a dataset's copy of its tokenizer.json."""
 
 BETWEEN = " "
-"""The text between two sentences of a document, in languages that put blanks between words."""
+"""Default text between two sentences of a document, for languages that separate words by blanks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VocabularyFile:
-    """A WordPiece vocabulary, one token a line, as a dialect reads it. Picklable, travels to workers.
+    """A WordPiece vocabulary file, one token per line, as a dialect reads it. Sent to worker processes.
 
-    keep_accents: text that is lower-cased keeps its accents. chinese_words: where a word of Chinese starts is
-    told by a segmenter. md5: of the bytes that the file must have whenever it is read; empty: any.
+    keep_accents: lower-cased text keeps its accents.
+    chinese_words: a segmenter says where Chinese words start.
+    md5: md5 that the file must have whenever it is read. Empty means any.
     """
 
     path: str
@@ -35,10 +36,11 @@ class VocabularyFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerJson:
-    """A tokenizer.json of Hugging Face's ``tokenizers``. Picklable, travels to workers.
+    """A tokenizer.json of Hugging Face's ``tokenizers``. Sent to worker processes.
 
-    roles: pairs of a role's name and its token; a role that is not among them has no token. between: the text
-    between two sentences of a document. md5: as in VocabularyFile.
+    roles: pairs of role and token. Roles that are not listed have no token.
+    between: text between two sentences of a document.
+    md5: md5 that the file must have whenever it is read. Empty means any.
     """
 
     path: str
@@ -49,7 +51,7 @@ class TokenizerJson:
     dialect: ClassVar[None] = None
 
     def record(self, vocabulary: Vocabulary) -> SettingsRecord:
-        """The tokeniser's record in a manifest. It holds a size where some ids have no token."""
+        """Return the tokeniser's record for a manifest. It includes the size if some ids have no token."""
         size = vocabulary.size
         return {
             "kind": vocabulary.kind,
@@ -65,7 +67,7 @@ TokenizerFile = VocabularyFile | TokenizerJson
 
 
 def file_of_record(record: Mapping[str, Any], path: str) -> TokenizerFile:
-    """The file at the path, read as the tokeniser's record of a manifest says."""
+    """Return the file at ``path``, with the settings from the tokeniser's record in a manifest."""
     if "file" in record:
         roles = tuple(record["roles"].items())
         return TokenizerJson(path=path, roles=roles, between=record["between"])
@@ -74,5 +76,5 @@ def file_of_record(record: Mapping[str, Any], path: str) -> TokenizerFile:
 
 
 def name_in_dataset(record: Mapping[str, Any]) -> str:
-    """The name of the dataset's copy of its tokeniser's file, by the tokeniser's record."""
+    """Return the name that the dataset's copy of the tokeniser's file has. record: from the manifest."""
     return str(record.get("file", VOCABULARY_NAME))

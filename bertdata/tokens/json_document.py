@@ -1,4 +1,4 @@
-"""The JSON of a tokenizer.json, checked as far as this package reads it itself, and its tokens' ids."""
+"""Parses a tokenizer.json, checks the parts that this package reads itself, and returns its tokens' ids."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,27 +8,27 @@ from bertdata.errors import VocabularyError
 from bertdata.tokens.vocabulary import LARGEST_VOCABULARY
 
 KINDS = ("BPE", "Unigram", "WordPiece", "WordLevel")
-"""The models of a tokenizer.json, by their names in it."""
+"""Types of model, as named in a tokenizer.json."""
 
 STEPS = ("normalizer", "pre_tokenizer", "post_processor")
-"""The steps of a tokenizer.json that decide ids and places, by their names in it."""
+"""Steps of a tokenizer.json that influence ids and positions of tokens, as named in the file."""
 
 DEEPEST = 64
-"""Objects and lists within one another in the steps of a file; those of published files have 5."""
+"""Deepest allowed nesting of objects and lists in a step. In published files it is 5."""
 
 EXPECTED = "expected a tokenizer.json as Hugging Face's tokenizers library saves it"
 
 
 def parse_tokenizer_json(data: bytes, name: str) -> dict[str, Any]:
-    """Return the JSON of a tokenizer.json, each of its steps there, if only as null.
+    """Parse a tokenizer.json. A step that is missing in the file is None in the result.
 
-    VocabularyError for a file that is none.
+    VocabularyError if the file is not a tokenizer.json.
     """
     parsed = parse_object(data, name)
     model = parsed.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict | list):
         raise VocabularyError(f"{name}: holds no model with a vocabulary; {EXPECTED}")
-    model["type"] = _kind_of(model)
+    model["type"] = _find_model_type(model)
     if model["type"] not in KINDS:
         raise VocabularyError(f"{name}: its model is {model['type']!r}, expected one of {', '.join(KINDS)}")
     wanted, noun = (list, "a list") if model["type"] == "Unigram" else (dict, "an object")
@@ -46,10 +46,11 @@ def parse_tokenizer_json(data: bytes, name: str) -> dict[str, Any]:
 
 
 def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, Any]:
-    """Return the object that JSON holds, as the library's reader takes it. VocabularyError for another text.
+    """Parse a JSON object as strictly as the tokenizers library. VocabularyError for anything else.
 
-    Python's reader takes more: a byte-order mark, UTF-16, NaN, half a surrogate pair; of a key that stands
-    twice it takes the last.
+    Python's parser also accepts a byte-order mark, UTF-16, NaN and half a surrogate pair. If a key occurs
+    twice, it takes the last value. All of these are refused.
+    expected: what the error message says was expected.
     """
     try:
         text = data.decode()
@@ -57,7 +58,7 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
         line = data.count(b"\n", 0, error.start) + 1
         raise VocabularyError(f"{name}: is not JSON (line {line} is not UTF-8); {expected}") from None
     try:
-        parsed = json.loads(text, object_pairs_hook=_object_of, parse_constant=_refuse_constant)
+        parsed = json.loads(text, object_pairs_hook=_make_object, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         what = str(error) if isinstance(error, json.JSONDecodeError | _OddJson) else "the text is damaged"
         raise VocabularyError(
@@ -79,10 +80,11 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
 
 
 class _OddJson(ValueError):
-    """JSON that Python reads and the library does not, or reads otherwise."""
+    """JSON that Python accepts and the library does not, or that the library reads differently."""
 
 
-def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a dict. _OddJson if a key occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -92,11 +94,15 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(text: str) -> Any:
+    """Refuse NaN and Infinity, which Python's parser accepts."""
     raise _OddJson(f"{text} is no number of JSON")
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
-    """Return True where objects and lists lie deeper within one another, without a call for each level."""
+    """Return True if objects and lists are nested deeper than ``depth``.
+
+    It works level by level, because recursion could exceed Python's limit on a malicious file.
+    """
     level = [value]
     while level := [item for item in level if isinstance(item, dict | list)]:
         if depth == 0:
@@ -106,8 +112,8 @@ def _is_deeper(value: Any, depth: int) -> bool:
     return False
 
 
-def _kind_of(model: Mapping[str, Any]) -> Any:
-    """The model's type. Old files do not name it."""
+def _find_model_type(model: Mapping[str, Any]) -> Any:
+    """Return the model's type. Old files do not contain it, so it is inferred from other keys."""
     if "type" in model:
         return model["type"]
     if isinstance(model["vocab"], list):
@@ -118,13 +124,14 @@ def _kind_of(model: Mapping[str, Any]) -> Any:
 
 
 def _is_added_token(item: Any) -> bool:
+    """Return True if the item has a text and an integer id."""
     return isinstance(item, dict) and isinstance(item.get("content"), str) and type(item.get("id")) is int
 
 
 def token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
-    """The id of each token. VocabularyError for ids that no shard can hold."""
+    """Return the id of each token, added tokens included. VocabularyError for ids that no shard can hold."""
     found: dict[str, int] = {}
-    for token, number in _tokens(parsed):
+    for token, number in _list_tokens(parsed):
         if not isinstance(token, str) or type(number) is not int or not 0 <= number < LARGEST_VOCABULARY:
             raise VocabularyError(
                 f"{name}: token {token!r} has the id {number!r}, expected a text with an id of 0 to "
@@ -136,8 +143,8 @@ def token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
     return found
 
 
-def _tokens(parsed: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """The model's tokens, then the added ones, which may be among them."""
+def _list_tokens(parsed: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the model's tokens with their ids, then the added tokens, which may repeat the model's."""
     vocabulary = parsed["model"]["vocab"]
     if isinstance(vocabulary, dict):
         yield from vocabulary.items()

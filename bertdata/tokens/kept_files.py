@@ -1,4 +1,4 @@
-"""The files of a tokeniser in a directory of a model: a run's, or an export in another program's form."""
+"""Writes a tokeniser's files into a model's directory, such as a training run's or an export's."""
 
 import json
 from typing import Any
@@ -11,29 +11,33 @@ from bertdata.tokens.tokenizer_json import tokenizer_bytes
 from bertdata.tokens.vocabulary_json import wordpiece_json
 
 CONFIGURATION_NAME = "tokenizer_config.json"
-"""The file beside a tokeniser's: its casing, or the tokens with a role, under transformers' names."""
+"""Name of the file with a tokeniser's casing or special tokens, in transformers' form."""
 
 
 def kept_files(file: TokenizerFile) -> dict[str, bytes]:
-    """Contents of a tokeniser's files by name: a vocabulary and its casing, or a tokenizer.json and roles.
+    """Return the content of a tokeniser's files, by name.
 
-    The tokenizer.json is the given one, byte for byte. A vocabulary whose accents are kept becomes one, which
-    says so to every reader.
+    They are a vocabulary and its casing, or a tokenizer.json and its roles. An existing tokenizer.json is
+    copied byte for byte. A vocabulary with ``keep_accents`` is converted to a tokenizer.json, because
+    vocab.txt cannot say so to other programs.
     """
     if isinstance(file, VocabularyFile) and file.keep_accents:
         vocabulary = vocabulary_of(file)
         roles = tuple((role, vocabulary.words[vocabulary.role(role)]) for role in ROLES)
         values = {"tokenizer_class": "PreTrainedTokenizerFast", **role_tokens(roles)}
-        return {TOKENIZER_NAME: wordpiece_json(file), CONFIGURATION_NAME: _line(values)}
+        return {TOKENIZER_NAME: wordpiece_json(file), CONFIGURATION_NAME: _format_line(values)}
     if isinstance(file, VocabularyFile):
         content = vocabulary_text(vocabulary_of(file))
-        return {VOCABULARY_NAME: content, CONFIGURATION_NAME: _line({"do_lower_case": file.lower_case})}
+        return {
+            VOCABULARY_NAME: content,
+            CONFIGURATION_NAME: _format_line({"do_lower_case": file.lower_case}),
+        }
     values = {"tokenizer_class": "PreTrainedTokenizerFast", **role_tokens(file.roles)}
-    return {TOKENIZER_NAME: tokenizer_bytes(file.path), CONFIGURATION_NAME: _line(values)}
+    return {TOKENIZER_NAME: tokenizer_bytes(file.path), CONFIGURATION_NAME: _format_line(values)}
 
 
 def keep_files(file: TokenizerFile, directory: str) -> None:
-    """Write a tokeniser's files into a directory, but for those that say the same already."""
+    """Write a tokeniser's files into a directory. Files that already have this content are left alone."""
     for name, data in kept_files(file).items():
         path = storage.join(directory, name)
         if not storage.exists(path) or storage.read_bytes(path) != data:
@@ -42,12 +46,12 @@ def keep_files(file: TokenizerFile, directory: str) -> None:
 
 
 def vocabulary_text(words: Vocabulary) -> bytes:
-    """A vocabulary file: a token a line, by id."""
+    """Return the content of a vocabulary file: one token per line, by id."""
     return "".join(f"{word}\n" for word in words.words).encode()
 
 
 def role_tokens(roles: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """The tokens with a role under transformers' names: ``mask_token``.
+    """Return the tokens that have a role, under transformers' names such as ``mask_token``.
 
     >>> role_tokens((("mask", "<mask>"),))
     {'mask_token': '<mask>'}
@@ -55,5 +59,6 @@ def role_tokens(roles: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return {f"{role}_token": token for role, token in roles}
 
 
-def _line(values: dict[str, Any]) -> bytes:
+def _format_line(values: dict[str, Any]) -> bytes:
+    """Return the values as a line of JSON."""
     return json.dumps(values).encode() + b"\n"

@@ -1,8 +1,8 @@
-"""The form of a tokenizer.json as the library saves it: keys and types of the parts that the kernels know.
+"""Checks that a tokenizer.json has exactly the form in which the tokenizers library saves it.
 
-The library reads some files of another form too, in ways of its own: a RobertaProcessing without
-``add_prefix_space`` is a BertProcessing to it, and ``"add_prefix_space": "false"`` an error. So a kernel
-takes a file only in this form; every other file is the library's, which reads or refuses it.
+The library also reads files of other forms, sometimes in surprising ways: without ``add_prefix_space`` a
+RobertaProcessing becomes a BertProcessing, and ``"add_prefix_space": "false"`` is an error. The C++ kernels
+therefore only run files of this form. Every other file is left to the library, which reads or refuses it.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,13 +14,13 @@ _LONGEST_WORD = (1 << 63) - 1
 Check = Callable[[Any], bool]
 
 
-def odd_part(parsed: Mapping[str, Any]) -> str | None:
-    """Return the first part that is not in the library's form, as "its ...", or None where all are."""
+def find_odd_part(parsed: Mapping[str, Any]) -> str | None:
+    """Return the first part that does not have the library's form, as "its ...", or None."""
     for key in parsed:
         if key not in _PARTS:
             return f"it has a part {key!r}"
     for key, check in _PARTS.items():
-        # A part that is not there is one that is null, but for the version, which says nothing then.
+        # A missing part counts as null, except that a missing version counts as 1.0.
         if not check(parsed.get(key, "1.0" if key == "version" else None)):
             return f"its {key} is not as the library saves it"
     return None
@@ -52,7 +52,7 @@ def _is_list_of(check: Check) -> Check:
 
 
 def _is_object(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
-    """Return a check of an object that has the required keys, may have the optional ones, and no other."""
+    """Return a check for an object that has all required keys, and no others except optional keys."""
     known = {**required, **(optional or {})}
 
     def holds(value: Any) -> bool:
@@ -67,9 +67,9 @@ def _is_object(required: Mapping[str, Check], optional: Mapping[str, Check] | No
 
 
 def _is_step(kinds: Mapping[str, Check], *, others: bool = False) -> Check:
-    """Return a check of a step: null, or an object of a known type whose other keys pass that type's check.
+    """Return a check for a step: null, or an object whose other keys pass the check of its type.
 
-    others: a step of another type is left to who reads it.
+    kinds: the check for each known type. others: accept steps of other types unchecked.
     """
 
     def holds(value: Any) -> bool:
@@ -85,8 +85,11 @@ def _is_step(kinds: Mapping[str, Check], *, others: bool = False) -> Check:
     return holds
 
 
-def _with_sequence(kinds: dict[str, Check], name: str, *, others: bool = False) -> Check:
-    """Return a check of a step that may be a Sequence too, whose steps stand in a list of that name."""
+def _is_step_or_sequence(kinds: dict[str, Check], name: str, *, others: bool = False) -> Check:
+    """Return a check for a step or a Sequence of steps.
+
+    name: the Sequence's key with the list of its steps.
+    """
     step = _is_step(kinds, others=others)
     kinds["Sequence"] = _is_object({name: _is_list_of(lambda inner: inner is not None and step(inner))})
     return step
@@ -119,7 +122,7 @@ def _is_vocabulary(value: Any) -> bool:
 
 
 def _are_merges(value: Any) -> bool:
-    """True for a list of texts, or for a list of pairs; the library takes no mixture of them."""
+    """Return True for a list of texts ("a b") or a list of pairs. The library does not accept a mixture."""
     if not isinstance(value, list):
         return False
     if all(map(_is_text, value)):
@@ -216,10 +219,10 @@ _PARTS: dict[str, Check] = {
     "added_tokens": _is_list_of(
         _is_object({"id": _is_number, "content": _is_text, **dict.fromkeys(_FLAGS, _is_bool)})
     ),
-    "normalizer": _with_sequence(_NORMALIZERS, "normalizers", others=True),
-    "pre_tokenizer": _with_sequence(_PRE_TOKENIZERS, "pretokenizers", others=True),
-    "post_processor": _with_sequence(_POST_PROCESSORS, "processors"),
+    "normalizer": _is_step_or_sequence(_NORMALIZERS, "normalizers", others=True),
+    "pre_tokenizer": _is_step_or_sequence(_PRE_TOKENIZERS, "pretokenizers", others=True),
+    "post_processor": _is_step_or_sequence(_POST_PROCESSORS, "processors"),
     "decoder": _is_step(_DECODERS),
     "model": lambda value: _is_bpe(value) or _is_wordpiece(value),
 }
-"""The parts of a file, in its order, and the check of each."""
+"""The check of each part of a file."""

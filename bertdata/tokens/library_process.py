@@ -1,8 +1,8 @@
-"""A tokenizer.json tried by the tokenizers library in a process of its own, where it may end one.
+"""Tries a tokenizer.json in a separate process, because the tokenizers library can abort the process.
 
-The library cuts a merge's second token at the length of ``continuing_subword_prefix``, in bytes. Where that
-lies within a character, it makes a text that is no UTF-8 and aborts: no error, nothing printed, and no
-``except`` helps.
+The library cuts a merge's second token at the length of ``continuing_subword_prefix`` in bytes. If that is
+within a character, it creates a text that is not UTF-8 and aborts, without an error or a message. No
+``except`` can catch this.
 """
 
 import json
@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 SECONDS = 120.0
-"""The longest that a trial may take; a vocabulary of 256,000 tokens takes some 2 s."""
+"""The longest time for a trial. A vocabulary of 256,000 tokens takes about 2 s."""
 
 _PROBE_TOKENS = 1000
-"""Tokens of the model whose texts are encoded in the trial."""
+"""Number of the model's tokens that are encoded in the trial."""
 
 _PROGRAM = """
 import json, os, sys
@@ -33,14 +33,15 @@ os._exit(0)
 
 
 def needs_trial(parsed: Mapping[str, Any]) -> bool:
-    """Return True for a file of a kind that is known to end the library's process."""
+    """Return True if the file has a setting that is known to abort the library's process."""
     return bool(parsed["model"].get("continuing_subword_prefix")) and parsed["model"]["type"] == "BPE"
 
 
-def end_of_process(document: str, parsed: Mapping[str, Any]) -> str | None:
-    """Load a tokenizer.json in another process, and encode a text of its tokens there.
+def try_in_process(document: str, parsed: Mapping[str, Any]) -> str | None:
+    """Load a tokenizer.json in a separate process and encode a text of its tokens there.
 
-    Returns how that process was killed, as "signal 6, SIGABRT", or None where it was not.
+    Return how the process was killed, for example "signal 6, SIGABRT", or None if it was not killed.
+    document: the file's text. parsed: the parsed file.
     """
     tokens = list(parsed["model"]["vocab"])[:_PROBE_TOKENS]
     probe = json.dumps("".join(token for token in tokens if isinstance(token, str)))

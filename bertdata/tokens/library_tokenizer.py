@@ -1,7 +1,8 @@
-"""The library's way: a tokenizer.json run by Hugging Face's ``tokenizers``, whatever is in it.
+"""Runs any tokenizer.json with Hugging Face's ``tokenizers`` library.
 
-One thread, slices of documents, so that neither cores nor memory are taken that nobody offered. Truncation,
-padding and dropout of the file are left out: a document is encoded whole, and the same way every time.
+It uses one thread and encodes documents in slices, so that it takes no more cores or memory than the caller
+planned for. Truncation, padding and dropout in the file are ignored: a document is encoded whole and without
+randomness.
 """
 
 import json
@@ -16,40 +17,44 @@ from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.document_text import (
     DocumentsBuilder,
     DocumentText,
+    compute_word_starts,
     not_utf8,
     read_documents,
-    word_starts,
 )
 from bertdata.tokens.growth import MOST_GROWTH, GrowthMeter, TooLong
-from bertdata.tokens.library_process import end_of_process, needs_trial
+from bertdata.tokens.library_process import needs_trial, try_in_process
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.time_limit import TooSlow, call_within, without_stderr
 from bertdata.tokens.tokenizer import TextTokens
 
 SLICE_CHARACTERS = 1 << 19
-"""Text encoded at a time; a longer document goes by itself. The library takes some 50 bytes a character."""
+"""Number of characters encoded at a time. A longer document is encoded alone. The library takes about
+50 bytes for each character."""
 
 SLICE_SECONDS = 60.0
-"""The longest that a slice may take a pattern of the file; some 0.5 s are usual."""
+"""The longest time that encoding a slice may take if the file has a pattern. About 0.5 s is usual."""
 
 
 class LibraryTokenizer:
     """A tokenizer.json run by the ``tokenizers`` library.
 
-    parsed: the file's JSON. between: the text between two sentences of a document.
+    parsed: the parsed file. between: text between two sentences of a document.
+    VocabularyError if the library refuses the file, or if it would treat texts differently from load to load.
     """
 
     def __init__(self, parsed: dict[str, Any], vocabulary: Vocabulary, between: str) -> None:
         self.vocabulary = vocabulary
         self._parsed = parsed
         self._between = between
-        self._patterns = sorted(set(_patterns(parsed)))
+        self._patterns = sorted(set(_find_patterns(parsed)))
+        # These two checks come before the library loads the file in this process, which could abort it or
+        # exhaust its memory.
         self._check_survival()
         self._meter = GrowthMeter(parsed["normalizer"], self._load_normalizer)
-        for token in parsed["added_tokens"]:  # the library normalises them as it loads the file
+        for token in parsed["added_tokens"]:  # loading the file normalises these
             self._check_growth(token["content"], f"the added token {token['content'][:40]!r}")
-        # Without the post-processor. It takes a blank off a token's place for each one that its text begins
-        # with, those too that the pre-tokeniser put there and the text has not: "Ġis" would lose its "i".
+        # Remove the post-processor. For each blank at the beginning of a token's text it moves the token's
+        # start by one, even if the pre-tokeniser has inserted the blank: "Ġis" would lose its "i".
         self._library = self._load()
         with without_stderr():
             self._library.post_processor = None
@@ -57,10 +62,9 @@ class LibraryTokenizer:
         self._check_added_texts()
 
     def _load(self) -> Any:
-        """Return the library's tokeniser. VocabularyError where it refuses the file.
+        """Load the file with the library. VocabularyError if the library refuses it.
 
-        The library judges the whole file. What is left out (truncation, padding, dropout) is taken off after
-        that.
+        Truncation, padding and dropout are removed after loading, so that the library checks the whole file.
         """
         loaded = self._load_document(self._parsed)
         loaded.no_truncation()
@@ -70,6 +74,7 @@ class LibraryTokenizer:
         return loaded
 
     def _load_document(self, parsed: Mapping[str, Any]) -> Any:
+        """Load a parsed tokenizer.json, whole or a part of it, with the library."""
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         try:
             from tokenizers import Tokenizer
@@ -81,7 +86,7 @@ class LibraryTokenizer:
             with without_stderr():
                 return Tokenizer.from_str(json.dumps(parsed))
         except BaseException as error:
-            raise self._refused(error, "refuses it") from None
+            raise self._make_refusal(error, "refuses it") from None
 
     def _load_normalizer(self, step: Mapping[str, Any]) -> Any:
         """Return a function that does one step of the normaliser."""
@@ -89,6 +94,10 @@ class LibraryTokenizer:
         return self._load_document({"model": model, "normalizer": step}).normalizer.normalize_str
 
     def _check_growth(self, text: str, what: str) -> None:
+        """Raise VocabularyError if the normaliser makes the text too long.
+
+        what: what the message calls the text.
+        """
         try:
             self._meter.check(text)
         except TooLong:
@@ -98,10 +107,10 @@ class LibraryTokenizer:
             ) from None
 
     def _check_survival(self) -> None:
-        """Raise VocabularyError for a file that would end this process, as a trial in another one tells."""
+        """Raise VocabularyError if the library aborts on the file. This is tried in a separate process."""
         if not needs_trial(self._parsed):
             return
-        end = end_of_process(json.dumps(self._parsed), self._parsed)
+        end = try_in_process(json.dumps(self._parsed), self._parsed)
         if end is not None:
             prefix = self._parsed["model"]["continuing_subword_prefix"]
             raise VocabularyError(
@@ -110,8 +119,12 @@ class LibraryTokenizer:
                 "token begins with that, as this library saves them"
             )
 
-    def _refused(self, error: BaseException, what: str) -> BaseException:
-        """The error for one of the library. Its panics are no Exception."""
+    def _make_refusal(self, error: BaseException, what: str) -> BaseException:
+        """Convert the library's error to a VocabularyError.
+
+        A panic of the library is no Exception, so it is recognised by its name. Other non-Exceptions, such as
+        KeyboardInterrupt, are returned unchanged.
+        """
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             return error
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -121,7 +134,7 @@ class LibraryTokenizer:
         )
 
     def _check_ids(self) -> None:
-        """VocabularyError where the library gives a token another id than the file: it counts them anew."""
+        """Raise VocabularyError if the library gives a token another id than the file."""
         words = self.vocabulary.words
         for token, number in self._library.get_vocab(with_added_tokens=True).items():
             if number >= len(words) or words[number] != token:
@@ -131,11 +144,11 @@ class LibraryTokenizer:
                 )
 
     def _check_added_texts(self) -> None:
-        """Raise VocabularyError where added tokens are one text once they are normalised, or an empty one.
+        """Raise VocabularyError if two added tokens are equal after normalisation, or one is empty.
 
-        The library looks for a token with ``normalized`` in the normalised text, by its own normalised text.
-        Of two with the same one, it takes now the one and now the other, from load to load. An empty one
-        it finds everywhere: on some texts it fails, on others it takes memory until there is none.
+        The library searches for a token with ``normalized`` by its normalised text. If two have the same
+        text, which of the two it finds changes from load to load. An empty text is found everywhere: the
+        library then fails on some texts and runs out of memory on others.
         """
         normalizer = self._library.normalizer
         known: dict[str, str] = {}
@@ -158,11 +171,11 @@ class LibraryTokenizer:
                 )
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """The documents of several texts read as one sequence. See ``tokens.document_text``."""
+        """Encode several texts as if they were one file. See ``bertdata.tokens.document_text``."""
         texts = [universal_newlines(text) for text in texts]
         found = DocumentsBuilder(self.vocabulary)
         try:
-            for documents in _slices(read_documents(join_inputs(texts), self._between)):
+            for documents in _group_documents(read_documents(join_inputs(texts), self._between)):
                 encoded = self._run(self._library, [document.text for document in documents], names)
                 self._add(found, documents, encoded)
         except UnicodeDecodeError:
@@ -170,27 +183,31 @@ class LibraryTokenizer:
         return found.documents()
 
     def _add(self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]) -> None:
+        """Add the library's encodings of documents to ``found``."""
         needs_starts = self.vocabulary.continues_word is None
         for document, one in zip(documents, encoded, strict=True):
             starts = [start for start, _ in one.offsets]
-            found.add(document, one.ids, starts, word_starts(one.word_ids) if needs_starts else None)
+            found.add(document, one.ids, starts, compute_word_starts(one.word_ids) if needs_starts else None)
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """Return the ids of each text by itself, with the places and word starts that the library tells."""
+        """Encode each text separately, with positions and word starts as the library gives them."""
         found = TextTokens(
             array("I" if self.vocabulary.wide else "H"), array("I"), array("I"), array("I"), bytearray()
         )
-        for some in _slices(DocumentText(text, []) for text in texts):
+        for some in _group_documents(DocumentText(text, []) for text in texts):
             for one in self._run(self._library, [document.text for document in some], ["a text"]):
                 found.ids.extend(one.ids)
                 found.ends.append(len(found.ids))
                 found.starts.extend(start for start, _ in one.offsets)  # type: ignore[union-attr]
                 found.stops.extend(stop for _, stop in one.offsets)  # type: ignore[union-attr]
-                found.word_starts.extend(word_starts(one.word_ids))  # type: ignore[union-attr]
+                found.word_starts.extend(compute_word_starts(one.word_ids))  # type: ignore[union-attr]
         return found
 
     def _run(self, library: Any, texts: list[str], names: list[str]) -> list[Any]:
-        """The library's encodings. VocabularyError where a pattern of the file takes too long."""
+        """Encode texts. VocabularyError if a pattern of the file takes too long.
+
+        names: names of the inputs, for messages.
+        """
 
         for text in texts:
             self._check_growth(text, f"a document of {', '.join(names)}")
@@ -200,18 +217,19 @@ class LibraryTokenizer:
             return found
 
         if not self._patterns:
-            return self._encoded(work, names)
+            return self._call_library(work, names)
         seconds = SLICE_SECONDS * max(1, sum(map(len, texts)) // SLICE_CHARACTERS)
         try:
             with without_stderr():
-                return self._encoded(lambda: call_within(seconds, work), names)
+                return self._call_library(lambda: call_within(seconds, work), names)
         except TooSlow:
             raise VocabularyError(
-                f"{self.vocabulary.name}: the pattern {self._named_patterns()} takes more than {seconds:g} s "
-                f"on a document of {', '.join(names)}; repair the pattern in the file"
+                f"{self.vocabulary.name}: the pattern {self._describe_patterns()} takes more than "
+                f"{seconds:g} s on a document of {', '.join(names)}; repair the pattern in the file"
             ) from None
 
-    def _encoded(self, work: Any, names: list[str]) -> list[Any]:
+    def _call_library(self, work: Any, names: list[str]) -> list[Any]:
+        """Call ``work`` and convert the library's errors to VocabularyError."""
         try:
             found: list[Any] = work()
         except TooSlow:
@@ -219,21 +237,23 @@ class LibraryTokenizer:
         except BaseException as error:
             what = f"cannot encode a document of {', '.join(names)}"
             if self._patterns:
-                what += f" with the pattern {self._named_patterns()}"
-            raise self._refused(error, what) from None
+                what += f" with the pattern {self._describe_patterns()}"
+            raise self._make_refusal(error, what) from None
         return found
 
-    def _named_patterns(self) -> str:
+    def _describe_patterns(self) -> str:
+        """Return the file's patterns for a message."""
         return " or ".join(map(repr, self._patterns))
 
 
-def _patterns(parsed: Any) -> Iterator[str]:
-    """The regular expressions of the file's steps."""
+def _find_patterns(parsed: Any) -> Iterator[str]:
+    """Yield the regular expressions in the file's normaliser and pre-tokeniser."""
     for step in (parsed["normalizer"], parsed["pre_tokenizer"]):
-        yield from _patterns_of(step)
+        yield from _find_patterns_in(step)
 
 
-def _patterns_of(value: Any) -> Iterator[str]:
+def _find_patterns_in(value: Any) -> Iterator[str]:
+    """Yield all values with the key "Regex", at any depth."""
     children = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )
@@ -241,11 +261,11 @@ def _patterns_of(value: Any) -> Iterator[str]:
         if key == "Regex" and isinstance(child, str):
             yield child
         else:
-            yield from _patterns_of(child)
+            yield from _find_patterns_in(child)
 
 
-def _slices(documents: Iterable[DocumentText]) -> Iterator[list[DocumentText]]:
-    """The documents in runs of at most SLICE_CHARACTERS, or of one."""
+def _group_documents(documents: Iterable[DocumentText]) -> Iterator[list[DocumentText]]:
+    """Yield the documents in groups of at most SLICE_CHARACTERS. A longer document is a group alone."""
     found: list[DocumentText] = []
     size = 0
     for document in documents:

@@ -1,4 +1,4 @@
-"""Tokenisers and vocabularies of files, loaded once in each process that needs them."""
+"""Loads tokenisers and vocabularies from files, once in each process that needs them."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -25,16 +25,20 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 
 class _Chosen(NamedTuple):
-    """A tokeniser of a tokenizer.json, and in words which engine it is and why."""
+    """A tokeniser for a tokenizer.json.
+
+    note: which implementation runs the file, and why.
+    """
 
     tokenizer: Tokenizer
     note: str
 
 
 def vocabulary_of(file: TokenizerFile) -> Vocabulary:
-    """The vocabulary of a tokeniser's file. Kept between a worker's tasks.
+    """Return the vocabulary of a tokeniser's file. It is cached between a worker's tasks.
 
-    A local file that was changed is read anew. ChangedInputError where it has another md5 than it must have.
+    A local file is read again after it was changed. ChangedInputError if it does not have the md5 in
+    ``file``.
     """
     version = version_of_file(file.path)
     if isinstance(file, VocabularyFile):
@@ -47,7 +51,10 @@ def vocabulary_of(file: TokenizerFile) -> Vocabulary:
 
 
 def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer:
-    """The tokeniser of a file, with its cache of words. Kept, and refused, as vocabularies are."""
+    """Return the tokeniser of a file, with its cache of words.
+
+    It is cached and checked as in vocabulary_of.
+    """
     version = version_of_file(file.path)
     tokenizer: Tokenizer
     if isinstance(file, VocabularyFile):
@@ -59,58 +66,62 @@ def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer
 
 
 def _refuse_changed(file: TokenizerFile, loaded: Vocabulary) -> None:
+    """Raise ChangedInputError if the file must have another md5."""
     if file.md5 and loaded.md5 != file.md5:
         raise changed(file.path, f"its md5 was {file.md5} and now is {loaded.md5}")
 
 
 def pinned(file: TokenizerFile) -> TokenizerFile:
-    """The tokeniser's file with its md5: whoever reads it later gets the same bytes, or ChangedInputError.
+    """Return the file with its current md5.
 
-    For a run, whose workers read the file when they need it.
+    Workers that read the file later get the same bytes or a ChangedInputError.
     """
     read = tokenizer_bytes if isinstance(file, TokenizerJson) else storage.read_bytes
     return replace(file, md5=md5_of(read(file.path)))
 
 
 def engine_note(file: TokenizerFile, engine: Engine | None = None) -> str | None:
-    """A line on which engine runs a tokenizer.json, and why. None for a vocabulary, which has but one."""
+    """Return a line that says which implementation runs a tokenizer.json, and why. None for a vocabulary."""
     if isinstance(file, VocabularyFile):
         return None
     return _choose(file, engine, version_of_file(file.path)).note
 
 
 def file_at(path: str) -> TokenizerFile:
-    """The tokeniser's file at a path, by its content: a tokenizer.json, else MLPerf's vocabulary."""
+    """Return the tokeniser's file at a path: a tokenizer.json, or else a vocabulary in MLPerf's dialect."""
     if storage.is_directory(path) or is_json(path) or storage.base_name(path) == DICTIONARY_NAME:
         return find_tokenizer_json(path, {})
     return VocabularyFile(path=path, dialect="mlperf")
 
 
 def load_vocabulary(path: str, dialect: str) -> Vocabulary:
-    """The WordPiece vocabulary of a file, one token a line, as the dialect reads it."""
+    """Load a WordPiece vocabulary, one token per line, as the dialect reads it."""
     return vocabulary_of(VocabularyFile(path=path, dialect=dialect))
 
 
 def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | None = None) -> Tokenizer:
-    """The tokeniser of a WordPiece vocabulary, one token a line."""
+    """Load the tokeniser of a WordPiece vocabulary, one token per line."""
     return tokenizer_of(VocabularyFile(path=path, dialect=dialect, lower_case=lower_case), engine)
 
 
 @lru_cache(maxsize=4)
 def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]) -> _Chosen:
-    """The tokeniser of a tokenizer.json: by a kernel where one knows the file, else by the library."""
-    # Imported here: their Unicode tables take time, which a vocabulary does not need.
+    """Choose what runs a tokenizer.json: a C++ kernel if it supports the file, else the library.
+
+    version: changes when the file is changed, so that the cache does not return an old tokeniser.
+    """
+    # Imported here, because loading their Unicode tables takes time that a plain vocabulary does not need.
     from bertdata.tokens.bpe.recognition import recognise_byte_bpe
     from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
     from bertdata.tokens.library_tokenizer import LibraryTokenizer
-    from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, why_not
+    from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, find_obstacle
 
     parsed, vocabulary = read_tokenizer_json(file)
     name = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
     native = use_native(engine or default_engine())
     reason = f"its model is {parsed['model']['type']}"
     if engine is None and not available():
-        reason = "the kernels are not built"  # and their readable twins are slower
+        reason = "the kernels are not built"  # the pure-Python twins would be slower than the library
     elif vocabulary.kind == "bpe":
         bpe = recognise_byte_bpe(parsed)
         if not isinstance(bpe, str):
@@ -119,7 +130,7 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
             return _Chosen(tokenizer, f"{name}, run by the {runner}")
         reason = bpe
     elif vocabulary.kind == "wordpiece":
-        misfit = why_not(parsed, vocabulary, file.between)
+        misfit = find_obstacle(parsed, vocabulary, file.between)
         if misfit is None and native:
             kernel = WordPieceJsonTokenizer(parsed, vocabulary, file.between)
             return _Chosen(kernel, f"{name}, run by the WordPiece kernel")
@@ -130,6 +141,7 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
 
 @lru_cache(maxsize=4)
 def _load_json_vocabulary(file: TokenizerJson, version: tuple[int, ...]) -> Vocabulary:
+    """Read the vocabulary of a tokenizer.json."""
     return read_tokenizer_json(file)[1]
 
 
@@ -137,6 +149,7 @@ def _load_json_vocabulary(file: TokenizerJson, version: tuple[int, ...]) -> Voca
 def _load_wordpiece_tokenizer(
     file: VocabularyFile, engine: Engine | None, version: tuple[int, ...]
 ) -> WordPieceTokenizer:
+    """Make the tokeniser of a WordPiece vocabulary."""
     vocabulary = _load_wordpiece_vocabulary(file.path, file.dialect, version)
     kind = WordPieceTokenizer
     if file.chinese_words:
@@ -154,4 +167,5 @@ def _load_wordpiece_tokenizer(
 
 @lru_cache(maxsize=4)
 def _load_wordpiece_vocabulary(path: str, dialect: str, version: tuple[int, ...]) -> WordPieceVocabulary:
+    """Read a WordPiece vocabulary."""
     return parse_vocabulary(storage.read_bytes(path), path, find_dialect(dialect))

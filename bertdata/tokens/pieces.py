@@ -1,13 +1,13 @@
-"""Words to ids of word pieces (WordPiece, Wu et al. 2016, as the BERT release applies it)."""
+"""Splits words into word pieces (WordPiece, Wu et al. 2016, as in the BERT release)."""
 
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 
 
 def split_pieces(word: str, vocabulary: WordPieceVocabulary, max_word_chars: int) -> list[int]:
-    """Ids of the longest known pieces from left to right. One [UNK] where nothing fits.
+    """Return the ids of a word's pieces: from left to right, always the longest piece in the vocabulary.
 
-    Every piece but the first is looked up with ``##`` before it. A word of more than
-    max_word_chars characters is [UNK].
+    Pieces after the first are looked up with ``##`` in front. If no piece fits, or if the word has more than
+    max_word_chars characters, the result is a single [UNK].
     """
     if len(word) > max_word_chars:
         return [vocabulary.unk]

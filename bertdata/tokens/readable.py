@@ -1,33 +1,34 @@
-"""A vocabulary's tokens as a person reads them."""
+"""Shows a vocabulary's tokens as readable text."""
 
 from bertdata.records import Vocabulary
 from bertdata.tokens.bpe.settings import byte_alphabet
 
 _BLANK = "Ġ"
-"""A blank in tokens of byte-level BPE."""
+"""Represents a blank in tokens of byte-level BPE."""
 _METASPACE = "\u2581"
-"""A blank in tokens of SentencePiece's models."""
+"""Represents a blank in tokens of SentencePiece's models."""
 
 
 def readable_words(vocabulary: Vocabulary) -> list[str]:
-    """The token of each id as text: ``Ġthe`` and ``▁the`` as `` the``.
+    """Return the token of each id as readable text: ``Ġthe`` and ``▁the`` become `` the``.
 
-    A token with a part of a character shows the letters that stand for its bytes.
+    A token that ends within a character is shown with the letters that represent its bytes.
     """
     words = list(vocabulary.words)
     if vocabulary.kind == "bpe" and _is_byte_level(words):
-        return [_decoded(word) for word in words]
+        return [_decode_word(word) for word in words]
     if vocabulary.kind in ("bpe", "unigram"):
         return [word.replace(_METASPACE, " ") for word in words]
     return words
 
 
 def _is_byte_level(words: list[str]) -> bool:
-    """True where each byte is a token, by the character that stands for it."""
+    """Return True if every byte is a token, which means byte-level BPE."""
     return set(byte_alphabet()) <= set(words)
 
 
-def _decoded(word: str) -> str:
+def _decode_word(word: str) -> str:
+    """Convert the characters that represent bytes back to text, if the bytes are valid UTF-8."""
     numbers = [_BYTES.get(character) for character in word]
     try:
         return bytes(numbers).decode()  # type: ignore[arg-type]  # None is refused below

@@ -1,4 +1,4 @@
-"""Roles of tokens (cls, sep, pad, mask, unk) in a tokenizer.json, and its separators of a pair."""
+"""Finds the tokens with a role (cls, sep, pad, mask, unk) in a tokenizer.json, and counts pair separators."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,11 +13,14 @@ _CONVENTIONAL = {
     "mask": ("[MASK]", "<mask>", "<|mask|>"),
     "unk": ("[UNK]", "<unk>", "<|unk|>"),
 }
-"""Names of added tokens that tell their role, in published tokenisers."""
+"""Texts by which published tokenisers' added tokens are recognised to have a role."""
 
 
 def parse_roles(given: Iterable[str]) -> dict[str, str]:
-    """The roles of flags: ``mask=<mask>``. SettingsError for another form, or a role that does not exist."""
+    """Parse the values of ``--role``, such as ``mask=<mask>``.
+
+    SettingsError if a value has another form or names an unknown role.
+    """
     found: dict[str, str] = {}
     for text in given:
         role, equals, token = text.partition("=")
@@ -39,11 +42,13 @@ def find_roles(
     given: Mapping[str, str],
     configurations: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
-    """The token of each role, as far as one is found.
+    """Return the token of each role for which one can be found.
 
-    It is the given one, else that of the model's configurations (tokenizer_config.json and
-    special_tokens_map.json), of the post-processor, of an added token with a conventional name, or the
-    model's own unknown token. ids: of all tokens. VocabularyError for a given token that is none.
+    The first of these is used: the token in ``given``, the model's configurations, the post-processor, an
+    added token with a conventional text, and for unk the model's unknown token.
+    parsed: the tokenizer.json. ids: id of each token. name: the file, for messages.
+    given: tokens that the user named, by role. VocabularyError if the tokeniser does not have such a token.
+    configurations: contents of tokenizer_config.json and special_tokens_map.json.
     """
     for role, token in given.items():
         if token not in ids:
@@ -54,24 +59,26 @@ def find_roles(
     found: dict[str, str] = {}
     for role in ROLES:
         candidates: list[Any] = [given.get(role)]
-        candidates += [_content(configuration.get(f"{role}_token")) for configuration in configurations]
-        candidates += [token for place, token in roles_in_template(parsed["post_processor"]) if place == role]
+        candidates += [_get_content(configuration.get(f"{role}_token")) for configuration in configurations]
+        candidates += [
+            token for place, token in find_roles_in_template(parsed["post_processor"]) if place == role
+        ]
         candidates += [token for token in _CONVENTIONAL[role] if token in added]
         if role == "unk":
-            candidates.append(_unknown_of_model(parsed["model"]))
+            candidates.append(_find_unknown(parsed["model"]))
         known = [one for one in candidates if isinstance(one, str) and one in ids]
         if known:
             found[role] = known[0]
     return found
 
 
-def _content(token: Any) -> Any:
-    """The text of a token in a configuration, where it is a text or an object with one."""
+def _get_content(token: Any) -> Any:
+    """Return the text of a token in a configuration, which is a text or an object with a text."""
     return token.get("content") if isinstance(token, Mapping) else token
 
 
-def roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
-    """The roles that a post-processor tells: cls before a text, sep behind it."""
+def find_roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
+    """Yield the roles that a post-processor shows: cls for tokens before a text, sep for tokens after it."""
     if not isinstance(processor, Mapping):
         return
     kind = processor.get("type")
@@ -81,44 +88,48 @@ def roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
                 yield role, pair[0]
     elif kind == "TemplateProcessing":
         role = "cls"
-        for piece in _pieces(processor.get("single")):
+        for piece in _list_objects(processor.get("single")):
             if "Sequence" in piece:
                 role = "sep"
             elif isinstance(token := piece.get("SpecialToken"), Mapping) and "id" in token:
                 yield role, token["id"]
     elif kind == "Sequence":
-        for one in _pieces(processor.get("processors")):
-            yield from roles_in_template(one)
+        for one in _list_objects(processor.get("processors")):
+            yield from find_roles_in_template(one)
 
 
 def count_separators(processor: Any) -> int:
-    """The number of special tokens that a post-processor puts between the texts of a pair, else 1."""
-    return next(_separators_in(processor), 1)
+    """Return how many special tokens a post-processor puts between the texts of a pair.
+
+    1 if it says nothing.
+    """
+    return next(_count_separators_in(processor), 1)
 
 
-def _separators_in(processor: Any) -> Iterator[int]:
-    """The same of each step that puts any."""
+def _count_separators_in(processor: Any) -> Iterator[int]:
+    """Yield the number of separators of each step that adds any."""
     if not isinstance(processor, Mapping):
         return
     kind = processor.get("type")
     if kind in ("BertProcessing", "RobertaProcessing"):
         yield 2 if kind == "RobertaProcessing" else 1
     elif kind == "TemplateProcessing":
-        pair = _pieces(processor.get("pair"))
+        pair = _list_objects(processor.get("pair"))
         texts = [place for place, piece in enumerate(pair) if "Sequence" in piece]
         if len(texts) == 2 and texts[1] > texts[0] + 1:
             yield texts[1] - texts[0] - 1
     elif kind == "Sequence":
-        for one in _pieces(processor.get("processors")):
-            yield from _separators_in(one)
+        for one in _list_objects(processor.get("processors")):
+            yield from _count_separators_in(one)
 
 
-def _pieces(value: Any) -> list[Mapping[str, Any]]:
-    """The objects of a list: damaged parts of a post-processor tell nothing."""
+def _list_objects(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in a list. A damaged post-processor may contain anything else."""
     return [piece for piece in value if isinstance(piece, Mapping)] if isinstance(value, list) else []
 
 
-def _unknown_of_model(model: Mapping[str, Any]) -> Any:
+def _find_unknown(model: Mapping[str, Any]) -> Any:
+    """Return the text of the model's unknown token, or None."""
     number, vocabulary = model.get("unk_id"), model["vocab"]
     if type(number) is int and isinstance(vocabulary, list) and 0 <= number < len(vocabulary):
         item = vocabulary[number]

@@ -1,4 +1,4 @@
-"""Special tokens and segments around a text or a pair, as a post-processor of a tokenizer.json says them."""
+"""Special tokens and segments around a text or a pair of texts, as a post-processor defines them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,32 +7,36 @@ from bertdata.records import Vocabulary
 
 
 class Piece(NamedTuple):
-    """A part of a template: the text "A" or "B", or a special token's ids; and the segment of each."""
+    """A part of a template.
+
+    content: "A" or "B" for a text, or the ids of a special token. segment: segment of the part's ids.
+    """
 
     content: str | tuple[int, ...]
     segment: int
 
 
 class Template(NamedTuple):
-    """What is made of a single text, and of a pair of texts."""
+    """The parts that a single text and a pair of texts become."""
 
     single: list[Piece]
     pair: list[Piece]
 
     def makes(self, other: "Template", segments: bool) -> bool:
-        """Return True where both make the same ids, and with ``segments`` the same segments too."""
+        """Return True if both templates give the same ids, and if ``segments`` also the same segments."""
         if segments:
             return self == other
-        return _contents(self.single) == _contents(other.single) and _contents(self.pair) == _contents(
-            other.pair
-        )
+        return _list_contents(self.single) == _list_contents(other.single) and _list_contents(
+            self.pair
+        ) == _list_contents(other.pair)
 
 
 def own_template(cls: int, sep: int, separators: int) -> Template:
-    """Return the template of the examples that are made here.
+    """Return the template of the examples that this package makes.
 
-    The ids are cls A sep for a single text. For a pair they are cls A, the separators, B sep, where B and
-    the last sep have segment 1.
+    A single text becomes cls A sep. A pair becomes cls A, the separators, B sep, where B and the last sep are
+    segment 1.
+    separators: number of sep tokens between the texts.
     """
     first = [Piece((cls,), 0), Piece("A", 0)]
     between = [Piece((sep,), 0)] * separators
@@ -40,31 +44,35 @@ def own_template(cls: int, sep: int, separators: int) -> Template:
 
 
 def template_of(processor: Any) -> Template | None:
-    """Return what a post-processor makes, or None where it is damaged or not told by one template."""
+    """Return the template of a post-processor, or None if it is damaged or has no single template."""
     try:
-        return _template_of(processor)
+        return _read_template(processor)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return None
 
 
-def _template_of(processor: Any) -> Template | None:
+def _read_template(processor: Any) -> Template | None:
+    """Return the template, or raise an exception if the post-processor is damaged."""
     if not isinstance(processor, Mapping):
         return None
     kind = processor.get("type")
     if kind in ("BertProcessing", "RobertaProcessing"):
-        return _of_pair_of_tokens(processor)
+        return _make_pair_template(processor)
     if kind == "TemplateProcessing":
         tokens = processor["special_tokens"]
-        return Template(_pieces(processor["single"], tokens), _pieces(processor["pair"], tokens))
+        return Template(_read_pieces(processor["single"], tokens), _read_pieces(processor["pair"], tokens))
     if kind == "Sequence":
-        found = [_template_of(step) for step in processor["processors"]]
+        found = [_read_template(step) for step in processor["processors"]]
         known = [template for template in found if template is not None]
         return known[0] if len(known) == 1 else None
     return None
 
 
-def _of_pair_of_tokens(processor: Mapping[str, Any]) -> Template:
-    """Return the template of BertProcessing, or of RobertaProcessing: one segment, two separators."""
+def _make_pair_template(processor: Mapping[str, Any]) -> Template:
+    """Return the template of BertProcessing or RobertaProcessing.
+
+    The latter has one segment and two separators.
+    """
     cls, sep = processor["cls"][1], processor["sep"][1]
     if processor["type"] == "BertProcessing":
         return own_template(cls, sep, 1)
@@ -72,12 +80,13 @@ def _of_pair_of_tokens(processor: Mapping[str, Any]) -> Template:
     return Template(made.single, [piece._replace(segment=0) for piece in made.pair])
 
 
-def _contents(pieces: Sequence[Piece]) -> list[str | tuple[int, ...]]:
+def _list_contents(pieces: Sequence[Piece]) -> list[str | tuple[int, ...]]:
+    """Return the contents of the pieces, without their segments."""
     return [piece.content for piece in pieces]
 
 
-def _pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) -> list[Piece]:
-    """Return the pieces of TemplateProcessing's list."""
+def _read_pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) -> list[Piece]:
+    """Convert a list of TemplateProcessing to pieces. tokens: its special tokens by name."""
     found = []
     for part in parts:
         ((kind, said),) = part.items()
@@ -87,7 +96,10 @@ def _pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) -> li
 
 
 def post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) -> dict[str, Any]:
-    """Return the library's post-processor of a template, which trims places as the replaced one does."""
+    """Make the library's post-processor for a template.
+
+    replaced: the post-processor that it replaces, whose steps that trim positions are kept.
+    """
     words = vocabulary.words
     tokens = dict.fromkeys(piece.content[0] for piece in template.pair if isinstance(piece.content, tuple))
 
@@ -107,16 +119,16 @@ def post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) ->
             words[token]: {"id": words[token], "ids": [token], "tokens": [words[token]]} for token in tokens
         },
     }
-    steps = _trimming_steps(replaced)
+    steps = _find_trimming_steps(replaced)
     return {"type": "Sequence", "processors": [*steps, made]} if steps else made
 
 
-def _trimming_steps(processor: Any) -> list[dict[str, Any]]:
-    """Return the steps of a post-processor that cut blanks off the places of tokens."""
+def _find_trimming_steps(processor: Any) -> list[dict[str, Any]]:
+    """Return the steps of a post-processor that remove blanks from tokens' positions."""
     if not isinstance(processor, Mapping):
         return []
     if isinstance(steps := processor.get("processors"), list):
-        return [found for step in steps for found in _trimming_steps(step)]
+        return [found for step in steps for found in _find_trimming_steps(step)]
     if processor.get("type") == "ByteLevel":
         return [dict(processor)]
     if processor.get("type") == "RobertaProcessing" and processor.get("trim_offsets", True):

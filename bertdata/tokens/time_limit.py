@@ -1,4 +1,4 @@
-"""Calls of a library that may never come back, or that writes to stderr when it fails."""
+"""Calls a library that may never return, or that writes to stderr when it fails."""
 
 import os
 import sys
@@ -15,14 +15,14 @@ _redirecting = threading.Lock()
 
 
 class TooSlow(Exception):
-    """The call has not ended within its time."""
+    """The call did not end in time."""
 
 
 def call_within(seconds: float, function: Callable[[], Result]) -> Result:
-    """The result of a call that lets go of Python's lock. TooSlow where it takes longer.
+    """Call a function that releases Python's lock (GIL), and return its result. TooSlow if it takes too long.
 
-    The call goes on in a thread of its own then, since nothing can stop it; it ends with the process, which
-    does not wait for it.
+    A call that is too slow continues in its daemon thread, because nothing can stop it. The process does not
+    wait for it at exit.
     """
     found: list[Result] = []
     failed: list[BaseException] = []
@@ -45,11 +45,12 @@ def call_within(seconds: float, function: Callable[[], Result]) -> Result:
 
 @contextmanager
 def without_stderr() -> Iterator[None]:
-    """Hold back what the process writes to stderr, and drop it where the block fails.
+    """Hold back what the process writes to stderr, and discard it if the block fails.
 
-    Rust's report of a panic goes there past Python; the error that the block raises says the same in a line.
+    Rust reports a panic directly to the file descriptor. The error that the block raises says the same in one
+    line.
     """
-    if not _redirecting.acquire(blocking=False):  # another thread holds it back already
+    if not _redirecting.acquire(blocking=False):  # another thread is holding stderr back already
         yield
         return
     try:
@@ -70,5 +71,6 @@ def without_stderr() -> Iterator[None]:
 
 
 def _write_all(data: bytes) -> Any:
+    """Write all data to stderr."""
     while data:
         data = data[os.write(_STDERR, data) :]

@@ -1,4 +1,4 @@
-"""The seam between a tokeniser and everything that uses token ids."""
+"""Interface between tokenisers and all code that uses token ids."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
@@ -8,11 +8,11 @@ from bertdata.records import Buffer, Documents, Vocabulary
 
 
 class TextTokens(NamedTuple):
-    """Token ids of several texts: those of text i are ``ids[ends[i-1]:ends[i]]`` (before the first: 0).
+    """Token ids of several texts. Text i is ``ids[ends[i-1]:ends[i]]``, with 0 before the first end.
 
-    Of each token ``starts`` and ``stops`` are its place in its own text, in code points (uint32), with the
-    blanks that it holds; ``word_starts`` is 1 where a word starts (a byte). None where the tokeniser does not
-    tell them.
+    starts, stops: position of each token in its text, in code points (uint32), including blanks of the token.
+    word_starts: one byte per token, 1 where a word starts.
+    The last three are None if the tokeniser does not provide them.
     """
 
     ids: Buffer
@@ -22,31 +22,32 @@ class TextTokens(NamedTuple):
     word_starts: Buffer | None = None
 
     def lists(self) -> Iterator[list[int]]:
-        """The ids of each text as a list."""
+        """Yield the ids of each text as a list."""
         ids = list(self.ids)
         return (ids[start:end] for start, end in pairwise(chain((0,), self.ends)))
 
 
 class Tokenizer(Protocol):
-    """Turns texts into documents of token ids.
+    """Interface of a tokeniser.
 
-    ``vocabulary`` is its identity (name and md5) and all that example makers need to know of ids: those with
-    a role, which of them continue a word, which a random replacement is drawn from.
+    ``vocabulary`` identifies the tokeniser (name and md5) and contains what example makers need to know about
+    ids: special tokens, which ids continue a word, and from which ids random replacements are drawn.
     """
 
     @property
     def vocabulary(self) -> Vocabulary: ...
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """The documents of several texts read as one sequence. names: for errors.
+        """Encode several texts as if they were one file. names: the texts' names, for errors.
 
-        A blank line ends a document, any other line is a sentence unless it yields no id; documents
-        without sentences are dropped. No boundary is added between texts. Where the vocabulary has an
-        unknown token, the documents say how many of their ids it is; where it does not tell word starts, the
-        documents do. InputError for a text that cannot be read.
+        A blank line ends a document, and every other line is a sentence. Sentences without ids and documents
+        without sentences are dropped. No boundary is added between texts. The documents contain the number of
+        unknown tokens if the vocabulary has one, and word starts if the vocabulary does not say which ids
+        continue a word.
+        InputError if a text cannot be read.
         """
         ...
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """The ids of each text by itself, without sentences. A text may have none."""
+        """Encode each text separately, without dividing it into sentences. A text may have no ids."""
         ...

@@ -1,4 +1,4 @@
-"""A tokenizer.json of Hugging Face's ``tokenizers``, or what a model's directory says, as a Vocabulary."""
+"""Finds a tokenizer.json, or makes one from a model's directory, and reads it as a Vocabulary."""
 
 import hashlib
 from collections.abc import Mapping
@@ -32,14 +32,14 @@ _BEGINNING = 4096
 
 
 def find_tokenizer_json(path: str, roles: Mapping[str, str], **settings: Any) -> TokenizerJson:
-    """Return the tokenizer.json at a path, or that which a model's directory says, with all roles it tells.
+    """Return the tokenizer.json at a path, with the roles of its tokens.
 
-    Of a directory it is what AutoTokenizer of transformers 5 makes: the directory's own tokenizer.json where
-    that says the same, else the directory itself stands for it (``tokenizer_bytes``).
-
-    roles: those that a person gives, by name. settings: the other fields of a TokenizerJson.
+    For a directory this is the tokeniser that AutoTokenizer of transformers 5 makes. If the directory's own
+    tokenizer.json describes it, the result is that file. Otherwise the result is the directory itself, and
+    ``tokenizer_bytes`` makes a tokenizer.json from it.
+    roles: tokens that the user named, by role. settings: other fields of the TokenizerJson.
     """
-    if storage.is_directory(path) and not _is_fairseqs(path):
+    if storage.is_directory(path) and not _is_fairseq_directory(path):
         model = read_model_tokenizer(path)
         files = ModelFiles(path)
         hints = [model.named, files.object(SPECIAL_TOKENS_NAME) or {}]
@@ -53,7 +53,7 @@ def find_tokenizer_json(path: str, roles: Mapping[str, str], **settings: Any) ->
 
 
 def find_json_with_roles(path: str) -> TokenizerJson:
-    """Return the tokenizer.json at a path, with the roles that the files beside it tell."""
+    """Return the tokenizer.json at a path, with roles from the configuration files next to it."""
     files = ModelFiles(storage.parent(path) or ".")
     hints = [files.tokenizer_config, files.object(SPECIAL_TOKENS_NAME) or {}]
     parsed = parse_tokenizer_json(tokenizer_bytes(path), path)
@@ -62,12 +62,12 @@ def find_json_with_roles(path: str) -> TokenizerJson:
 
 
 def find_model_tokenizer(directory: str) -> TokenizerFile:
-    """Return a model's tokeniser: its vocab.txt where that and its casing say all, else find_tokenizer_json.
+    """Return a model's tokeniser: its vocab.txt if this and the casing say everything, else a tokenizer.json.
 
-    A directory that names neither a class of tokeniser nor a kind of model is another program's: its
-    vocab.txt is BERT's.
+    If the directory names neither a class of tokeniser nor a type of model, another program wrote it, and its
+    vocab.txt is read as BERT's.
     """
-    if _is_fairseqs(directory):
+    if _is_fairseq_directory(directory):
         return find_tokenizer_json(directory, {})
     files = ModelFiles(directory)
     vocabulary = files.path(VOCABULARY_NAME)
@@ -78,9 +78,9 @@ def find_model_tokenizer(directory: str) -> TokenizerFile:
 
 
 def model_casing(directory: str) -> bool | None:
-    """Return whether a model's vocab.txt is read in lower case. None where no tokenizer_config.json says it.
+    """Return True if a model's vocab.txt is read in lower case. None if no tokenizer_config.json says so.
 
-    transformers then lower-cases, which a vocabulary with capitals does not mean.
+    Without that file transformers lower-cases, but a vocabulary with capital letters shows otherwise.
     """
     if not ModelFiles(directory).tokenizer_config:
         return None
@@ -89,19 +89,22 @@ def model_casing(directory: str) -> bool | None:
 
 
 def holds_tokenizer(directory: str) -> bool:
-    """Return True where a directory holds a file with a vocabulary."""
+    """Return True if a directory contains a file with a vocabulary."""
     names = (*VOCABULARY_NAMES, DICTIONARY_NAME)
     return any(storage.exists(storage.join(directory, name)) for name in names)
 
 
 def is_json(path: str) -> bool:
-    """True for a file that begins as a JSON object, as no vocabulary does."""
+    """Return True if the file begins as a JSON object. No WordPiece vocabulary does."""
     with storage.open_input(path) as file:
         return begins_as_json(file.read(_BEGINNING))
 
 
 def tokenizer_bytes(path: str) -> bytes:
-    """Return the bytes of a tokenizer.json, or of that which a model's directory or a ``dict.txt`` says."""
+    """Return the content of a tokenizer.json.
+
+    It is made from a model's directory or a ``dict.txt`` if necessary.
+    """
     if storage.is_directory(path):
         return read_model_tokenizer(path).dump()
     data = read_limited(path)
@@ -109,26 +112,27 @@ def tokenizer_bytes(path: str) -> bytes:
 
 
 def version_of_file(path: str) -> tuple[int, ...]:
-    """Return numbers that differ once a tokeniser's local file, or one of its directory, was changed."""
+    """Return numbers that change when a tokeniser's local file, or a file of its directory, is changed."""
     if storage.is_directory(path):
         return version_of(path)
     return storage.version(path)
 
 
-def _is_fairseqs(directory: str) -> bool:
-    """True for a directory of fairseq's, whose dict.txt is its vocabulary."""
+def _is_fairseq_directory(directory: str) -> bool:
+    """Return True for a directory of fairseq, whose vocabulary is dict.txt."""
     has = {name: storage.exists(storage.join(directory, name)) for name in (TOKENIZER_NAME, DICTIONARY_NAME)}
     return has[DICTIONARY_NAME] and not has[TOKENIZER_NAME]
 
 
 def read_tokenizer_json(file: TokenizerJson) -> tuple[dict[str, Any], Vocabulary]:
-    """The file's JSON and its vocabulary. VocabularyError for a file that is not a tokenizer.json."""
+    """Return the parsed file and its vocabulary. VocabularyError if the file is not a tokenizer.json."""
     data = tokenizer_bytes(file.path)
     parsed = parse_tokenizer_json(data, file.path)
-    return parsed, _vocabulary(parsed, data, file)
+    return parsed, _make_vocabulary(parsed, data, file)
 
 
-def _vocabulary(parsed: dict[str, Any], data: bytes, file: TokenizerJson) -> Vocabulary:
+def _make_vocabulary(parsed: dict[str, Any], data: bytes, file: TokenizerJson) -> Vocabulary:
+    """Make the vocabulary of a parsed file. data: the file's content."""
     ids = token_ids(parsed, file.path)
     words = ["[unused]"] * (max(ids.values()) + 1)
     for token, number in ids.items():
@@ -144,17 +148,18 @@ def _vocabulary(parsed: dict[str, Any], data: bytes, file: TokenizerJson) -> Voc
         md5=hashlib.md5(data, usedforsecurity=False).hexdigest(),
         kind=model["type"].lower(),
         words=words,
-        continues_word=_continuations(parsed, words),
+        continues_word=_find_continuations(parsed, words),
         replacements=tuple(sorted(set(ids.values()))),
         pair_separators=count_separators(parsed["post_processor"]),
         **roles,
     )
 
 
-def _continuations(parsed: Mapping[str, Any], words: list[str]) -> bytes | None:
-    """A byte an id, 1 where it continues a word. None where an id alone does not tell.
+def _find_continuations(parsed: Mapping[str, Any], words: list[str]) -> bytes | None:
+    """Return one byte per id: 1 if it continues a word. None if an id alone does not say so.
 
-    It does where a word is never split before ``##``, as BERT's splitting at each mark guarantees.
+    WordPiece ids say so, provided that text is never split before ``##``. BERT's pre-tokeniser guarantees
+    this, because it splits at every punctuation mark.
     """
     model, splitting = parsed["model"], parsed["pre_tokenizer"] or {}
     if (

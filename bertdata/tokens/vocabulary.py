@@ -1,4 +1,4 @@
-"""A vocabulary file as each dialect numbers it."""
+"""Reads a WordPiece vocabulary file with the numbering of each dialect."""
 
 import hashlib
 import re
@@ -17,7 +17,7 @@ _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*\"[^\"\n]+\"\s*:")
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class WordPieceVocabulary(Vocabulary):
-    """A WordPiece vocabulary as one dialect reads it. ids: the id of each distinct token."""
+    """A WordPiece vocabulary as one dialect reads it. ids: id of each distinct token."""
 
     ids: dict[str, int]
     cls: int
@@ -27,19 +27,20 @@ class WordPieceVocabulary(Vocabulary):
 
     @property
     def padding_id(self) -> int:
-        """0, whatever id [PAD] has: BERT's programs fill rows with zeros."""
+        """Always 0, whatever id [PAD] has, because BERT's programs fill rows with zeros."""
         return 0
 
 
 def parse_vocabulary(
     data: bytes, name: str, dialect: Dialect, required: Sequence[str] = SPECIAL_TOKENS
 ) -> WordPieceVocabulary:
-    """The vocabulary in ``data``: one token a line, stripped. Its id is its place.
+    """Parse a vocabulary file, which has one token per line. White space around tokens is removed.
 
-    Where a token occurs twice, mlperf keeps the first and numbers distinct tokens; the others keep
-    the last and number lines. Random replacements are drawn from the distinct tokens in order of
-    first appearance. VocabularyError where a required token is missing; [PAD] is the only one that
-    examples can be made without.
+    If a token occurs twice, the dialect mlperf uses its first line and numbers the distinct tokens. Other
+    dialects use its last line, and a token's id is its line number from 0. Random replacements are drawn from
+    the distinct tokens in order of first appearance.
+    required: tokens that must exist, or VocabularyError is raised. [PAD] is the only special token that
+    examples do not need.
     """
     if begins_as_json(data):
         raise VocabularyError(
@@ -78,11 +79,12 @@ def parse_vocabulary(
 
 
 def begins_as_json(data: bytes) -> bool:
-    """True for the beginning of a JSON object, as no vocabulary has it."""
+    """Return True if the data begins as a JSON object. No vocabulary does."""
     return _JSON.match(data) is not None
 
 
 def _read_tokens(data: bytes, name: str, dialect: Dialect) -> list[str]:
+    """Return the tokens of a vocabulary file by line."""
     try:
         text = normalize_newlines(data, dialect).decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""A vocabulary of WordPiece as a tokenizer.json of the tokenizers library."""
+"""Converts a WordPiece vocabulary file to a tokenizer.json."""
 
 import json
 
@@ -7,11 +7,11 @@ from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.templates import own_template, post_processor
 
 _LONGEST_WORD = 200
-"""Characters of the longest word that Google's program cuts into pieces."""
+"""Longest word in characters that Google's program splits into pieces."""
 
 
 def wordpiece_json(file: VocabularyFile) -> bytes:
-    """Return the tokenizer.json of the file's words, casing and special tokens."""
+    """Return a tokenizer.json with the file's tokens, casing and special tokens."""
     vocabulary = vocabulary_of(file)
     roles = ("pad", "unk", "cls", "sep", "mask")
     template = own_template(vocabulary.role("cls"), vocabulary.role("sep"), 1)

@@ -1,4 +1,4 @@
-"""The WordPiece tokeniser: lines of text to documents of token ids, by the kernel or its readable twin."""
+"""WordPiece tokeniser: turns lines of text into documents of token ids, in C++ or in pure Python."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -16,9 +16,9 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 
 
 class WordPieceTokenizer:
-    """BERT's tokeniser of 2018 as one dialect applies it. Keeps a cache of words between texts.
+    """BERT's tokeniser of 2018, as one dialect applies it. It keeps a cache of words between texts.
 
-    keep_accents: text that is lower-cased keeps its accents, which the original strips.
+    keep_accents: lower-cased text keeps its accents, which the original removes.
     """
 
     def __init__(
@@ -52,29 +52,29 @@ class WordPieceTokenizer:
             raise VocabularyError(f"the {error}; expected words, one a line") from None
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """The documents of several UTF-8 texts read as one sequence.
+        """Encode several UTF-8 texts as if they were one file.
 
-        A blank line ends a document, any other line is a sentence unless it yields no id; documents
-        without sentences are dropped. No boundary is added between texts. InputError names file and
-        line of a byte that is not UTF-8, where the dialect does not drop it.
+        A blank line ends a document, and every other line is a sentence. Sentences without ids and documents
+        without sentences are dropped. No boundary is added between texts. InputError names file and line of a
+        byte that is not UTF-8, unless the dialect drops such bytes.
         """
         texts = [normalize_newlines(text, self._dialect) for text in texts]
         if self._kernel is not None:
             try:
-                return self._kernel_documents(join_inputs(texts))
+                return self._encode_in_kernel(join_inputs(texts))
             except kernels.InvalidUtf8:
-                pass  # which input, which line, and whether that matters: settled below
-        texts = [self._valid_utf8(text, name) for text, name in zip(texts, names, strict=True)]
+                pass  # which input and line, and whether the dialect allows it, is decided below
+        texts = [self._check_utf8(text, name) for text, name in zip(texts, names, strict=True)]
         joined = join_inputs(texts)
         if self._kernel is not None:
-            return self._kernel_documents(joined)
-        return self._specification(joined.decode().split("\n"))
+            return self._encode_in_kernel(joined)
+        return self._encode_in_python(joined.decode().split("\n"))
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """The ids of each text by itself, without sentences. A text may have none.
+        """Encode each text separately, without dividing it into sentences. A text may have no ids.
 
-        Of the words of a text this tells the word that each id comes from. UnicodeEncodeError for half a
-        surrogate pair, which is no character.
+        Positions are not returned. UnicodeEncodeError if a text contains half a surrogate pair, which is not
+        a character.
         """
         data = [text.encode() for text in texts]
         if self._kernel is not None:
@@ -82,15 +82,17 @@ class WordPieceTokenizer:
             return TextTokens(*self._kernel.tokenize_each(b"".join(data), ends))
         ids, id_ends = array("I" if self.vocabulary.wide else "H"), array("I")
         for text in texts:
-            ids.extend(self._pieces(text))
+            ids.extend(self._split_text(text))
             id_ends.append(len(ids))
         return TextTokens(ids, id_ends)
 
-    def _kernel_documents(self, text: bytes) -> Documents:
+    def _encode_in_kernel(self, text: bytes) -> Documents:
+        """Encode a text with the C++ kernel."""
         ids, sentence_ends, document_ends, unknown, _ = self._kernel.tokenize(text)
         return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
 
-    def _valid_utf8(self, text: bytes, name: str) -> bytes:
+    def _check_utf8(self, text: bytes, name: str) -> bytes:
+        """Return the text if it is valid UTF-8. Otherwise remove the bad bytes, or raise InputError."""
         try:
             text.decode()
         except UnicodeDecodeError as error:
@@ -99,9 +101,9 @@ class WordPieceTokenizer:
             return drop_bad_utf8(text)
         return text
 
-    def _pieces(self, text: str) -> list[int]:
-        """The ids of a text, by the specification."""
-        # Imported here: the Unicode tables take longer to load than a small part takes the kernel.
+    def _split_text(self, text: str) -> list[int]:
+        """Return the ids of a text, in pure Python."""
+        # Imported here, because loading the Unicode tables takes longer than encoding a small file in C++.
         from bertdata.tokens.basic import split_words
         from bertdata.tokens.pieces import split_pieces
 
@@ -112,7 +114,8 @@ class WordPieceTokenizer:
             for piece in split_pieces(word, self.vocabulary, self._dialect.max_word_chars)
         ]
 
-    def _specification(self, lines: Iterable[str]) -> Documents:
+    def _encode_in_python(self, lines: Iterable[str]) -> Documents:
+        """Encode lines in pure Python."""
         ids = array("I" if self.vocabulary.wide else "H")
         sentence_ends, document_ends = array("I"), array("I")
         closed = 0
@@ -123,7 +126,7 @@ class WordPieceTokenizer:
                     document_ends.append(closed)
                 continue
             before = len(ids)
-            ids.extend(self._pieces(line))
+            ids.extend(self._split_text(line))
             if len(ids) > before:
                 sentence_ends.append(len(ids))
         unknown = ids.count(self.vocabulary.unk)
@@ -139,6 +142,6 @@ def tokenize(
     name: str = "text",
     engine: Engine | None = None,
 ) -> Documents:
-    """The documents of one UTF-8 text. See WordPieceTokenizer.encode."""
+    """Encode one UTF-8 text. See WordPieceTokenizer.encode."""
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=lower_case, engine=engine)
     return tokenizer.encode([text], [name])

@@ -1,10 +1,11 @@
-"""A WordPiece tokenizer.json run by the WordPiece kernel, with the ids of the tokenizers library.
+"""Runs a WordPiece tokenizer.json with the C++ WordPiece kernel, with the ids of the tokenizers library.
 
-The library is the specification. The kernel reads a part's lines as they stand: a document's text has white
-space between them, so no word goes on from one to the next, or they follow one another, and a document is
-the kernel's where each line ends or begins with a character that ends words. Documents in which the two may
-differ are the library's: those that hold an added token, or a character that the library's Unicode tables
-know otherwise (``unicode.tables``).
+The library encodes a document as one text, but the kernel reads it line by line. The results are equal if
+white space separates the sentences, because no word continues on the next line then. They are also equal if
+each line ends, or the next line begins, with a character that ends a word. The kernel leaves out all
+documents for which the results might differ, and the library encodes them instead. These are documents with
+other line borders, with an added token, or with a character that the library's Unicode tables treat
+differently (see ``bertdata.unicode.tables``).
 """
 
 from array import array
@@ -17,7 +18,7 @@ from bertdata.errors import VocabularyError
 from bertdata.io.foreign_text import universal_newlines
 from bertdata.records import Buffer, Documents, Vocabulary
 from bertdata.tokens.added_ids import library_ids
-from bertdata.tokens.library_form import odd_part
+from bertdata.tokens.library_form import find_odd_part
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.tokenizer import TextTokens
@@ -26,12 +27,12 @@ from bertdata.unicode.tables import bert_normalizer_differences
 _MOST_CHARACTERS = (1 << 32) - 1
 
 
-def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> str | None:
-    """The reason, in words, why the kernel is not for this WordPiece tokenizer.json. None where it is.
+def find_obstacle(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> str | None:
+    """Return the reason why the kernel cannot run this WordPiece tokenizer.json, or None if it can.
 
-    parsed: the file's JSON. between: the text between two sentences of a document.
+    parsed: the parsed file. between: text between two sentences of a document.
     """
-    if (odd := odd_part(parsed)) is not None:
+    if (odd := find_odd_part(parsed)) is not None:
         return odd
     model, normalizer, splitter = parsed["model"], parsed["normalizer"] or {}, parsed["pre_tokenizer"] or {}
     widest = max(model["vocab"].values(), default=0)
@@ -42,8 +43,8 @@ def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> 
         "its normalizer does not clean the text": not normalizer.get("clean_text"),
         "its pre_tokenizer is not BertPreTokenizer": splitter.get("type") != "BertPreTokenizer",
         "its pieces do not begin with ##": vocabulary.continues_word is None,
-        "its model has no unknown token": _unknown(model) is None,
-        "another token has the role unk": _unknown(model) != vocabulary.unk,
+        "its model has no unknown token": _find_unknown_id(model) is None,
+        "another token has the role unk": _find_unknown_id(model) != vocabulary.unk,
         "an added token is looked for in normalised text": any(
             token.get("normalized", True) for token in parsed["added_tokens"]
         ),
@@ -56,16 +57,17 @@ def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> 
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def _unknown(model: Mapping[str, Any]) -> int | None:
-    """The id of the model's unknown token."""
+def _find_unknown_id(model: Mapping[str, Any]) -> int | None:
+    """Return the id of the model's unknown token, or None."""
     found: int | None = model["vocab"].get(model.get("unk_token"))
     return found
 
 
 class WordPieceJsonTokenizer:
-    """A WordPiece tokenizer.json that ``why_not`` knows no reason against. Keeps a cache of words.
+    """A WordPiece tokenizer.json run by the C++ kernel. It keeps a cache of words.
 
-    parsed: the file's JSON. between: the text between two sentences of a document.
+    The file must be one for which ``find_obstacle`` returns None.
+    parsed: the parsed file. between: text between two sentences of a document.
     """
 
     def __init__(self, parsed: dict[str, Any], vocabulary: Vocabulary, between: str) -> None:
@@ -85,7 +87,7 @@ class WordPieceJsonTokenizer:
         return kernels.Tokenizer(
             tokens=list(model["vocab"]),
             ids=list(model["vocab"].values()),
-            unknown=_unknown(model),
+            unknown=_find_unknown_id(model),
             lower_case=lower_case,
             strips_accents=lower_case if strips_accents is None else strips_accents,
             final_sigma=False,
@@ -103,17 +105,23 @@ class WordPieceJsonTokenizer:
         return LibraryTokenizer(self._parsed, self.vocabulary, self._between)
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """The documents of several texts read as one sequence. See ``tokens.document_text``."""
+        """Encode several texts as if they were one file. See ``bertdata.tokens.document_text``."""
         data = join_inputs([universal_newlines(text) for text in texts])
         try:
             ids, sentence_ends, document_ends, unknown, left_out = self._kernel.tokenize(data)
         except kernels.InvalidUtf8:
             return self._library.encode(texts, names)  # raises the error that names file and line
         found = Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
-        return self._with_left_out(found, data, left_out, names) if len(left_out) else found
+        return self._insert_left_out(found, data, left_out, names) if len(left_out) else found
 
-    def _with_left_out(self, found: Documents, data: bytes, left_out: Buffer, names: list[str]) -> Documents:
-        """The documents, with the library's among them. left_out: see Documents of ``tokenizer.h``."""
+    def _insert_left_out(
+        self, found: Documents, data: bytes, left_out: Buffer, names: list[str]
+    ) -> Documents:
+        """Insert the documents that the kernel left out, encoded by the library.
+
+        left_out: for each such document where it starts and ends in data, and how many of the kernel's
+        documents come before it (see Documents in ``tokenizer.h``).
+        """
         joined = _JoinedDocuments(self.vocabulary)
         done = 0
         for start, stop, before in zip(*(iter(left_out),) * 3, strict=True):
@@ -125,12 +133,12 @@ class WordPieceJsonTokenizer:
         return joined.documents()
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """The ids of each text by itself, with their places, which only the library tells."""
+        """Encode each text separately with the library, because the kernel does not give positions."""
         return self._library.encode_each(texts)
 
 
 class _JoinedDocuments:
-    """Documents of several tokenisers, one after another."""
+    """Collects documents from several tokenisers, one after another."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._unknown = vocabulary.role("unk")
@@ -138,9 +146,11 @@ class _JoinedDocuments:
         self._sentence_ends, self._document_ends = array("I"), array("I")
 
     def add(self, found: Documents, first: int, last: int) -> None:
-        """Append documents first to last, the last one not among them."""
-        sentences = slice(_end(found.document_ends, first), _end(found.document_ends, last))
-        ids = slice(_end(found.sentence_ends, sentences.start), _end(found.sentence_ends, sentences.stop))
+        """Append documents ``first`` to ``last``, the last excluded."""
+        sentences = slice(_get_end(found.document_ends, first), _get_end(found.document_ends, last))
+        ids = slice(
+            _get_end(found.sentence_ends, sentences.start), _get_end(found.sentence_ends, sentences.stop)
+        )
         more_sentences = len(self._sentence_ends) - sentences.start
         more_ids = len(self._ids) - ids.start
         self._document_ends.extend(end + more_sentences for end in found.document_ends[first:last])
@@ -148,7 +158,7 @@ class _JoinedDocuments:
         self._ids.frombytes(memoryview(found.ids)[ids].cast("B"))
 
     def documents(self) -> Documents:
-        """All documents so far."""
+        """Return all documents added so far."""
         return Documents(
             ids=self._ids,
             sentence_ends=self._sentence_ends,
@@ -157,6 +167,6 @@ class _JoinedDocuments:
         )
 
 
-def _end(ends: Buffer, number: int) -> int:
-    """The end of the first so many."""
+def _get_end(ends: Buffer, number: int) -> int:
+    """Return where the first ``number`` items end."""
     return int(ends[number - 1]) if number else 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import tokenizers
 
-from bertdata.tokens.document_text import word_starts
+from bertdata.tokens.document_text import compute_word_starts
 from bertdata.tokens.load import file_at, tokenizer_of
 from tests.support.byte_bpe import LANGUAGES, PRE_TOKENIZERS, byte_bpe
 from tests.support.tokenizer_files import TRAINERS
@@ -56,5 +56,5 @@ def test_ids_places_and_word_starts_are_the_library_s(kit: Path, tmp_path: Path,
         assert list(found.ids[first:stop]) == expected.ids
         places = zip(found.starts[first:stop], found.stops[first:stop], strict=True)
         assert list(places) == expected.offsets
-        assert list(found.word_starts[first:stop]) == list(word_starts(expected.word_ids))
+        assert list(found.word_starts[first:stop]) == list(compute_word_starts(expected.word_ids))
         first = stop

@@ -7,7 +7,7 @@ from typing import Any
 
 from bertdata.config.dialects import DIALECTS
 from bertdata.examples.bert.settings import BertSettings
-from bertdata.examples.masking.prepared_settings import ids_of_roles
+from bertdata.examples.masking.prepared_settings import find_role_ids
 from bertdata.examples.masking.settings import SPECIAL_ROLES
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.objectives import OBJECTIVES
@@ -29,7 +29,7 @@ def documents() -> Documents:
     found = make_documents(
         [[9, 14, 30], [20, 8], [41, 17, 5, 26], [6, 4], [11]] * 4, VOCABULARY, DIALECTS["mlperf"], 5
     )
-    special = ids_of_roles(VOCABULARY, SPECIAL_ROLES)
+    special = find_role_ids(VOCABULARY, SPECIAL_ROLES)
     ids = array("H", (7 if token in special else token for token in found.ids))
     starts = bytes(int(place % 3 == 0) for place in range(found.tokens))
     return replace(found, ids=ids, word_starts=starts)

@@ -1,1 +1,1 @@
-"""BERT's objective of 2018: masked words in two segments, and whether the second follows the first."""
+"""BERT's objective of 2018: predict masked words, and whether the second segment follows the first."""

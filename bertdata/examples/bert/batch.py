@@ -9,7 +9,7 @@ from bertdata.records import IDS_ENDS, Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BertExample(Example):
-    """One example ``[CLS] A [SEP] B [SEP]``. Fields as in BertBatch, for one row."""
+    """One example ``[CLS] A [SEP] B [SEP]``. The fields are those of BertBatch for one example."""
 
     first_length: int
     positions: list[int]
@@ -21,9 +21,10 @@ class BertExample(Example):
 class BertBatch(ExampleBatch):
     """N examples ``[CLS] A [SEP] B [SEP]`` without padding, masks applied.
 
-    The first ``first_lengths[i]`` ids of example i are segment 0. Its masks are
-    ``positions[mask_ends[i-1]:mask_ends[i]]``, ascending, and ``labels`` at the same place (the
-    original ids). ``next_labels[i]`` is 1 where B is random.
+    first_lengths: number of ids of segment 0, which is ``[CLS] A [SEP]``.
+    positions: masked positions, ascending. Example i has ``positions[mask_ends[i-1]:mask_ends[i]]``.
+    labels: the original id at each masked position.
+    next_labels: 1 if B is a random segment, 0 if B follows A.
     """
 
     example_type: ClassVar[type[Example]] = BertExample
@@ -37,14 +38,14 @@ class BertBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BertExampleOfWords(BertExample):
-    """One example with a bit for each id: 1 where a word starts, at special ids and behind them."""
+    """One example with a bit for each id: 1 where a word starts, at special tokens and right after them."""
 
     word_starts: list[int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class BertBatchOfWords(BertBatch):
-    """N examples with their word starts."""
+    """N examples with word starts."""
 
     example_type: ClassVar[type[Example]] = BertExampleOfWords
 

@@ -1,4 +1,4 @@
-"""BERT's examples made by the kernel or by its readable twin."""
+"""Makes BERT's examples with the C++ kernel or its pure-Python twin."""
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.examples.bert.batch import BertBatch
@@ -7,7 +7,7 @@ from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.masking.prepared_settings import starts_of
-from bertdata.examples.random_stream import seed_key
+from bertdata.examples.random_stream import make_seed_key
 from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
@@ -18,10 +18,12 @@ def make_bert_examples(
     engine: Engine | None = None,
     batch_type: type[BertBatch] = BertBatch,
 ) -> MadeExamples:
-    """All examples of the documents, in final order. batch_type: of their batches.
+    """Make all examples of the documents, in final order.
 
-    The documents are shuffled, gone through dupe_factor times, each pair masked as it is made, and
-    the examples shuffled, all with one random stream seeded by random_seed.
+    The documents are shuffled and then read dupe_factor times. Each pair of segments is masked as soon as it
+    is made. At the end the examples are shuffled. All draws come from one random stream with the seed
+    random_seed.
+    batch_type: class of the batches, which says whether examples include word starts.
     """
     native = use_native(engine or default_engine())
     maker = NativeExamples if native else ReferenceExamples
@@ -29,7 +31,7 @@ def make_bert_examples(
 
 
 class NativeExamples(KernelExamples):
-    """The kernel's compact examples: spans of the documents' ids, and masks."""
+    """Examples in the C++ kernel's compact form: spans of the documents' ids, and masks."""
 
     def __init__(
         self,
@@ -62,7 +64,7 @@ class NativeExamples(KernelExamples):
                 replacements=list(vocabulary.replacements),
                 continues_word=vocabulary.continues_word or bytes(vocabulary.size),
             ),
-            seed=seed_key(settings.random_seed),
+            seed=make_seed_key(settings.random_seed),
             word_starts=starts_of(documents, vocabulary, masking, batch_type),
             tells_words=has_group(batch_type, WORD_STARTS),
         )

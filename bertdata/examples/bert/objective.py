@@ -1,4 +1,4 @@
-"""BERT's objective of 2018 as an Objective."""
+"""BERT's objective of 2018."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -17,13 +17,13 @@ from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 _MOST_SINGLE = 0.9
-"""Share of documents of a single sentence above which next sentences say little."""
+"""Share of one-sentence documents above which a warning is given: most next sentences are then random."""
 
 _NEXT_SENTENCE = PairWords("next sentence", "follows", "random", "next_sentences")
 
 
 class BertObjective(Objective):
-    """Masked words in two segments, and whether the second segment follows the first."""
+    """Objective of masked words in two segments, and of whether the second segment follows the first."""
 
     settings_type = BertSettings
     batch_type: type[BertBatch] = BertBatch
@@ -52,7 +52,7 @@ class BertObjective(Objective):
 
 
 class BertObjectiveOfWords(BertObjective):
-    """BERT's, with word starts beside the ids."""
+    """BERT's objective with word starts stored next to the ids."""
 
     batch_type = BertBatchOfWords
     of_words = ""
@@ -64,24 +64,28 @@ BERT_OF_WORDS = BertObjectiveOfWords(BertObjective.of_words, with_word_starts(lo
 
 
 def pair_warnings(documents: Documents, name: str) -> list[str]:
-    """Warnings where next-sentence labels will say little."""
+    """Return warnings about documents for which next-sentence labels say little."""
     if documents.documents == 1 and documents.sentences > 1:
         return [
             f"{name}: no blank line, so the text is one document: every random next sentence comes from that "
             "same document, and next-sentence labels say little; put a blank line between documents"
         ]
-    single = _single_sentences(documents)
+    single = _count_single_sentences(documents)
     if single == documents.documents:
-        found = "every document is a single sentence, so every next sentence will be random"
-    elif single > _MOST_SINGLE * documents.documents:
-        share = single / documents.documents
-        found = f"{share:.1%} of the documents are a single sentence, so most next sentences will be random"
-    else:
-        return []
-    return [f"{name}: {found}; put blank lines between documents only, and make sentences: bertdata segment"]
+        return [
+            f"{name}: every document is a single sentence, so every next sentence will be random; put blank "
+            "lines between documents only, and make sentences: bertdata segment"
+        ]
+    if single > _MOST_SINGLE * documents.documents:
+        return [
+            f"{name}: {single / documents.documents:.1%} of the documents are a single sentence, so most "
+            "next sentences will be random; put blank lines between documents only, and make sentences: "
+            "bertdata segment"
+        ]
+    return []
 
 
-def _single_sentences(documents: Documents) -> int:
-    """The number of documents of a single sentence."""
+def _count_single_sentences(documents: Documents) -> int:
+    """Count the documents with a single sentence."""
     ends = memoryview(documents.document_ends)
     return sum(end - before == 1 for before, end in pairwise((0, *ends)))

@@ -1,4 +1,4 @@
-"""The readable twin of BERT's kernel: passes over the documents, masks, the final shuffle."""
+"""Pure-Python twin of BERT's kernel: passes over the documents, masks, and the final shuffle."""
 
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.settings import BertSettings
@@ -6,13 +6,16 @@ from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import masking_rules, starts_of
 from bertdata.examples.masking.reference import Masked, mask_in_file
-from bertdata.examples.pairs import Pair, pair_document, segment_starts, sentence_places
+from bertdata.examples.pairs import Pair, find_segment_starts, index_sentences, pair_document
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Example, Vocabulary
 
 
 class ReferenceExamples(ListedExamples):
-    """The examples of some documents, made as the specification reads."""
+    """BERT's examples of the documents, made in pure Python.
+
+    The order of the random draws is the specification: the C++ kernel makes the same draws.
+    """
 
     def __init__(
         self,
@@ -26,11 +29,14 @@ class ReferenceExamples(ListedExamples):
             RandomStream(settings.random_seed),
             _Maker(documents, vocabulary, settings, batch_type),
         )
-        shuffled = sentence_places(documents)
+        # One stream for everything: shuffle the documents, then for each pair draw its segments and its
+        # masks, then shuffle the examples. A single additional draw would change all that follow.
+        shuffled = index_sentences(documents)
         stream.shuffle(shuffled)
         held: set[int] = set()
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
+                # pair_document is a generator: it draws for the next pair only after this pair was masked.
                 for pair in pair_document(shuffled, index, stream, settings.pair_rules):
                     held.update(pair[0], pair[1])
                     examples.append(maker.make(pair, stream))
@@ -40,7 +46,10 @@ class ReferenceExamples(ListedExamples):
 
 
 class _Maker:
-    """Makes the example ``[CLS] a [SEP] b [SEP]`` of a pair of segments, its ids known by their places."""
+    """Makes the example ``[CLS] a [SEP] b [SEP]`` from a pair of segments.
+
+    A segment is a list of indices into ``documents.ids``.
+    """
 
     def __init__(
         self,
@@ -60,17 +69,17 @@ class _Maker:
         )
 
     def make(self, pair: Pair, stream: RandomStream) -> Example:
-        """The example with its masks drawn.
+        """Make one example and draw its masks.
 
-        Without masks they are drawn all the same, and left out: so the pairs that follow are those of a run
-        with masks, and a shard is the other with its labels put back.
+        Without masks they are drawn too and then discarded. This way later pairs are the same as in a run
+        with masks, and both runs give the same examples apart from the masks.
         """
         a, b, next_label = pair
         a_ids, b_ids = ([self._ids[place] for place in segment] for segment in (a, b))
         original = [self._cls, *a_ids, self._sep, *b_ids, self._sep]
         starts = None
         if self._starts is not None:
-            starts = [1, *segment_starts(self._starts, a), 1, *segment_starts(self._starts, b), 1]
+            starts = [1, *find_segment_starts(self._starts, a), 1, *find_segment_starts(self._starts, b), 1]
         masked = mask_in_file(original, self._rules, stream, starts)
         if not self._masks:
             masked = Masked(original, [], [])

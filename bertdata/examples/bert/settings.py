@@ -1,4 +1,4 @@
-"""Settings of BERT's objective, and where the originals' habits differ in it."""
+"""Settings of BERT's objective, and the habits in which the original programs differ."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,10 +12,11 @@ from bertdata.records import ShardLayout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairHabits:
-    """Habits of one dialect in making pairs and masks.
+    """How one dialect (the program whose files are reproduced) makes pairs and masks.
 
-    own_next_label: next-sentence label when ten draws all gave the example's own document.
-    fills_predictions: long examples get as many masks as reach the prediction limit (Graphcore).
+    own_next_label: next-sentence label if ten draws of a random document all gave the example's document.
+    fills_predictions: long examples get additional masks, so that a fixed number of ids stays unmasked
+    (Graphcore).
     """
 
     own_next_label: Literal[0, 1] = 1
@@ -28,15 +29,15 @@ HABITS = {
     "nvidia": PairHabits(own_next_label=0),
     "graphcore": PairHabits(fills_predictions=True),
 }
-"""By dialect."""
+"""PairHabits of each dialect."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BertSettings(ExampleSettings):
-    """Everything, besides the text and the vocabulary, that decides the bytes of a shard for BERT."""
+    """Settings that, together with the text and the vocabulary, determine the bytes of BERT's shards."""
 
     max_predictions_per_seq: int = setting_of(MaskingSettings, "max_predictions_per_seq")
-    dupe_factor: int = setting(10, "passes over the text, each with masks of its own", least=1)
+    dupe_factor: int = setting(10, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     short_seq_prob: float = setting(0.1, "share of documents cut to a random shorter length", least=0, most=1)
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
@@ -44,7 +45,7 @@ class BertSettings(ExampleSettings):
         False, "write Graphcore's order: masked positions first (TFRecord only)", record="container"
     )
     masks: bool = setting(
-        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
     )
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")
@@ -72,7 +73,7 @@ class BertSettings(ExampleSettings):
         check(self.masks or not self.remask, "remask orders masked positions: it needs masks")
 
     def check_predictions(self) -> None:
-        """SettingsError where max_predictions_per_seq does not suit an example."""
+        """Raise SettingsError unless max_predictions_per_seq is between 1 and max_seq_length."""
         check(
             1 <= self.max_predictions_per_seq <= self.max_seq_length,
             f"max_predictions_per_seq is {self.max_predictions_per_seq}, "
@@ -93,7 +94,7 @@ class BertSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """The settings of the masks, with what the originals never mask: [CLS] and [SEP] alone."""
+        """Settings of the masks. Like the original programs, only [CLS] and [SEP] are never masked."""
         unmasked = self.max_seq_length - self.max_predictions_per_seq
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
@@ -108,9 +109,9 @@ class BertSettings(ExampleSettings):
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name, as a manifest of old had them.
+        """Return the settings by name, in the form that older manifests have.
 
-        ``masks`` only where there are none, the shares of masked ids only where they are not the defaults.
+        ``masks`` is left out if True, and the shares of masked ids are left out if they are the defaults.
         """
         found = super(BertSettings, self).as_json()
         if self.masks:

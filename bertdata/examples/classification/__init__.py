@@ -1,1 +1,1 @@
-"""Texts and pairs of texts with a label or a score."""
+"""Fine-tuning examples of one or two texts with a label or a score."""

@@ -1,4 +1,4 @@
-"""Columns of labelled and of scored examples."""
+"""Columns of fine-tuning examples with a label or a score."""
 
 import struct
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ SCORE = ColumnGroup(name="score")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledExample(Example):
-    """One example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]`` with the number of its label."""
+    """One example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]`` with its label, which is a number."""
 
     first_length: int
     label: int
@@ -31,7 +31,7 @@ class LabelledBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoredExample(Example):
-    """One example with its score as two halves of the bits of a float."""
+    """One example with a score. The score is stored as the upper and lower 16 bits of a 32-bit float."""
 
     first_length: int
     score_high: int
@@ -39,7 +39,7 @@ class ScoredExample(Example):
 
     @property
     def score(self) -> float:
-        """The score, rounded to a C float."""
+        """The score, rounded to 32 bits."""
         found: float = struct.unpack("<f", struct.pack("<HH", self.score_low, self.score_high))[0]
         return found
 
@@ -48,8 +48,8 @@ class ScoredExample(Example):
 class ScoredBatch(ExampleBatch):
     """N scored examples without padding. The first ``first_lengths[i]`` ids of example i are segment 0.
 
-    Columns hold integers, so a score is the bits of a C float, the upper 16 and the lower 16: a record holds
-    any score exactly.
+    Columns can only hold integers. Each score is therefore stored as the upper and lower 16 bits of a 32-bit
+    float, which keeps it exact.
     """
 
     example_type: ClassVar[type[Example]] = ScoredExample
@@ -60,6 +60,6 @@ class ScoredBatch(ExampleBatch):
 
 
 def split_score(score: float) -> tuple[int, int]:
-    """The upper and the lower 16 bits of the score as a C float."""
+    """Return the upper and lower 16 bits of the score as a 32-bit float."""
     low, high = struct.unpack("<HH", struct.pack("<f", score))
     return high, low

@@ -1,18 +1,18 @@
-"""Labelled and scored examples as Objectives."""
+"""Objectives of labelled and of scored examples."""
 
 from collections import Counter
 from typing import Any
 
 from bertdata.examples.classification.batch import LabelledBatch, ScoredBatch
 from bertdata.examples.counting import plain, ratio
-from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
+from bertdata.examples.fine_tuning import FineTuningObjective, describe_segments
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals
 from bertdata.records import ShardLayout
 from schemas import load_schema
 
 
 class LabelCounts(ObjectiveCounts):
-    """Examples of each label."""
+    """Number of examples of each label."""
 
     def __init__(self) -> None:
         self._labels = Counter[int]()
@@ -32,7 +32,7 @@ class LabelCounts(ObjectiveCounts):
 
 
 class ClassificationObjective(FineTuningObjective):
-    """The number of an example's label."""
+    """Predict the label of an example."""
 
     batch_type = LabelledBatch
     task = "classification"
@@ -41,24 +41,24 @@ class ClassificationObjective(FineTuningObjective):
         return LabelCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """The label, then each segment in words."""
+        """Return the label, then each segment in words."""
         padding = layout.max_seq_length - len(example.ids)
-        lines = segment_lines(example.ids, example.first_length, words)
+        lines = describe_segments(example.ids, example.first_length, words)
         return "\n".join(
             [f"{len(example.ids)} ids and {padding} of padding, label {example.label}", *lines, ""]
         )
 
 
 class RegressionObjective(FineTuningObjective):
-    """An example's score."""
+    """Predict the score of an example."""
 
     batch_type = ScoredBatch
     task = "classification"
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """The score, then each segment in words."""
+        """Return the score, then each segment in words."""
         padding = layout.max_seq_length - len(example.ids)
-        lines = segment_lines(example.ids, example.first_length, words)
+        lines = describe_segments(example.ids, example.first_length, words)
         return "\n".join(
             [f"{len(example.ids)} ids and {padding} of padding, score {example.score:g}", *lines, ""]
         )

@@ -1,1 +1,1 @@
-"""Masks drawn when examples are loaded: a function of seed, epoch and example alone."""
+"""Masks drawn when examples are loaded. They depend only on the seed, the epoch and the example."""

@@ -1,9 +1,9 @@
-"""A random stream for each example: Philox4x32-10 (Salmon et al. 2011), a generator without a state.
+"""Counter-based random streams, one for each example: Philox4x32-10 (Salmon et al. 2011).
 
-Its outputs are a function of a key of 64 bits and a counter of 128. The key is a digest of seed, epoch and
-shard; the counter holds the example's number in the shard and counts the stream's blocks of four outputs.
-So the streams of examples never meet, and none is drawn before another. Twin of
-_native/examples/counter_stream.h.
+Philox has no state. Its output is a function of a 64-bit key and a 128-bit counter. Here the key is a digest
+of seed, epoch and shard. The counter contains the example's number in the shard and the number of the block
+of four outputs. Streams of different examples therefore never overlap, and examples can be masked in any
+order. Pure-Python twin of _native/examples/counter_stream.h.
 """
 
 from hashlib import blake2b
@@ -20,12 +20,12 @@ Words = tuple[int, int, int, int]
 
 
 def shard_key(seed: int, epoch: int, shard: str) -> int:
-    """The key of a shard's examples in an epoch: 8 bytes of BLAKE2b of ``masks/SEED/EPOCH/SHARD``."""
+    """Return the key of a shard's examples in an epoch: 8 bytes of BLAKE2b of ``masks/SEED/EPOCH/SHARD``."""
     return int.from_bytes(blake2b(f"masks/{seed}/{epoch}/{shard}".encode(), digest_size=8).digest(), "little")
 
 
 def philox(counter: Words, key: tuple[int, int]) -> Words:
-    """The four outputs of a counter and a key."""
+    """Return the four 32-bit outputs for a counter and a key."""
     a, b, c, d = counter
     first, second = key
     for _ in range(_ROUNDS):
@@ -37,7 +37,10 @@ def philox(counter: Words, key: tuple[int, int]) -> Words:
 
 
 class CounterStream:
-    """The draws of one example: those of the counters (block, 0, example's low and high 32 bits)."""
+    """Random stream of one example.
+
+    Its counters are (block, 0, low and high 32 bits of the example's number).
+    """
 
     def __init__(self, key: int, example: int) -> None:
         self._key = key & _WORD, key >> 32
@@ -46,17 +49,17 @@ class CounterStream:
         self._words: list[int] = []
 
     def word(self) -> int:
-        """The next output of 32 bits."""
+        """Return the next output, 32 bits."""
         if not self._words:
             self._words = list(philox((self._block, 0, *self._example), self._key))
             self._block += 1
         return self._words.pop(0)
 
     def below(self, limit: int) -> int:
-        """An integer in [0, limit), limit at most 2**32: the upper half of output times limit.
+        """Return an integer in [0, limit), for a limit of at most 2**32.
 
-        An output is drawn anew while the lower half is below 2**32 mod limit, so that all integers are
-        equally likely (Lemire 2019).
+        The result is the upper half of output x limit. An output is drawn again while the lower half is below
+        2**32 mod limit, which makes all integers equally likely (Lemire 2019).
         """
         product = self.word() * limit
         while product & _WORD < (1 << 32) % limit:
@@ -64,12 +67,12 @@ class CounterStream:
         return product >> 32
 
 
-def pass_keys(documents: Documents, seed: int, passes: int) -> list[int]:
-    """The keys of the streams of blocks in files: a pass over the text takes the place of an epoch at load.
+def make_pass_keys(documents: Documents, seed: int, passes: int) -> list[int]:
+    """Return the Philox keys for masks that are written to files: one key for each pass over the text.
 
-    So the masks of a block are a function of the seed, the pass, the text and the block's number in it,
-    whatever else is drawn. The text counts because each part of a corpus has the same seed; the CRC-32 of
-    its ids stands for it.
+    The number of the pass takes the place of the epoch. A block's masks are a function of the seed, the pass,
+    the text and the block's number in the text. The text is part of the key, as the CRC-32 of its ids,
+    because all parts of a corpus have the same seed and would otherwise get the same draws.
     """
     text = f"{crc32(documents.ids):08x}"
     return [shard_key(seed, number, text) for number in range(passes)]

@@ -1,4 +1,4 @@
-"""Masks of many examples at once, by the kernel or by its readable twin.
+"""Masks many examples at once when they are loaded, with the C++ kernel or its pure-Python twin.
 
 Needs NumPy when it is imported.
 """
@@ -14,7 +14,7 @@ from bertdata.errors import DatasetError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, shard_key
-from bertdata.examples.groups import Masks, masks_of, with_masks, word_starts_of
+from bertdata.examples.groups import Masks, masks_of, replace_masks, word_starts_of
 from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules
 from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
@@ -23,10 +23,11 @@ from bertdata.records import ExampleBatch, Vocabulary
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Draws:
-    """The arguments of N examples' masks, beside their ids.
+    """Arguments of the masks of N examples, apart from their ids.
 
-    keys: that of each one's shard and epoch (``counter_stream.shard_key``). numbers: its index in the shard.
-    rates: the share of ids to mask.
+    keys: key of each example's shard and epoch (``counter_stream.shard_key``).
+    numbers: index of each example in its shard.
+    rates: share of each example's ids to mask.
     """
 
     keys: Array  # uint64 (N,)
@@ -36,17 +37,20 @@ class Draws:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class DrawnMasks:
-    """The masks of N examples: ``counts[i]`` positions, from the example's first id, and original ids."""
+    """The masks of N examples. Example i has ``counts[i]`` masked positions, counted from its first id.
 
-    positions: Array  # int32 (N, P), zeros behind an example's own
-    labels: Array  # int32 (N, P), the same
+    labels: the original id at each masked position.
+    """
+
+    positions: Array  # int32 (N, P), zeros after the example's masked positions
+    labels: Array  # int32 (N, P), zeros after the example's labels
     counts: Array  # int32 (N,)
 
 
 class Masker:
-    """Draws masks by the rules of one vocabulary. Picklable.
+    """Draws masks for one vocabulary. Can be pickled.
 
-    first_epoch: number of a training's first epoch.
+    first_epoch: number of a training run's first epoch.
     """
 
     first_epoch = 0
@@ -67,36 +71,42 @@ class Masker:
 
     @property
     def counts_vary(self) -> bool:
-        """True where the rate alone does not tell the number of an example's masks."""
+        """True if the number of an example's masks is random, not a function of its length and the rate."""
         return self.settings.mask_counts == "drawn"
 
     @property
     def never_masked(self) -> bytes:
-        """For each id 1 where it is never masked, else 0."""
+        """One byte per id: 1 if the id is never masked, else 0."""
         return self._rules.never_masked
 
     @property
     def needs_starts(self) -> bool:
-        """True where the examples must tell where words start: whole words of ids that do not tell it."""
+        """True if the examples must include word starts.
+
+        Masking whole words needs them if the vocabulary does not say which ids continue a word.
+        """
         return self._rules.needs_starts
 
     def streams(self, seed: int, epoch: int, shard: str, before: int, numbers: Array) -> tuple[Array, Array]:
-        """Keys and numbers of the streams (``Draws``) of a shard's examples, uint64 (N,).
+        """Return the keys and numbers (see Draws) of a shard's examples, uint64 (N,) each.
 
-        shard: its name. before: examples in the shards before it. numbers: of the examples in the shard,
-        uint64.
+        shard: name of the shard.
+        before: number of examples in the shards before this one. Only derived classes use it.
+        numbers: indices of the examples in the shard, uint64.
         """
         return np.full(len(numbers), shard_key(seed, epoch, shard), np.uint64), numbers
 
     def mask(
         self, ids: Array, starts: Array, lengths: Array, draws: Draws, word_starts: Array | None = None
     ) -> DrawnMasks:
-        """Mask unmasked ids, int32 in one row, in place: example i has ``lengths[i]`` from ``starts[i]`` on.
+        """Mask examples in place.
 
-        The examples do not overlap and their starts ascend. word_starts: for each id 1 where a word starts;
-        None where the vocabulary's ids tell that. DatasetError for an id outside the vocabulary.
+        Example i is ``ids[starts[i]:starts[i] + lengths[i]]``. Examples do not overlap and starts ascend.
+        ids: int32, unmasked.
+        word_starts: 1 for each id where a word starts, else 0. None if the vocabulary says which ids continue
+        a word. DatasetError if an id is outside the vocabulary.
         """
-        words = self._words(word_starts)
+        words = self._needed_word_starts(word_starts)
         positions, labels = np.zeros((2, len(starts), self.settings.max_predictions_per_seq), np.int32)
         masks = DrawnMasks(positions=positions, labels=labels, counts=np.zeros(len(starts), np.int32))
         self._check_ids(ids, starts, lengths)
@@ -117,15 +127,15 @@ class Masker:
         )
         return masks
 
-    def _words(self, word_starts: Array | None) -> Array | None:
-        """The word starts where masks depend on them, a byte each."""
+    def _needed_word_starts(self, word_starts: Array | None) -> Array | None:
+        """Return the word starts as bytes if the masks depend on them, else None."""
         if not self.settings.whole_word_mask:
             return None
         assert word_starts is not None or not self.needs_starts, "the examples have no word starts"
         return None if word_starts is None else word_starts.astype(np.uint8, copy=False)
 
     def mask_batch(self, batch: Any, draws: Draws) -> Any:
-        """The batch with its masks taken off and new ones drawn. Its type has masks."""
+        """Replace the batch's masks by new ones. The batch's type must have masks."""
         batch = unmask(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
         word_starts = word_starts_of(batch)
@@ -136,13 +146,17 @@ class Masker:
             masks.labels[used].astype(np.uint32),
             np.cumsum(masks.counts).astype(np.uint32),
         )
-        masked = with_masks(batch, ids.astype(np.uint32), drawn)
-        return replace(masked, **_without_padding(type(batch), self.following(masks, lengths)))
+        masked = replace_masks(batch, ids.astype(np.uint32), drawn)
+        return replace(masked, **_flatten_columns(type(batch), self.following(masks, lengths)))
 
     def following(self, masks: DrawnMasks, lengths: Array) -> dict[str, Array]:
-        """The columns of N examples that follow from their masks, none here.
+        """Return further columns that depend on the masks.
 
-        By name (N, P) items, and their numbers (N,) under the name of their ends. lengths: of the examples.
+        There are none here. Span boundaries are an example.
+
+        Each column has shape (N, P). The number of items of each example, (N,), is stored under the name of
+        the column of end offsets.
+        lengths: number of ids of each example.
         """
         return {}
 
@@ -155,22 +169,23 @@ class Masker:
         masks: DrawnMasks,
         word_starts: Array | None,
     ) -> None:
-        """The examples one by one, by the readable twin."""
+        """Mask the examples one by one in pure Python."""
         for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
             own = slice(start, start + length)
             words = None if word_starts is None else word_starts[own].tolist()
             key, number, rate = int(draws.keys[index]), int(draws.numbers[index]), float(draws.rates[index])
-            made = self._masked(ids[own].tolist(), rate, key, number, words)
+            made = self._mask_one(ids[own].tolist(), rate, key, number, words)
             ids[own] = made.ids
             masks.counts[index] = len(made.positions)
             masks.positions[index, : len(made.positions)] = made.positions
             masks.labels[index, : len(made.positions)] = made.labels
 
-    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
-        """One example by the readable twin."""
+    def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+        """Mask one example in pure Python."""
         return mask_at_load(ids, rate, self._rules, CounterStream(key, number), words)
 
     def _check_ids(self, ids: Array, starts: Array, lengths: Array) -> None:
+        """Raise DatasetError if an id is outside the vocabulary."""
         size = len(self._rules.never_masked)
         largest = int(ids.max(initial=0))
         if largest >= size:
@@ -178,23 +193,26 @@ class Masker:
 
 
 def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engine | None = None) -> Masker:
-    """A masker for the ids of a vocabulary. SettingsError for settings of which no masks can be drawn."""
+    """Make a masker for one vocabulary. SettingsError if no masks can be drawn with these settings."""
     check_loading(settings)
     return Masker(masking_rules(vocabulary, settings), engine or default_engine())
 
 
 def unmask(batch: Any) -> Any:
-    """The batch without masks: its labels stand at their positions again. Its type has masks."""
+    """Remove the masks: put the original ids back. The batch's type must have masks."""
     batch = columns.arrays(batch)
     starts, masks = batch.ends.astype(np.int64) - columns.lengths(batch.ends), masks_of(batch)
     ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, masks.originals.dtype))
     ids[np.repeat(starts, columns.lengths(masks.ends)) + masks.places] = masks.originals
     none = Masks(masks.places[:0], masks.originals[:0], np.zeros(len(batch), np.uint32))
-    return with_masks(batch, ids, none)
+    return replace_masks(batch, ids, none)
 
 
-def _without_padding(batch_type: type[ExampleBatch], found: Mapping[str, Array]) -> dict[str, Array]:
-    """The columns of a batch, of items by name and their numbers under the name of their ends."""
+def _flatten_columns(batch_type: type[ExampleBatch], found: Mapping[str, Array]) -> dict[str, Array]:
+    """Convert columns of shape (N, P) to the flat columns of a batch.
+
+    found: the columns by name, and under the name of their end offsets the number of items of each example.
+    """
     made: dict[str, Array] = {}
     for ends, items in batch_type.ragged().items():
         if ends in found:

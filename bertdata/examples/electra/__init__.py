@@ -1,1 +1,1 @@
-"""ELECTRA's objective: unmasked examples of one or two segments, to find replaced ids in."""
+"""ELECTRA's objective: unmasked examples of one or two segments, for detecting replaced tokens."""

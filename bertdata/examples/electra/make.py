@@ -1,4 +1,4 @@
-"""ELECTRA's examples made by the kernel or by its readable twin."""
+"""Makes ELECTRA's examples with the C++ kernel or its pure-Python twin."""
 
 from typing import Any
 
@@ -7,14 +7,15 @@ from bertdata.examples.electra.batch import ElectraBatch
 from bertdata.examples.electra.reference import ReferenceElectra, ReferenceStream
 from bertdata.examples.electra.settings import ElectraSettings
 from bertdata.examples.made_examples import KernelExamples
-from bertdata.examples.random_stream import RandomStream, seed_key
+from bertdata.examples.random_stream import RandomStream, make_seed_key
 from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
 class ElectraMaker:
-    """Makes the examples of one input after another, by one random stream.
+    """Makes the examples of several inputs, one input after another, from one random stream.
 
-    inputs: their number. order: the numbers of the sorted inputs, as the program reads them.
+    inputs: number of inputs.
+    order: the inputs' indices, sorted by name, in the order in which ELECTRA's program reads the inputs.
     """
 
     def __init__(
@@ -29,13 +30,13 @@ class ElectraMaker:
         self._vocabulary, self._settings = vocabulary, settings
         self._native = use_native(engine or default_engine())
         self._stream: Any = (
-            kernels.ElectraStream(seed_key(settings.random_seed), settings.max_seq_length, inputs)
+            kernels.ElectraStream(make_seed_key(settings.random_seed), settings.max_seq_length, inputs)
             if self._native
             else ReferenceStream(settings, inputs)
         )
 
     def make(self, documents: Documents) -> MadeExamples:
-        """All examples of the next input, in the order of its text."""
+        """Make all examples of the next input, in the order of its text."""
         if not self._native:
             return ReferenceElectra(documents, self._vocabulary, self._settings, self._stream)
         made = kernels.ElectraExamples(

@@ -1,4 +1,4 @@
-"""ELECTRA's objective as an Objective."""
+"""ELECTRA's objective."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from bertdata.examples.counting import plain, ratio, sizes
 from bertdata.examples.electra.batch import ElectraBatch
 from bertdata.examples.electra.make import ElectraMaker
 from bertdata.examples.electra.settings import ElectraSettings
-from bertdata.examples.fine_tuning import segment_lines
+from bertdata.examples.fine_tuning import describe_segments
 from bertdata.examples.objective import Findings, Objective, ObjectiveCounts, RunMaker, Totals
 from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 
 class ElectraCounts(ObjectiveCounts):
-    """Ids of the first segments (``[CLS]`` and the first ``[SEP]`` included), examples of one segment."""
+    """Counts of ids in first segments (``[CLS]`` and ``[SEP]`` included) and of examples with one segment."""
 
     def __init__(self) -> None:
         self._first_tokens = self._one_segment = 0
@@ -49,7 +49,7 @@ class ElectraCounts(ObjectiveCounts):
 
 
 class ElectraObjective(Objective):
-    """Unmasked ids in one or two segments. No task of the trainer learns them."""
+    """Unmasked ids in one or two segments. The trainer has no task for this objective."""
 
     settings_type = ElectraSettings
     batch_type = ElectraBatch
@@ -68,7 +68,7 @@ class ElectraObjective(Objective):
         return ElectraCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Each segment in words.
+        """Return each segment in words.
 
         ::
 
@@ -77,7 +77,7 @@ class ElectraObjective(Objective):
               B  its keeper kept bees [SEP]
         """
         padding = layout.max_seq_length - len(example.ids)
-        lines = segment_lines(example.ids, example.first_length, words)
+        lines = describe_segments(example.ids, example.first_length, words)
         return "\n".join([f"{len(example.ids)} ids and {padding} of padding", *lines, ""])
 
 

@@ -1,6 +1,6 @@
-"""Sentences to ELECTRA's examples: the specification, in the order of draws of google-research/electra.
+"""Makes ELECTRA's examples from sentences, with the order of random draws of google-research/electra.
 
-Clark et al. 2020. Twin of _native/examples/electra.h.
+Clark et al. 2020. Pure-Python twin of _native/examples/electra.h.
 """
 
 from collections.abc import Iterator
@@ -13,17 +13,20 @@ from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Vocabulary
 
 ONE_SEGMENT_PROB = 0.1
+"""Share of examples that have a single segment."""
 ONE_SEGMENT_IDS = 100_000
-"""The wanted length of a first segment that leaves nothing for a second."""
+"""Target length of the first segment in such an example: so long that nothing is left for a second one."""
 SHORT_PROB = 0.05
+"""Probability that the next example gets a random shorter target length."""
 SHORTEST = 5
-"""The least text, in ids, that a short example waits for."""
+"""The smallest random target length, in ids."""
 
 
 class ReferenceStream:
-    """The random stream of a run, and the length of its next example.
+    """The random stream of a run, and the target length of the next example.
 
-    Both go on from one input to the next. inputs: how many there are, which the program shuffles first.
+    Both carry over from one input to the next.
+    inputs: number of inputs. ELECTRA's program shuffles their order first, so the stream does so too.
     """
 
     def __init__(self, settings: ElectraSettings, inputs: int = 1) -> None:
@@ -32,12 +35,20 @@ class ReferenceStream:
         self.longest = self.target = settings.max_seq_length
 
     def make_segments(self, sentences: list[Sentence]) -> tuple[list[int], list[int]]:
-        """The two segments of an example's sentences, not cut, and the target of the next example."""
+        """Divide an example's sentences into two segments, and draw the target length of the next example.
+
+        The segments are not cut to the maximum length yet.
+        """
+        # Draws in this order: one segment or two, then perhaps one for each sentence, then whether the next
+        # example is short, and how short.
         is_one = self.random.random() < ONE_SEGMENT_PROB
         wanted = ONE_SEGMENT_IDS if is_one else (self.target - 3) // 2
         first: list[int] = []
         second: list[int] = []
         for sentence in sentences:
+            # The first segment takes sentences that fit into half of the target. A sentence that crosses the
+            # half goes to either segment with equal probability if the second is empty, else to the second.
+            # A later sentence that is short enough still goes to the first, as in the original.
             fits = not first or len(first) + len(sentence) < wanted
             may_join = not second and len(first) < wanted
             if fits or (may_join and self.random.random() < 0.5):
@@ -49,10 +60,13 @@ class ReferenceStream:
         return first, second
 
 
-def segment_pairs(
+def make_segment_pairs(
     documents: list[Document], stream: ReferenceStream
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """The segments of every example, not cut. A document's end ends an example too."""
+    """Yield the two segments of every example, not cut yet.
+
+    An example is complete when its sentences reach the target length, or at the end of a document.
+    """
     for document in documents:
         waiting: list[Sentence] = []
         for sentence in document:
@@ -65,25 +79,25 @@ def segment_pairs(
 
 
 class ReferenceElectra(ListedExamples):
-    """The examples of some documents, made as the specification reads."""
+    """ELECTRA's examples of the documents, made in pure Python."""
 
     def __init__(
         self, documents: Documents, vocabulary: Vocabulary, settings: ElectraSettings, stream: ReferenceStream
     ) -> None:
         cls, sep, longest = vocabulary.role("cls"), vocabulary.role("sep"), settings.max_seq_length
         examples, held = [], 0
-        for first, second in segment_pairs(_as_lists(documents), stream):
+        for first, second in make_segment_pairs(_convert_to_lists(documents), stream):
             first = first[: longest - 2]
             second = second[: max(0, longest - len(first) - 3)]
-            held += len(first) + len(second)  # each sentence is offered to one example alone
+            held += len(first) + len(second)  # no sentence is in two examples
             ids = [cls, *first, sep, *second, *([sep] if second else [])]
             examples.append(ElectraExample(ids=ids, first_length=len(first) + 2))
         lost = documents.tokens - held
         super().__init__(examples, ElectraBatch, wide=vocabulary.wide, lost=lost)
 
 
-def _as_lists(documents: Documents) -> list[Document]:
-    """Documents as lists of sentences, sentences as lists of ids."""
+def _convert_to_lists(documents: Documents) -> list[Document]:
+    """Convert documents to lists of sentences, and sentences to lists of ids."""
     found, sentence, start = [], 0, 0
     for document_end in documents.document_ends:
         ends = documents.sentence_ends[sentence:document_end]

@@ -6,21 +6,22 @@ from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings, check
 
 FILES = 1000
-"""Files that ELECTRA's program deals its examples to."""
+"""Number of files to which ELECTRA's program distributes its examples."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElectraSettings(ExampleSettings):
-    """Everything, besides the text and the vocabulary, that decides the bytes of ELECTRA's examples.
+    """Settings that, together with the text and the vocabulary, determine the bytes of ELECTRA's examples.
 
-    as_original: the files of ELECTRA's program, run by one process over a directory of the parts.
+    as_original: write the files that ELECTRA's program writes if one process runs it over a directory that
+    contains the parts.
     """
 
     objective: str = setting("electra", "objective of the examples")
     as_original: bool = setting(
         False,
-        "one stream over all parts, in the order and to the 1,000 files of ELECTRA's program where random is "
-        "seeded",
+        "write the 1,000 files of ELECTRA's program with a seeded random: one random stream over all parts, "
+        "read in its order",
     )
 
     def __post_init__(self) -> None:
@@ -31,7 +32,7 @@ class ElectraSettings(ExampleSettings):
 
     @property
     def files_of_run(self) -> tuple[str, ...]:
-        """The file names of ELECTRA's program, as_original."""
+        """File names of ELECTRA's program if ``as_original``, else empty."""
         if not self.as_original:
             return ()
         return tuple(f"pretrain_data.tfrecord-{number}-of-{FILES}" for number in range(FILES))

@@ -1,1 +1,1 @@
-"""Masks and order of fairseq's task of masked words, to the bit."""
+"""Blocks, order and masks of fairseq's masked_lm task, reproduced bit for bit."""

@@ -1,4 +1,4 @@
-"""fairseq's order of examples and its batches of a fixed number of them.
+"""fairseq's order of examples, and its batches with a fixed number of examples.
 
 Source: fairseq/tasks/masked_lm.py, data/sort_dataset.py, data/iterators.py. Needs NumPy when it is imported.
 """
@@ -13,11 +13,12 @@ from bertdata.examples.fairseq.streams import TwisterStream
 
 
 def fairseq_order(lengths: Sequence[int] | Array, seed: int) -> Array:
-    """The examples' numbers, int64 (N,), the shortest first. Equals are in a random order of the seed.
+    """Return the examples' numbers, int64 (N,), sorted by length. Equally long examples are in random order.
 
-    lengths: ids of each example. seed: fairseq's ``--seed``, 0 to 2**32 - 1.
+    lengths: number of ids of each example.
+    seed: fairseq's ``--seed``, 0 to 2**32 - 1.
     """
-    permutation = np.array(TwisterStream(_checked(seed)).permutation(len(lengths)))
+    permutation = np.array(TwisterStream(_check_seed(seed)).permutation(len(lengths)))
     order: Array = np.lexsort((permutation, np.asarray(lengths))).astype(np.int64)
     return order
 
@@ -31,10 +32,13 @@ def fairseq_batches(
     rank: int = 0,
     world: int = 1,
 ) -> list[Array]:
-    """This rank's batches of an epoch, counted from 1: the numbers of ``batch_size`` neighbours in the order.
+    """Return one rank's batches of an epoch, each an array of example numbers.
 
-    The batches of all ranks are shuffled by seed + epoch and dealt in turn. The last ranks may have an empty
-    batch at the end, so that all have as many. batch_size: a multiple of 8 or below 8, as fairseq keeps it.
+    A batch is ``batch_size`` neighbours in ``fairseq_order``. The batches are shuffled with seed + epoch and
+    dealt to the ranks one by one. The last ranks get an empty batch at the end if the batches do not divide
+    evenly, so that all ranks have equally many.
+    epoch: number of the epoch, from 1.
+    batch_size: below 8 or a multiple of 8, as fairseq requires.
     """
     if batch_size < 1 or (batch_size > 8 and batch_size % 8):
         raise SettingsError(f"batch_size is {batch_size}, expected 1 to 8, or a multiple of 8")
@@ -42,12 +46,17 @@ def fairseq_batches(
         raise SettingsError(f"rank is {rank}, expected 0 to {world - 1}")
     order = fairseq_order(lengths, seed)
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-    shuffled = [batches[place] for place in TwisterStream(_checked(seed + epoch)).permutation(len(batches))]
+    shuffled = [
+        batches[place] for place in TwisterStream(_check_seed(seed + epoch)).permutation(len(batches))
+    ]
+    # 5 batches, 2 ranks: one empty batch is added. Rank 0 has batches 0, 2, 4, rank 1 has 1, 3 and the
+    # empty batch.
     shuffled += [order[:0]] * (-len(shuffled) % world)
     return shuffled[rank::world]
 
 
-def _checked(seed: int) -> int:
+def _check_seed(seed: int) -> int:
+    """Return the seed. SettingsError unless it has at most 32 bits."""
     if not 0 <= seed < 1 << 32:
         raise SettingsError(f"the seed of an order is {seed}, expected 0 to {(1 << 32) - 1}")
     return seed

@@ -1,4 +1,4 @@
-"""fairseq's blocks of binarised lines: in the order of the text, blank lines and all.
+"""Cuts fairseq's binarised lines into blocks, in the order of the text and with its blank lines.
 
 Source: fairseq/data/token_block_dataset.py, prepend_token_dataset.py. Needs NumPy when it is imported.
 """
@@ -12,28 +12,34 @@ from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BLANK, BREAKS, cut_blocks
 
 START = 0
-"""The id of ``<s>``, put before each block."""
+"""Id of ``<s>``, which is put before each block."""
 
 
 def fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample: int) -> MlmBatch:
-    """All blocks of the lines, unmasked: block i of fairseq's dataset is example i.
+    """Cut lines into unmasked blocks. Example i of the result is block i of fairseq's dataset.
 
-    ids: of all lines, each with its ``</s>``, a blank line being that alone; line i ends before ``ends[i]``.
-    A line that is longer than a block is one by itself, too long. breaks: one of BREAKS. SettingsError for
-    another, or for blocks of fewer than two ids.
+    ids: ids of all lines. Each line ends with ``</s>``. A blank line is ``</s>`` alone.
+    ends: index in ids where each line ends.
+    breaks: how to cut, see ``bertdata.examples.mlm.blocks.BREAKS``. A line that is longer than a block
+    becomes a block that is too long, unless breaks is "none".
+    tokens_per_sample: most ids of a block, ``<s>`` included.
+    SettingsError if breaks is unknown or tokens_per_sample is below 2.
     """
     if breaks not in BREAKS:
         raise SettingsError(f"blocks is {breaks!r}, expected one of {', '.join(BREAKS)}")
     if tokens_per_sample < 2:
         raise SettingsError(f"tokens_per_sample is {tokens_per_sample}, expected 2 or more")
-    cut = cut_blocks(lengths(ends).tolist(), breaks, tokens_per_sample - 1)
+    cut = cut_blocks(lengths(ends).tolist(), breaks, tokens_per_sample - 1)  # leaves room for <s>
     spans = np.array([(start, end) for start, end in cut], np.int64).reshape(-1, 2)
+    # fairseq drops blocks that consist of a blank line, but only in this mode.
     if breaks == "complete_doc":
         spans = spans[spans[:, 1] - spans[:, 0] > BLANK]
     sizes = spans[:, 1] - spans[:, 0] + 1
     block_ends = np.cumsum(sizes)
     firsts = block_ends - sizes
-    # the id at a block's place p is that of the text at its start + p - 1
+    # Copy all blocks at once. Position p of a block gets the id of the text at the block's start + p - 1.
+    # Position 0 would get the id before the block, and is overwritten with <s>. np.maximum avoids the
+    # index -1 of the first block.
     places = np.repeat(spans[:, 0] - 1 - firsts, sizes) + np.arange(sizes.sum())
     made = np.asarray(ids)[np.maximum(places, 0)].astype(np.uint32)
     made[firsts] = START

@@ -1,6 +1,7 @@
-"""fairseq's masks of loaded examples: a function of seed, epoch and the example's number in the dataset.
+"""fairseq's masks, drawn when examples are loaded.
 
-Needs NumPy when it is imported.
+They are a function of the seed, the epoch and the example's number in the dataset. Needs NumPy when it is
+imported.
 """
 
 from collections.abc import Sequence
@@ -11,8 +12,8 @@ from bertdata._native import Engine, default_engine, kernels
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import Masker
-from bertdata.examples.fairseq.masks import FairseqRules, cumulative_shares, draw_masks, most_masks
-from bertdata.examples.fairseq.seeds import generator_seeds
+from bertdata.examples.fairseq.masks import FairseqRules, compute_cumulative_shares, draw_masks, most_masks
+from bertdata.examples.fairseq.seeds import compute_seeds
 from bertdata.examples.fairseq.streams import STREAMS
 from bertdata.examples.fairseq.words import check_dictionary, word_begins
 from bertdata.examples.groups import MASKS, WORD_STARTS
@@ -26,7 +27,7 @@ _GROUPS = {IDS, MASKS, WORD_STARTS}
 
 
 class FairseqMasker(Masker):
-    """Draws masks as a release of fairseq does. Epochs count from 1. Picklable."""
+    """Draws the masks that a release of fairseq draws. Epochs count from 1. Can be pickled."""
 
     first_epoch = 1
 
@@ -55,11 +56,14 @@ class FairseqMasker(Masker):
         return True
 
     def streams(self, seed: int, epoch: int, shard: str, before: int, numbers: Array) -> tuple[Array, Array]:
-        """The seeds of the examples' streams: an example is known by its number in the whole dataset."""
-        of_dataset = numbers + numbers.dtype.type(before)
-        return generator_seeds(seed, epoch, of_dataset), of_dataset
+        """Return the seeds of the examples' random streams, and the examples' numbers.
 
-    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+        fairseq counts examples over the whole dataset, so the examples of earlier shards are added.
+        """
+        of_dataset = numbers + numbers.dtype.type(before)
+        return compute_seeds(seed, epoch, of_dataset), of_dataset
+
+    def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
         return draw_masks(ids, rate, self._own, STREAMS[self._release](key))
 
     def _check_ids(self, ids: Array, starts: Array, lengths: Array) -> None:
@@ -77,11 +81,14 @@ def make_fairseq_masker(
     weights: Sequence[int] | None = None,
     engine: Engine | None = None,
 ) -> FairseqMasker:
-    """The masker of a dataset's blocks. release: one of ``streams.RELEASES``.
+    """Make the masker for a dataset of blocks.
 
-    max_predictions_per_seq 0 stands for room for every mask that can be drawn. weights: of the ids as random
-    tokens, fairseq's ``freq_weighted_replacement``; by default all but the first four are as likely.
-    SettingsError for a vocabulary, examples or settings that fairseq does not have.
+    settings: max_predictions_per_seq 0 means room for every mask that can be drawn.
+    layout: shape of the dataset's examples.
+    release: the release of fairseq to reproduce, one of ``streams.RELEASES``.
+    weights: weight of each id as a random token (fairseq's ``freq_weighted_replacement``). By default all ids
+    except the first four have the same weight.
+    SettingsError for a vocabulary, examples or settings that fairseq does not support.
     """
     check_loading(replace(settings, max_predictions_per_seq=1))
     check_dictionary(vocabulary, release)
@@ -96,15 +103,16 @@ def make_fairseq_masker(
         mask=vocabulary.role("mask"),
         random_share=settings.random_share,
         kept_share=settings.kept_share,
-        limits=tuple(cumulative_shares(weights or [1] * vocabulary.size)),
+        limits=tuple(compute_cumulative_shares(weights or [1] * vocabulary.size)),
         begins_word=word_begins(vocabulary) if whole else None,
     )
-    room = _room(settings, layout, release)
+    room = _find_room(settings, layout, release)
     plain = replace(settings, max_predictions_per_seq=room, never_masked=(), whole_word_mask=False)
     return FairseqMasker(masking_rules(vocabulary, plain), own, release, engine or default_engine())
 
 
 def _check_examples(layout: ShardLayout, release: str) -> None:
+    """Raise SettingsError unless the examples are blocks of one segment with masks."""
     groups = set(find_objective(layout.objective).batch_type.groups())
     if MASKS not in groups or not groups <= _GROUPS:
         raise SettingsError(
@@ -113,8 +121,11 @@ def _check_examples(layout: ShardLayout, release: str) -> None:
         )
 
 
-def _room(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
-    """Room for the masks of the longest example. SettingsError where less is asked for."""
+def _find_room(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
+    """Return the room for masks that the longest example needs.
+
+    SettingsError if max_predictions_per_seq is set to less.
+    """
     longest, asked = layout.max_seq_length, settings.max_predictions_per_seq
     needed = longest if settings.whole_word_mask else most_masks(longest, settings.masked_lm_prob)
     if asked and asked < needed:

@@ -1,11 +1,16 @@
-"""The readable twin of fairseq's masks (_native/examples/fairseq_masks.h): the order of draws of an example.
+"""Pure-Python twin of fairseq's masks (_native/examples/fairseq_masks.h).
 
-1. One random u: k = int(rate x n / multiple + u) of the n units are chosen. A unit is an id, or with whole
-   words a word; ``<s>`` and ``</s>`` are units too.
-2. choice(n, k) without replacement: where masks start. Each goes on for ``multiple`` units.
-3. Unless both shares are 0, a random for each of the n units: a chosen one below their sum is not masked.
-4. Where neither is 0, another for each unit: below kept / (kept + random) the ids stay, else they are random.
-5. For each id of a random unit, ascending: a random, which an id's cumulative share exceeds.
+An example's n units are its ids, or its words if whole words are masked. ``<s>`` and ``</s>`` are units too.
+The random draws of one example are, in this order:
+
+1. A number u in [0, 1). k = int(rate x n / multiple + u) units are chosen.
+2. choice(n, k) without replacement: the units where masks start. Each mask covers ``multiple`` units.
+3. Unless random_share and kept_share are both 0: a number for each of the n units. A chosen unit whose number
+   is below their sum does not become [MASK].
+4. If both shares are above 0: another number for each of the n units. Such a unit keeps its ids if the number
+   is below kept_share / (kept_share + random_share), else its ids become random.
+5. For each id of a random unit, ascending: a number. The random id is the first whose cumulative share is
+   above it.
 
 Source: fairseq/data/mask_tokens_dataset.py.
 """
@@ -16,18 +21,19 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from bertdata.examples.fairseq.streams import MaskStream
-from bertdata.examples.masking.reference import Masked, with_replaced
+from bertdata.examples.masking.reference import Masked, apply_replacements
 
 SPECIAL_IDS = 4
-"""``<s> <pad> </s> <unk>``, the first ids of fairseq's dictionary."""
+"""Number of special ids at the start of fairseq's dictionary: ``<s> <pad> </s> <unk>``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FairseqRules:
-    """Settings of fairseq's masks for one dictionary.
+    """Settings of fairseq's masks, prepared for one dictionary.
 
-    limits: for each id the share of random tokens up to it (``cumulative_shares``). begins_word: by id, 1
-    where a word begins; None: ids are masked one by one. multiple: units that are masked in a row.
+    limits: cumulative share of each id among random tokens (``compute_cumulative_shares``).
+    begins_word: one byte per id, 1 if the id begins a word. None means that ids are masked one by one.
+    multiple: number of consecutive units that each mask covers.
     """
 
     mask: int
@@ -38,8 +44,11 @@ class FairseqRules:
     multiple: int = 1
 
 
-def cumulative_shares(weights: Sequence[int]) -> list[float]:
-    """The share of random tokens up to each id. weights: of the ids, the first four of which do not count."""
+def compute_cumulative_shares(weights: Sequence[int]) -> list[float]:
+    """Return the cumulative share of each id among random tokens. The first four ids get no share.
+
+    weights: weight of each id.
+    """
     counted = [0] * SPECIAL_IDS + list(weights[SPECIAL_IDS:])
     total = sum(counted)
     sums = list(accumulate(weight / total for weight in counted))
@@ -47,18 +56,25 @@ def cumulative_shares(weights: Sequence[int]) -> list[float]:
 
 
 def most_masks(length: int, rate: float) -> int:
-    """The most masks of an example of so many ids, masked one by one."""
+    """Return the most masks that an example of this many ids can get, if ids are masked one by one."""
     return min(length, int(rate * length + 1))
 
 
 def draw_masks(ids: list[int], rate: float, rules: FairseqRules, stream: MaskStream) -> Masked:
-    """The example's ids with masks of ``rate`` of them."""
-    units = units_of(ids, rules.begins_word)
+    """Draw the masks of one example. rate: share of its units to mask.
+
+    The draws follow the numbered list in this module's docstring.
+    """
+    units = split_into_units(ids, rules.begins_word)
     count = len(units)
+    # 1. rate x n = 15.3 gives 16 units with a probability of 0.3, else 15.
     wanted = min(int(rate * count / rules.multiple + stream.random()), count)
+    # 2. Masks may overlap, so fewer than wanted x multiple units can result.
     starts = stream.choice(count, wanted)
     chosen = {start + step for start in starts for step in range(rules.multiple) if start + step < count}
-    unchanged, random = _without_mask(chosen, count, rules, stream)
+    # 3. and 4.
+    unchanged, random = _draw_unmasked(chosen, count, rules, stream)
+    # 5. Only ids that become random draw, in ascending order of position.
     replaced = {}
     for unit in sorted(chosen):
         for position in range(*units[unit]):
@@ -66,24 +82,25 @@ def draw_masks(ids: list[int], rate: float, rules: FairseqRules, stream: MaskStr
                 replaced[position] = bisect_right(rules.limits, stream.random())
             else:
                 replaced[position] = ids[position] if unit in unchanged else rules.mask
-    return with_replaced(ids, replaced)
+    return apply_replacements(ids, replaced)
 
 
-def units_of(ids: list[int], begins_word: bytes | None) -> list[tuple[int, int]]:
-    """The first position of each unit and the one behind it. An example's first id begins a word."""
+def split_into_units(ids: list[int], begins_word: bytes | None) -> list[tuple[int, int]]:
+    """Return the units as pairs (first position, position after the last). The first id must begin a word."""
     if begins_word is None:
         return [(position, position + 1) for position in range(len(ids))]
     starts = [position for position, token in enumerate(ids) if begins_word[token]]
     return list(pairwise([*starts, len(ids)]))
 
 
-def _without_mask(
+def _draw_unmasked(
     chosen: set[int], count: int, rules: FairseqRules, stream: MaskStream
 ) -> tuple[set[int], set[int]]:
-    """Of the chosen units those whose ids stay, and those whose ids become random."""
+    """Draw which of the chosen units keep their ids, and which become random. The others become [MASK]."""
     share = rules.random_share + rules.kept_share
     if share <= 0:
         return set(), set()
+    # fairseq draws for all units at once with rand(n), so units that were not chosen take part in the draws.
     drawn = [stream.random() for _ in range(count)]
     found = {unit for unit in chosen if drawn[unit] < share}
     if rules.random_share == 0:

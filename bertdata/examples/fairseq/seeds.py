@@ -1,7 +1,8 @@
-"""Seeds of fairseq's masks: Python's hash of (seed, epoch, example), as arithmetic.
+"""Seeds of fairseq's masks: Python's hash of the tuple (seed, epoch, example), computed explicitly.
 
-The hash of a tuple of numbers is that of CPython 3.8 and later on 64 bits, in which a tuple's items are mixed
-as xxHash mixes its input. Needs NumPy when it is imported.
+The hash is CPython's (3.8 and later, 64 bits), which mixes the items of a tuple as xxHash does. It is written
+out so that the seeds do not depend on the interpreter and can be computed for arrays. Needs NumPy when it is
+imported.
 """
 
 from collections.abc import Sequence
@@ -12,26 +13,26 @@ import numpy as np
 from bertdata.examples.columns import Array
 
 _LONG = (1 << 64) - 1
-_MODULUS = (1 << 61) - 1  # of the hash of a number
+_MODULUS = (1 << 61) - 1  # CPython hashes an integer to its value modulo this prime
 _PRIMES = 11400714785074694791, 14029467366897019727, 2870177450012600261
 _LENGTH_KEY = 3527539
 _INSTEAD_OF_MINUS_1 = 1546275796
 _SEEDS = 1_000_000
 
 
-def number_hash(number: int) -> int:
-    """CPython's ``hash`` of a whole number."""
+def hash_number(number: int) -> int:
+    """Return CPython's ``hash`` of an integer."""
     found = abs(number) % _MODULUS
     if number >= 0:
         return found
     return -2 if found == 1 else -found
 
 
-def tuple_hash(numbers: Sequence[int]) -> int:
-    """CPython's ``hash`` of a tuple of whole numbers, signed."""
+def hash_tuple(numbers: Sequence[int]) -> int:
+    """Return CPython's ``hash`` of a tuple of integers, a signed 64-bit number."""
     total = _PRIMES[2]
     for number in numbers:
-        total = (total + number_hash(number) * _PRIMES[1]) & _LONG
+        total = (total + hash_number(number) * _PRIMES[1]) & _LONG
         total = (total << 31 | total >> 33) & _LONG
         total = total * _PRIMES[0] & _LONG
     total = (total + (len(numbers) ^ _PRIMES[2] ^ _LENGTH_KEY)) & _LONG
@@ -40,18 +41,21 @@ def tuple_hash(numbers: Sequence[int]) -> int:
     return total - (1 << 64) if total >> 63 else total
 
 
-def generator_seed(*numbers: int) -> int:
-    """``int(hash(numbers) % 1e6)`` of (seed, epoch, example): the hash is rounded to a double first.
+def compute_seed(*numbers: int) -> int:
+    """Return ``int(hash((seed, epoch, example)) % 1e6)`` as fairseq computes it.
 
-    So seeds are coarse: 200,000 examples have fewer than 20,000 of them.
+    Because 1e6 is a float, the hash is rounded to a double first. The seeds are therefore coarse: 200,000
+    examples have fewer than 20,000 different seeds.
     """
-    return int(float(tuple_hash(numbers))) % _SEEDS
+    return int(float(hash_tuple(numbers))) % _SEEDS
 
 
-def generator_seeds(seed: int, epoch: int, examples: Array) -> Array:
-    """The seeds (N,) of many examples, uint64 as the examples' numbers are. Numbers below 2**61 - 1."""
+def compute_seeds(seed: int, epoch: int, examples: Array) -> Array:
+    """Return the seeds of many examples, uint64 (N,). examples: their numbers, uint64, below 2**61 - 1."""
+    # hash_tuple for all examples at once: seed and epoch are the same for all, so their lanes are scalars.
+    # uint64 arithmetic wraps around, which is the modulo 2**64 of the hash.
     total = np.full(len(examples), _PRIMES[2], np.uint64)
-    lanes: list[Any] = [np.uint64(number_hash(number) * _PRIMES[1] & _LONG) for number in (seed, epoch)]
+    lanes: list[Any] = [np.uint64(hash_number(number) * _PRIMES[1] & _LONG) for number in (seed, epoch)]
     for lane in (*lanes, examples * np.uint64(_PRIMES[1])):
         total += lane
         total = (total << np.uint64(31) | total >> np.uint64(33)) * np.uint64(_PRIMES[0])

@@ -1,7 +1,7 @@
-"""The random stream of an example's masks, by fairseq's release.
+"""The random stream that a release of fairseq uses for an example's masks.
 
-fairseq         its head: PCG64 as ``numpy.random.default_rng`` seeds it
-fairseq-0.12    v0.12.2 and before: MT19937 as ``numpy.random.seed`` seeds it
+fairseq         main branch: PCG64, seeded as by ``numpy.random.default_rng``
+fairseq-0.12    v0.12.2 and earlier: MT19937, seeded as by ``numpy.random.seed``
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from bertdata.examples.random_stream import NumpyStream
 
 
 class MaskStream(Protocol):
-    """The draws that masks need."""
+    """Interface of a random stream for masks."""
 
     def random(self) -> float:
-        """A double in [0, 1)."""
+        """Return a number in [0, 1) with 53 random bits."""
         ...
 
     def choice(self, population: int, count: int) -> list[int]:
-        """So many different numbers below the population."""
+        """Return ``count`` different integers in [0, population)."""
         ...
 
 
@@ -32,7 +32,10 @@ class TwisterStream:
         self._below = stream.below
 
     def permutation(self, count: int) -> list[int]:
-        """``numpy.random.permutation(count)``: each number, from the last, swaps with one up to it."""
+        """Return ``numpy.random.permutation(count)``.
+
+        Each position, from the last to the second, is swapped with a random position up to itself.
+        """
         found = list(range(count))
         for place in range(count - 1, 0, -1):
             other = self._below(place + 1)
@@ -40,10 +43,10 @@ class TwisterStream:
         return found
 
     def choice(self, population: int, count: int) -> list[int]:
-        """``numpy.random.choice(population, count, replace=False)``: the first of a permutation."""
+        """Return ``numpy.random.choice(population, count, replace=False)``: the start of a permutation."""
         return self.permutation(population)[:count]
 
 
 STREAMS: dict[str, Callable[[int], MaskStream]] = {"fairseq": PcgStream, "fairseq-0.12": TwisterStream}
 RELEASES = tuple(STREAMS)
-"""The dialects of masks, by fairseq's releases."""
+"""The releases of fairseq whose masks can be reproduced."""

@@ -1,4 +1,4 @@
-"""fairseq's dictionary as a vocabulary shows it: its fixed ids, and the ids that begin a word."""
+"""Checks that a vocabulary is laid out like fairseq's dictionary, and finds the ids that begin a word."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _BYTE_BLANK, _SENTENCEPIECE_BLANK = "\u0120", "\u2581"
 
 
 def check_dictionary(vocabulary: Vocabulary, masking: str) -> None:
-    """SettingsError unless the special tokens have the ids that fairseq's dictionary gives them."""
+    """Raise SettingsError unless the special tokens have the ids of fairseq's dictionary."""
     wanted = _FIXED | {"mask": vocabulary.size - 1}
     found = {role: getattr(vocabulary, role) for role in wanted}
     if found["pad"] is None and vocabulary.words[1:2] == ["<pad>"]:
@@ -27,19 +27,21 @@ def check_dictionary(vocabulary: Vocabulary, masking: str) -> None:
 
 
 def word_begins(vocabulary: Vocabulary) -> bytes:
-    """By id, 1 where a word begins: at the four special ids, at ``madeupword...``, where the tokeniser says.
+    """Return one byte per id: 1 if the token begins a word.
 
-    GPT-2: where the piece begins with a blank. BERT: where it does not begin with ##. SentencePiece: where it
-    begins with U+2581. SettingsError for a tokeniser that tells no words.
+    The four special ids and ``madeupword...`` always begin a word. Other tokens begin a word, depending on
+    the tokeniser, if they begin with a blank (GPT-2), if they do not begin with ## (BERT), or if they begin
+    with U+2581 (SentencePiece). SettingsError if the tokens show no word beginnings.
     """
-    begins = _rule_of(vocabulary)
+    begins = _find_word_rule(vocabulary)
     return bytes(
         token < SPECIAL_IDS or word.startswith(_FILLER) or begins(word)
         for token, word in enumerate(vocabulary.words)
     )
 
 
-def _rule_of(vocabulary: Vocabulary) -> Callable[[str], bool]:
+def _find_word_rule(vocabulary: Vocabulary) -> Callable[[str], bool]:
+    """Return the function that decides if a token begins a word."""
     words = vocabulary.words
     if vocabulary.kind == "wordpiece":
         return lambda word: not word.startswith("##")

@@ -1,1 +1,1 @@
-"""Masked words, in files and at load: the settings, their rules for a vocabulary, the readable twin."""
+"""Masked words, in files and at load time: settings, rules for a vocabulary, and the pure-Python version."""

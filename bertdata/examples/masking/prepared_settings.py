@@ -1,4 +1,7 @@
-"""Settings of masks prepared for a vocabulary: ids, and limits of draws. ``reference`` shows their use."""
+"""Settings of masks, prepared for one vocabulary: token ids, and limits for random draws.
+
+``bertdata.examples.masking.reference`` shows how they are used.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +18,11 @@ PADDING_TOKENS = ("[PAD]", "<pad>")
 class MaskingRules:
     """Settings of masks for the ids of one vocabulary.
 
-    replacements: random tokens are drawn from these, all tokens of the vocabulary, special ones among them
-    (as Devlin et al. 2018 do). never_masked, continues_word: 1 for an id that is never masked, that continues
-    the word before it (0 for all where the ids do not tell that). needs_starts: so whole words, which the
-    settings ask for, are told by the word starts of each example alone.
+    replacements: ids from which random tokens are drawn. These are all tokens of the vocabulary, special
+    tokens included, as in Devlin et al. 2018.
+    never_masked: one byte per id, 1 if the id is never masked.
+    continues_word: one byte per id, 1 if the id continues the word before it. All 0 if ids do not say so.
+    needs_starts: True if whole words are masked and only the examples' word starts can say where words start.
     """
 
     settings: MaskingSettings
@@ -30,17 +34,20 @@ class MaskingRules:
 
     @property
     def mask_limit(self) -> int:
-        """The number below which a draw of 32 bits makes [MASK]."""
-        return limit_of(self.settings.mask_share)
+        """Limit of a 32-bit draw: below it, an id becomes [MASK]."""
+        return compute_draw_limit(self.settings.mask_share)
 
     @property
     def random_limit(self) -> int:
-        """The number below which other draws of 32 bits make a random token. From it on the id is kept."""
+        """Limit of a 32-bit draw: from ``mask_limit`` to this limit, an id becomes random.
+
+        Above it, the id is kept.
+        """
         kept = self.settings.kept_share
-        return 1 << 32 if kept == 0 else limit_of(1 - kept)
+        return 1 << 32 if kept == 0 else compute_draw_limit(1 - kept)
 
     def for_kernel(self) -> dict[str, Any]:
-        """The rules as the kernels of masks at load take them."""
+        """Return the rules as arguments of the C++ kernels that mask at load time."""
         return {
             "most": self.settings.max_predictions_per_seq,
             "mask": self.mask,
@@ -55,8 +62,11 @@ class MaskingRules:
 
 
 def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings, *, masks: bool = True) -> MaskingRules:
-    """The settings' rules for a vocabulary. masks: False where none is made, which needs no mask token."""
-    never = ids_of_roles(vocabulary, settings.never_masked)
+    """Prepare the settings for a vocabulary.
+
+    masks: False if nothing will be masked. The vocabulary then needs no mask token.
+    """
+    never = find_role_ids(vocabulary, settings.never_masked)
     return MaskingRules(
         settings=settings,
         mask=vocabulary.role("mask") if masks else 0,
@@ -70,10 +80,7 @@ def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings, *, masks: b
 def starts_of(
     documents: Documents, vocabulary: Vocabulary, settings: MaskingSettings, batch_type: type[ExampleBatch]
 ) -> Buffer | None:
-    """The documents' word starts, where masks of whole words or a column of the examples need them.
-
-    None where they do not, or where the vocabulary's ids tell enough. SettingsError where nothing tells.
-    """
+    """Return the documents' word starts if whole-word masks or a column of the examples need them."""
     is_column = has_group(batch_type, WORD_STARTS)
     if not (is_column or settings.whole_word_mask):
         return None
@@ -82,14 +89,15 @@ def starts_of(
     return documents.word_starts
 
 
-def limit_of(share: float) -> int:
-    """The number that a draw of 32 bits is below with a probability of ``share``."""
+def compute_draw_limit(share: float) -> int:
+    """Return the limit such that a random 32-bit number is below it with a probability of ``share``."""
     return round(share * (1 << 32))
 
 
-def ids_of_roles(vocabulary: Vocabulary, roles: tuple[str, ...]) -> frozenset[int]:
-    """Ids of the special tokens with these roles, of those that the vocabulary has."""
+def find_role_ids(vocabulary: Vocabulary, roles: tuple[str, ...]) -> frozenset[int]:
+    """Return the ids of the special tokens with these roles. Roles that the vocabulary lacks are ignored."""
     found = {token for role in roles if role != "pad" and (token := getattr(vocabulary, role)) is not None}
+    # A vocabulary may have a token named [PAD] without declaring it as its padding token.
     if "pad" in roles:
         found |= {token for token, word in enumerate(vocabulary.words) if word in PADDING_TOKENS}
     return frozenset(found)

@@ -1,12 +1,16 @@
-"""The readable twin of masks: of those in files (_native/examples/bert.h) and at load (dynamic_masking.h).
+"""Masked words in pure Python, for files and for loading.
 
-Both choose words of an example, in a random order, until enough positions are masked (Devlin et al. 2018).
-They differ in their stream and in the order of draws:
+Twin of the kernels _native/examples/bert.h (files) and dynamic_masking.h (loading). Both choose words of an
+example in random order until enough positions are masked (Devlin et al. 2018). They differ in their random
+stream and in the order of draws:
 
-in files    all words are shuffled; then each position, in the order in which it was chosen, draws once or
-            twice, and a third time for a random token
-at load     words are drawn one by one, no more than needed; then each position, from the first to the last,
-            draws once, and again for a random token
+in files    All words are shuffled. Then each masked position, in the order in which it was chosen, draws
+            once or twice to decide what replaces it, and once more if it is a random token.
+at load     Words are drawn one by one, no more than needed. Then each masked position, in ascending order,
+            draws once to decide what replaces it, and once more if it is a random token.
+
+The order for files is that of the original program, so the files have the same bytes. It has a drawback: all
+examples share one stream. At load each example has its own stream and can be masked independently.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,20 +20,20 @@ from typing import TypeVar
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
 from bertdata.examples.masking.mask_count import masks_wanted
-from bertdata.examples.masking.prepared_settings import MaskingRules, limit_of
+from bertdata.examples.masking.prepared_settings import MaskingRules, compute_draw_limit
 from bertdata.examples.random_stream import RandomStream
 
 Item = TypeVar("Item")
 Word = list[int]
-"""Positions that are masked together: one, or those of a word's pieces."""
+"""Positions that are masked together: the position of one id, or the positions of a word's pieces."""
 
 Starts = Sequence[int] | None
-"""For each id of an example 1 where a word starts, else 0. None where the vocabulary tells it by the id."""
+"""For each id of an example 1 if a word starts there, else 0. None if the vocabulary's ids say so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """An example's ids with masks applied, the masked positions, ascending, and their original ids."""
+    """An example's ids with masks applied, its masked positions (ascending) and their original ids."""
 
     ids: list[int]
     positions: list[int]
@@ -39,50 +43,57 @@ class Masked:
 def mask_in_file(
     original: list[int], rules: MaskingRules, stream: RandomStream, starts: Starts = None
 ) -> Masked:
-    """The ids with the masks of an example in a file. starts: as of words_of."""
+    """Mask an example that is written to a file. starts: see words_of."""
     words = words_of(original, rules, starts)
+    # All words are shuffled, even if only a few are masked: the number of draws must be the original's.
     stream.shuffle(words)
-    taken = _take(iter(words), masks_wanted(rules.settings, len(original)))
+    taken = _take_words(iter(words), masks_wanted(rules.settings, len(original)))
+    # Replacements are drawn in the order of choice, so this must not iterate over sorted positions.
     replaced = {
-        position: replacement_in_file(original[position], rules, stream)
+        position: draw_replacement_in_file(original[position], rules, stream)
         for position in chain.from_iterable(taken)
     }
-    return with_replaced(original, replaced)
+    return apply_replacements(original, replaced)
 
 
 def mask_at_load(
     original: list[int], rate: float, rules: MaskingRules, stream: CounterStream, starts: Starts = None
 ) -> Masked:
-    """The unmasked ids with masks: ``rate`` of them, or of its candidates, as the settings say.
+    """Mask an example that was loaded without masks.
 
-    starts: as of words_of.
+    rate: share of its ids to mask, or probability of each word if ``mask_counts`` is "drawn".
+    starts: see words_of.
     """
     words = words_of(original, rules, starts)
     if rules.settings.mask_counts == "drawn":
         taken = _draw_each(words, rate, rules.settings.max_predictions_per_seq, stream)
     else:
-        taken = _take(random_order(words, stream), masks_wanted(rules.settings, len(original), rate))
+        # shuffle_lazily draws only for the words that _take_words consumes.
+        taken = _take_words(shuffle_lazily(words, stream), masks_wanted(rules.settings, len(original), rate))
+    # In ascending order, which is part of the specification: the kernel draws in the same order.
     replaced = {
-        position: replacement_at_load(original[position], rules, stream)
+        position: draw_replacement_at_load(original[position], rules, stream)
         for position in sorted(chain.from_iterable(taken))
     }
-    return with_replaced(original, replaced)
+    return apply_replacements(original, replaced)
 
 
 def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list[Word]:
-    """The words of an example's ids, in order: each the positions that are masked together.
+    """Return the words of an example in order. Each word is a list of positions that are masked together.
 
-    An id that is never masked belongs to none. Without whole words each other id is one by itself. With them
-    an id that continues a word joins the word before it: by the vocabulary where starts is None, else where
-    its bit is 0 and the id before it belongs to a word. So what an example holds of a word whose start it
-    does not hold is a word by itself.
+    Ids that are never masked belong to no word. Unless whole words are masked, every other id is a word. With
+    whole words, an id joins the word before it if it continues that word. starts says so if it is not None,
+    else the vocabulary does. If the start of a word was cut off, the rest of it is a word.
     """
     words: list[Word] = []
+    # "[CLS] light ##house ##s" -> [[1, 2, 3]] with whole words, else [[1], [2], [3]]
     for position, token in enumerate(ids):
         if rules.never_masked[token]:
             continue
         is_beside = bool(words) and words[-1][-1] == position - 1
         if starts is None:
+            # With joins_over_special a piece continues the last word even if a special token is between
+            # them: "light [SEP] ##house" is one word. This is how the original programs behave in files.
             follows = is_beside or (bool(words) and rules.settings.joins_over_special)
             joins = follows and rules.continues_word[token]
         else:
@@ -94,8 +105,11 @@ def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list
     return words
 
 
-def _take(words: Iterator[Word], wanted: int) -> list[Word]:
-    """Words until ``wanted`` positions are taken. A word that would exceed them is left."""
+def _take_words(words: Iterator[Word], wanted: int) -> list[Word]:
+    """Take words until ``wanted`` positions are taken.
+
+    A word with more positions than are left is skipped.
+    """
     taken: list[Word] = []
     while wanted and (word := next(words, None)) is not None:
         if len(word) <= wanted:
@@ -104,8 +118,11 @@ def _take(words: Iterator[Word], wanted: int) -> list[Word]:
     return taken
 
 
-def random_order(items: list[Item], stream: CounterStream) -> Iterator[Item]:
-    """Shuffle from the front, as far as items are taken: the next one is one of all that are left."""
+def shuffle_lazily(items: list[Item], stream: CounterStream) -> Iterator[Item]:
+    """Yield the items in random order, drawing only for the items that are consumed.
+
+    This is a shuffle from the front: each step draws one of the items that are left.
+    """
     items = list(items)
     for place in range(len(items)):
         other = place + stream.below(len(items) - place)
@@ -114,14 +131,17 @@ def random_order(items: list[Item], stream: CounterStream) -> Iterator[Item]:
 
 
 def _draw_each(words: list[Word], rate: float, most: int, stream: CounterStream) -> list[Word]:
-    """Each word with a probability of ``rate``. Of too many as many at random as there is room for."""
-    limit = limit_of(rate)
+    """Choose each word with a probability of ``rate``.
+
+    If that gives too many positions, choose among these words.
+    """
+    limit = compute_draw_limit(rate)
     drawn = [word for word in words if stream.word() < limit]
-    return drawn if sum(map(len, drawn)) <= most else _take(random_order(drawn, stream), most)
+    return drawn if sum(map(len, drawn)) <= most else _take_words(shuffle_lazily(drawn, stream), most)
 
 
-def replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
-    """The id that stands at a masked position of an example in a file."""
+def draw_replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
+    """Draw the id that replaces a masked id in a file."""
     if stream.random() < rules.settings.mask_share:
         return rules.mask
     if stream.random() < rules.settings.kept_of_unchanged:
@@ -129,8 +149,8 @@ def replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream
     return rules.replacements[stream.below(len(rules.replacements))]
 
 
-def replacement_at_load(original: int, rules: MaskingRules, stream: CounterStream) -> int:
-    """The id that stands at a position masked at load."""
+def draw_replacement_at_load(original: int, rules: MaskingRules, stream: CounterStream) -> int:
+    """Draw the id that replaces a masked id at load time."""
     draw = stream.word()
     if draw < rules.mask_limit:
         return rules.mask
@@ -139,8 +159,8 @@ def replacement_at_load(original: int, rules: MaskingRules, stream: CounterStrea
     return original
 
 
-def with_replaced(original: list[int], replaced: dict[int, int]) -> Masked:
-    """The ids with those that are replaced, by position."""
+def apply_replacements(original: list[int], replaced: dict[int, int]) -> Masked:
+    """Apply replacements. replaced: the new id by position."""
     positions = sorted(replaced)
     ids = [replaced.get(position, token) for position, token in enumerate(original)]
     return Masked(ids, positions, [original[position] for position in positions])

@@ -1,4 +1,4 @@
-"""Settings of masks: how many ids are masked, which ones, and what stands in their place."""
+"""Settings of masks: how many ids are masked, which ids can be masked, and what replaces them."""
 
 import math
 from collections.abc import Mapping
@@ -10,25 +10,29 @@ from bertdata.config.settings import check
 
 COUNTS = ("fixed", "drawn")
 MASKINGS = ("dynamic", "fairseq", "fairseq-0.12")
-"""The ways to draw masks at load: ours, and those of other programs, by release."""
+"""Ways to draw masks at load: this package's way, and fairseq's way, by release."""
 SHARES = ("mask_share", "random_share", "kept_share")
-"""Settings whose sum is 1."""
+"""Settings whose sum must be 1."""
 SPECIAL_ROLES = ("cls", "sep", "mask", "unk", "pad")
-"""Roles of the tokens that are not masked at load."""
-_ROUNDING = 1e-9  # by which the shares may miss 1
+"""Roles of the tokens that are never masked at load."""
+_ROUNDING = 1e-9  # allowed difference between the sum of the shares and 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskingSettings:
-    """Masks of an example, in files (``bertdata create``) and at load. The defaults are those of loading.
+    """Settings of an example's masks, in files (``bertdata create``) and at load.
 
-    masked_lm_prob: share of ids to mask. mask_counts: "fixed" masks that share of an example's ids, special
-    ones counted, rounded half to even, at least one; "drawn" (at load only) masks each candidate with that
-    probability. Never more than max_predictions_per_seq, but for most_unmasked: a longer example has at least
-    so many masks that no more ids stay unmasked (Graphcore's habit).
+    The defaults are for loading.
 
-    never_masked: roles of tokens that are no candidates; everything else is. joins_over_special: with whole
-    words, a piece behind such a token still belongs to the word before it, as in the originals' files.
+    masked_lm_prob: share of ids to mask.
+    mask_counts: "fixed" masks this share of an example's ids (special tokens are counted too), rounded half
+    to even, but at least one id. "drawn" masks each id with this probability. It is only available at load.
+    max_predictions_per_seq: most masks in an example, except for what most_unmasked requires.
+    most_unmasked: most ids that stay unmasked (Graphcore). Longer examples get more masks. None means no
+    limit.
+    never_masked: roles of the tokens that cannot be masked.
+    joins_over_special: with whole words, a word continues after a token that cannot be masked, as in the
+    original programs.
     """
 
     masked_lm_prob: float = setting(0.15, "share of an example's ids to mask", least=0, most=1)
@@ -39,7 +43,7 @@ class MaskingSettings:
     whole_word_mask: bool = setting(False, "mask all pieces of a word or none")
     mask_counts: str = setting(
         "fixed",
-        "number of masks: fixed, the share of an example's ids, or drawn, each id with that probability",
+        "number of masks: fixed (that share of an example's ids) or drawn (each id with that probability)",
         COUNTS,
     )
     never_masked: tuple[str, ...] = SPECIAL_ROLES
@@ -61,7 +65,10 @@ class MaskingSettings:
 
     @classmethod
     def of_manifest(cls, settings: Mapping[str, Any]) -> "MaskingSettings":
-        """The shares of a dataset by the settings in its manifest, which leaves the defaults out."""
+        """Make settings with the shares in a dataset's manifest.
+
+        A share that is missing there is the default.
+        """
         return cls(**{name: settings[name] for name in SHARES if name in settings})
 
     @property
@@ -70,7 +77,10 @@ class MaskingSettings:
 
     @property
     def kept_of_unchanged(self) -> float:
-        """The probability to keep a masked id that does not become [MASK], else it becomes a random token."""
+        """Probability to keep an id that is masked but does not become [MASK].
+
+        Otherwise it becomes random.
+        """
         rest = self.kept_share + self.random_share
         return self.kept_share / rest if rest else 1.0
 
@@ -79,20 +89,20 @@ DEFAULT_SHARES = MaskingSettings().shares
 
 
 def check_rate(name: str, rate: float) -> None:
-    """SettingsError for a rate of masks at load that is not above 0 and at most 1."""
+    """Raise SettingsError unless the rate of masks at load is above 0 and at most 1."""
     check(0 < rate <= 1, f"{name} is {rate:g}, expected a share above 0, at most 1")
 
 
 def check_loading(settings: MaskingSettings) -> None:
-    """SettingsError for settings of which no masks can be drawn at load."""
+    """Raise SettingsError if no masks can be drawn at load with these settings."""
     check_rate("masked_lm_prob", settings.masked_lm_prob)
     most = settings.max_predictions_per_seq
     check(most >= 1, f"max_predictions_per_seq is {most}, expected 1 or more")
 
 
 def check_passes(settings: Any) -> None:
-    """SettingsError for settings of blocks that limit their masks, or repeat their passes, as none can be."""
-    rate = settings.masked_lm_prob  # before anything is computed from it
+    """Raise SettingsError if the mask limit or the number of passes is impossible for masked blocks."""
+    rate = settings.masked_lm_prob  # checked first, because the mask limit is computed from it
     check(0 <= rate <= 1, f"masked_lm_prob is {rate:g}, expected above 0, at most 1")
     most, longest = settings.max_predictions_per_seq, settings.max_seq_length
     check(

@@ -1,1 +1,1 @@
-"""RoBERTa's objective: masked words in blocks of one segment, and no next sentence."""
+"""RoBERTa's objective: predict masked words in blocks of one segment, without next sentences."""

@@ -9,7 +9,10 @@ from bertdata.records import IDS_ENDS, Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MlmExample(Example):
-    """One block ``[CLS] sentence [SEP] sentence [SEP] ...``, with the fields of MlmBatch for one row."""
+    """One block ``[CLS] sentence [SEP] sentence [SEP] ...``.
+
+    The fields are those of MlmBatch for one block.
+    """
 
     positions: list[int]
     labels: list[int]
@@ -19,8 +22,8 @@ class MlmExample(Example):
 class MlmBatch(ExampleBatch):
     """N blocks ``[CLS] sentence [SEP] sentence [SEP] ...`` without padding, masks applied.
 
-    The masks of block i are ``positions[mask_ends[i-1]:mask_ends[i]]``, ascending, and ``labels`` at the same
-    place (the original ids).
+    positions: masked positions, ascending. Block i has ``positions[mask_ends[i-1]:mask_ends[i]]``.
+    labels: the original id at each masked position.
     """
 
     example_type: ClassVar[type[Example]] = MlmExample
@@ -32,14 +35,14 @@ class MlmBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MlmExampleOfWords(MlmExample):
-    """One block with a bit for each id: 1 where a word starts, at special ids and behind them."""
+    """One block with a bit for each id: 1 where a word starts, at special tokens and right after them."""
 
     word_starts: list[int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MlmBatchOfWords(MlmBatch):
-    """N blocks with their word starts."""
+    """N blocks with word starts."""
 
     example_type: ClassVar[type[Example]] = MlmExampleOfWords
 

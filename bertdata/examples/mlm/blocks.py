@@ -1,38 +1,42 @@
-"""Text to blocks: a stream of lines cut as fairseq's four break modes cut it.
+"""Cuts a text into blocks, in the four ways of fairseq.
 
-A line is a sentence's ids and the end token. A document ends with a blank line, which is the end token alone.
-Twin of _native/examples/mlm.h.
+The text is a stream of lines. A line is a sentence's ids and an end token. A document ends with a blank line,
+which is an end token alone. Pure-Python twin of _native/examples/mlm.h.
 """
 
 from collections.abc import Iterator, Sequence
 
 BREAKS = ("none", "complete", "complete_doc", "eos")
-"""The ways to cut, under fairseq's names, numbered as in the kernel."""
+"""The ways to cut, named as in fairseq and numbered as in the C++ kernel. See cut_blocks."""
 
 BLANK = 1
-"""Length of a blank line."""
+"""Number of ids in a blank line."""
 
 Span = tuple[int, int]
-"""A block: its first id in the stream, and the first behind it."""
+"""A block as (index of its first id in the stream, index after its last id)."""
 
 
 def cut_blocks(lines: Sequence[int], breaks: str, longest: int) -> Iterator[Span]:
-    """The blocks of a stream of lines of these lengths, each of at most ``longest`` ids.
+    """Cut a stream of lines into blocks of at most ``longest`` ids.
 
-    By the mode (BREAKS):
+    lines: number of ids of each line.
+    breaks: how to cut:
 
-    none           every ``longest`` ids, wherever that is
+    none           every ``longest`` ids, also within a line
     complete       as many whole lines as fit
-    complete_doc   the same, but a blank line ends the block and belongs to none
-    eos            each line
+    complete_doc   the same, but a blank line ends the block and is part of no block
+    eos            each line is a block
 
-    With whole lines, one that is longer than ``longest`` is a block by itself, too long.
+    Except with "none", a line longer than ``longest`` becomes a block that is too long. ``cut_long_blocks``
+    then cuts it.
     """
     if breaks == "none":
         total = sum(lines)
         for start in range(0, total, longest):
             yield start, min(start + longest, total)
         return
+    # lines [5, 3, 9, 1, 4], longest 10, complete_doc -> (0, 8), (8, 17), (18, 22): the third line does not
+    # fit into the first block, and the blank line at 17 is left out.
     start = end = 0
     for length in lines:
         is_border = length == BLANK and breaks == "complete_doc"
@@ -47,8 +51,8 @@ def cut_blocks(lines: Sequence[int], breaks: str, longest: int) -> Iterator[Span
         yield start, end
 
 
-def fit(blocks: Iterator[Span], longest: int) -> Iterator[Span]:
-    """The same blocks, those that are too long cut every ``longest`` ids."""
+def cut_long_blocks(blocks: Iterator[Span], longest: int) -> Iterator[Span]:
+    """Cut blocks that are too long into pieces of ``longest`` ids. Other blocks stay as they are."""
     for start, end in blocks:
         for piece in range(start, end, longest):
             yield piece, min(piece + longest, end)

@@ -1,7 +1,7 @@
-"""Masked blocks made by the kernel or by its readable twin."""
+"""Makes masked blocks with the C++ kernel or its pure-Python twin."""
 
 from bertdata._native import Engine, default_engine, kernels, use_native
-from bertdata.examples.dynamic_masking.counter_stream import pass_keys
+from bertdata.examples.dynamic_masking.counter_stream import make_pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.masking.prepared_settings import masking_rules, starts_of
@@ -9,7 +9,7 @@ from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.examples.mlm.reference import ReferenceBlocks
 from bertdata.examples.mlm.settings import MlmSettings
-from bertdata.examples.random_stream import seed_key
+from bertdata.examples.random_stream import make_seed_key
 from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
@@ -20,10 +20,11 @@ def make_blocks(
     engine: Engine | None = None,
     batch_type: type[MlmBatch] = MlmBatch,
 ) -> MadeExamples:
-    """All masked blocks of the documents, in final order. batch_type: of their batches.
+    """Make all masked blocks of the documents, in final order.
 
-    The text is cut once. Each of dupe_factor passes masks every block by a stream of its own, and all
-    examples are shuffled by the stream of random_seed.
+    The text is cut into blocks once. Each of the dupe_factor passes masks all blocks, and each block has its
+    own random stream. At the end the examples are shuffled with the seed random_seed.
+    batch_type: class of the batches, which says whether examples include word starts.
     """
     native = use_native(engine or default_engine())
     maker = NativeBlocks if native else ReferenceBlocks
@@ -31,7 +32,7 @@ def make_blocks(
 
 
 class NativeBlocks(KernelExamples):
-    """The kernel's compact examples: spans of the text, and masks."""
+    """Examples in the C++ kernel's compact form: spans of the text, and masks."""
 
     def __init__(
         self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, batch_type: type[MlmBatch]
@@ -51,7 +52,7 @@ class NativeBlocks(KernelExamples):
             ),
             word_starts=starts_of(documents, vocabulary, settings.masking, batch_type),
             tells_words=has_group(batch_type, WORD_STARTS),
-            keys=pass_keys(documents, settings.random_seed, settings.dupe_factor),
-            seed=seed_key(settings.random_seed),
+            keys=make_pass_keys(documents, settings.random_seed, settings.dupe_factor),
+            seed=make_seed_key(settings.random_seed),
         )
         super().__init__(made, batch_type)

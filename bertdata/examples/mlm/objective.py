@@ -1,4 +1,4 @@
-"""Masked blocks as an Objective."""
+"""Objective of masked words in blocks."""
 
 from typing import Any
 
@@ -8,18 +8,18 @@ from bertdata.examples.mask_report import MaskCounts, describe_masks
 from bertdata.examples.mlm.batch import MlmBatch, MlmBatchOfWords
 from bertdata.examples.mlm.make import make_blocks
 from bertdata.examples.mlm.settings import MlmSettings
-from bertdata.examples.objective import Objective, ObjectiveCounts, text_of
+from bertdata.examples.objective import Objective, ObjectiveCounts, join_tokens
 from bertdata.examples.word_starts import with_word_starts
 from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 
 class MlmCounts(MaskCounts, ObjectiveCounts):
-    """Masks by kind."""
+    """Counts of the masks of each kind."""
 
 
 class MlmObjective(Objective):
-    """Masked words in one segment."""
+    """Objective of masked words in one segment."""
 
     settings_type = MlmSettings
     batch_type: type[MlmBatch] = MlmBatch
@@ -35,7 +35,7 @@ class MlmObjective(Objective):
         return MlmCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """The block in words, then each mask: position, what it became, the label.
+        """Return the block in words, then each mask: position, kind, original token and random replacement.
 
         ::
 
@@ -47,14 +47,14 @@ class MlmObjective(Objective):
         padding = layout.max_seq_length - len(example.ids)
         lines = [
             f"{len(example.ids)} ids and {padding} of padding, {len(example.positions)} masks",
-            f"  {text_of(example.ids, words)}",
+            f"  {join_tokens(example.ids, words)}",
             *describe_masks(example.ids, example.positions, example.labels, words, mask_id),
         ]
         return "\n".join(lines) + "\n"
 
 
 class MlmObjectiveOfWords(MlmObjective):
-    """Masked words in one segment, with word starts beside the ids."""
+    """Masked words in one segment, with word starts stored next to the ids."""
 
     batch_type = MlmBatchOfWords
     of_words = ""

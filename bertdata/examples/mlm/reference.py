@@ -1,32 +1,35 @@
-"""The readable twin of the kernel of masked blocks: stream, blocks, masks, the final shuffle."""
+"""Pure-Python twin of the kernel of masked blocks: stream of lines, blocks, masks, and the final shuffle."""
 
 from typing import NamedTuple
 
-from bertdata.examples.dynamic_masking.counter_stream import CounterStream, pass_keys
+from bertdata.examples.dynamic_masking.counter_stream import CounterStream, make_pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules, starts_of
 from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
 from bertdata.examples.mlm.batch import MlmBatch
-from bertdata.examples.mlm.blocks import cut_blocks, fit
+from bertdata.examples.mlm.blocks import cut_blocks, cut_long_blocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Buffer, Documents, Example, Vocabulary
 
 
 class Token(NamedTuple):
-    """An id of a block, and 1 where it starts a word."""
+    """An id of a block.
+
+    starts_word: 1 if the id starts a word, else 0.
+    """
 
     id: int
     starts_word: int
 
 
 Line = list[Token]
-"""The tokens of a sentence and the end token."""
+"""The tokens of a sentence, followed by the end token."""
 
 
 class ReferenceBlocks(ListedExamples):
-    """The masked blocks of some documents, made as the specification reads."""
+    """The masked blocks of the documents, made in pure Python."""
 
     def __init__(
         self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, batch_type: type[MlmBatch]
@@ -34,8 +37,12 @@ class ReferenceBlocks(ListedExamples):
         examples: list[Example] = []
         rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
         word_starts = starts_of(documents, vocabulary, settings.masking, batch_type)
-        blocks = _token_blocks(documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length)
-        for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
+        blocks = _cut_token_blocks(
+            documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length
+        )
+        # A block's masks come from a stream of its own, which depends on the pass and the block's number, so
+        # only the final shuffle depends on the order of the examples.
+        for key in make_pass_keys(documents, settings.random_seed, settings.dupe_factor):
             for number, block in enumerate(blocks):
                 original, starts = [token.id for token in block], [token.starts_word for token in block]
                 known = None if word_starts is None else starts
@@ -45,47 +52,50 @@ class ReferenceBlocks(ListedExamples):
                     columns["word_starts"] = starts
                 examples.append(batch_type.example_type(**columns))
         RandomStream(settings.random_seed).shuffle(examples)
-        # A block that is too long becomes several, so each id of the text is in one.
+        # No text is lost: a block that is too long is cut into several blocks.
         super().__init__(examples, batch_type, wide=vocabulary.wide, lost=0)
 
 
-def text_blocks(
+def cut_text_blocks(
     documents: Documents, vocabulary: Vocabulary, breaks: str, max_seq_length: int
 ) -> list[list[int]]:
-    """The unmasked blocks in the order of the text, [CLS] before each, at most max_seq_length ids.
+    """Return the unmasked blocks in the order of the text.
 
-    A block of nothing but one end token is left out.
+    Each has [CLS] in front and at most max_seq_length ids. Blocks that consist of one end token are left out.
     """
-    blocks = _token_blocks(documents, None, vocabulary, breaks, max_seq_length)
+    blocks = _cut_token_blocks(documents, None, vocabulary, breaks, max_seq_length)
     return [[token.id for token in block] for block in blocks]
 
 
-def _token_blocks(
+def _cut_token_blocks(
     documents: Documents,
     word_starts: Buffer | None,
     vocabulary: Vocabulary,
     breaks: str,
     max_seq_length: int,
 ) -> list[Line]:
-    """The blocks with their word starts.
+    """Return the blocks with their word starts.
 
-    word_starts: those of the documents; None: each id counts as one. A special id that is put in starts a
-    word, as does the id behind it.
+    Special tokens start a word, and so does the id after a special token.
+    word_starts: word starts of the documents. None means that every id counts as a word.
     """
     end_token = Token(vocabulary.role("sep"), 1)
-    lines = _lines(documents, word_starts, end_token, with_blanks=breaks == "complete_doc")
+    lines = _make_lines(documents, word_starts, end_token, with_blanks=breaks == "complete_doc")
     stream = [token for line in lines for token in line]
     longest = max_seq_length - 1
-    cut = fit(cut_blocks([len(line) for line in lines], breaks, longest), longest)
+    cut = cut_long_blocks(cut_blocks([len(line) for line in lines], breaks, longest), longest)
     bodies = [stream[start:end] for start, end in cut]
     first = Token(vocabulary.role("cls"), 1)
     return [[first, Token(body[0].id, 1), *body[1:]] for body in bodies if body != [end_token]]
 
 
-def _lines(
+def _make_lines(
     documents: Documents, word_starts: Buffer | None, end_token: Token, *, with_blanks: bool
 ) -> list[Line]:
-    """The documents' sentences that have ids. with_blanks: a blank line behind each document."""
+    """Return the documents' sentences, without empty ones.
+
+    with_blanks: add a blank line after each document.
+    """
     known = bytes([1]) * documents.tokens if word_starts is None else word_starts
     lines: list[Line] = []
     sentence = start = 0
@@ -109,9 +119,12 @@ def mask_block(
     number: int,
     starts: Starts = None,
 ) -> Masked:
-    """The block with masks as they are drawn at load, from a stream of each block.
+    """Draw the masks of one block.
 
-    number: the block's place in the text, starts: as of words_of.
+    Masks are drawn as at load time, from the block's own stream. The pass takes the place of the epoch.
+    key: key of the pass (``make_pass_keys``).
+    number: number of the block in the text.
+    starts: see ``words_of`` in bertdata.examples.masking.reference.
     """
     if not settings.masks:
         return Masked(original, [], [])

@@ -12,29 +12,29 @@ from bertdata.records import ShardLayout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MlmSettings(ExampleSettings):
-    """Everything, besides the text and the vocabulary, that decides the bytes of a shard of masked blocks.
+    """Settings that, together with the text and the vocabulary, determine the bytes of masked blocks.
 
-    max_predictions_per_seq: 0 stands for as many as masked_lm_prob asks of a full block.
+    max_predictions_per_seq: 0 means the number of masks that a full block gets from masked_lm_prob.
     """
 
     objective: str = setting("mlm", "objective of the examples")
     blocks: str = setting(
         "complete_doc",
-        "how text is cut into blocks, as fairseq does: none (every N ids), complete (whole sentences), "
+        "how text is cut into blocks, as in fairseq: none (every N ids), complete (whole sentences), "
         "complete_doc (whole sentences of one document; default) or eos (each sentence by itself)",
         BREAKS,
     )
     max_predictions_per_seq: int = setting(
-        0, "most masked positions in an example; 0: as masked_lm_prob asks of a full one"
+        0, "most masked positions in an example; 0: as many as masked_lm_prob gives in a full example"
     )
-    dupe_factor: int = setting(1, "passes over the text, each with masks of its own", least=1)
+    dupe_factor: int = setting(1, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")
     kept_share: float = setting_of(MaskingSettings, "kept_share")
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
     masks: bool = setting(
-        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
     )
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class MlmSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """The settings of the masks."""
+        """Settings of the masks."""
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.most_masks,
@@ -57,12 +57,15 @@ class MlmSettings(ExampleSettings):
 
     @property
     def most_masks(self) -> int:
-        """Most masked positions in an example."""
+        """The most masked positions in an example."""
         full = round(self.max_seq_length * self.masked_lm_prob)
         return self.max_predictions_per_seq or min(self.max_seq_length, max(1, full))
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name: the number of masks as it is used, ``masks`` only where there are none."""
+        """Return the settings by name.
+
+        max_predictions_per_seq is the number in use, never 0. ``masks`` is left out if True.
+        """
         found = super(MlmSettings, self).as_json()
         if self.masks:
             del found["masks"]

@@ -1,1 +1,1 @@
-"""ALBERT's objective: masked n-grams of words in two segments, and whether the segments are swapped."""
+"""ALBERT's objective: predict masked n-grams of words, and whether the two segments were swapped."""

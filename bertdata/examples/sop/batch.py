@@ -9,7 +9,7 @@ from bertdata.records import IDS_ENDS, Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SopExample(Example):
-    """One example ``[CLS] A [SEP] B [SEP]``, with the fields of SopBatch for one row."""
+    """One example ``[CLS] A [SEP] B [SEP]``. The fields are those of SopBatch for one example."""
 
     first_length: int
     word_starts: list[int]
@@ -22,10 +22,11 @@ class SopExample(Example):
 class SopBatch(ExampleBatch):
     """N examples ``[CLS] A [SEP] B [SEP]`` without padding, masks applied.
 
-    The first ``first_lengths[i]`` ids of example i are segment 0. ``word_starts`` has an item for each id, 1
-    where a word of the unmasked text starts and for [CLS] and [SEP]. The masks of example i are
-    ``positions[mask_ends[i-1]:mask_ends[i]]``, ascending, and ``labels`` at the same place (the original
-    ids). ``order_labels[i]`` is 1 where the segments are swapped, or B is random.
+    first_lengths: number of ids of segment 0, which is ``[CLS] A [SEP]``.
+    word_starts: one item per id, 1 where a word of the unmasked text starts, and at [CLS] and [SEP].
+    positions: masked positions, ascending. Example i has ``positions[mask_ends[i-1]:mask_ends[i]]``.
+    labels: the original id at each masked position.
+    order_labels: 1 if the segments are swapped or B is random, else 0.
     """
 
     example_type: ClassVar[type[Example]] = SopExample

@@ -1,4 +1,4 @@
-"""N-grams drawn when examples are loaded, from a stream of each example.
+"""Masks n-grams of words when examples are loaded. Each example has its own random stream.
 
 Needs NumPy when it is imported.
 """
@@ -20,7 +20,10 @@ from bertdata.records import Vocabulary
 
 
 class LoadedNgrams(Masker):
-    """Draws n-grams by the rules of one vocabulary. limits: of the draws of their lengths. Picklable."""
+    """Masks n-grams of words, for one vocabulary. Can be pickled.
+
+    limits: cumulative probabilities of the n-grams' lengths (``ngram_limits``). Empty to mask single words.
+    """
 
     def __init__(self, rules: MaskingRules, limits: list[float], engine: Engine) -> None:
         self._limits = limits
@@ -32,9 +35,9 @@ class LoadedNgrams(Masker):
     def _make_kernel(self) -> Any:
         return kernels.DynamicMasker(**self._rules.for_kernel(), ngram_limits=self._limits)
 
-    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+    def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
         if not self._limits:
-            return super()._masked(ids, rate, key, number, words)
+            return super()._mask_one(ids, rate, key, number, words)
         stream = CounterStream(key, number)
         return mask_ngrams_at_load(ids, rate, self._limits, self._rules, stream, words)
 
@@ -45,10 +48,11 @@ def make_ngram_masker(
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
 ) -> LoadedNgrams:
-    """The masker of the ids of a vocabulary. of_data: the settings in the dataset's manifest, if it has one.
+    """Make the masker for one vocabulary.
 
-    Lengths of n-grams are the dataset's, rate and shares those of masks at load. Words are whole where the
-    dataset's settings or those at load say so. SettingsError for settings of which no n-grams can be drawn.
+    settings: settings of the masks at load, with their rate and shares.
+    of_data: the settings in the dataset's manifest, empty if it has none. They give the lengths of n-grams.
+    Whole words are masked if either of the two says so. SettingsError if no n-grams can be drawn.
     """
     check_loading(settings)
     defaults = SopSettings()

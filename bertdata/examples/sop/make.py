@@ -1,9 +1,9 @@
-"""ALBERT's examples made by the kernel or by its readable twin."""
+"""Makes ALBERT's examples with the C++ kernel or its pure-Python twin."""
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import SettingsError
 from bertdata.examples.made_examples import KernelExamples
-from bertdata.examples.random_stream import seed_key
+from bertdata.examples.random_stream import make_seed_key
 from bertdata.examples.sop.batch import SopBatch
 from bertdata.examples.sop.reference import ReferenceSop
 from bertdata.examples.sop.settings import SopSettings
@@ -13,11 +13,11 @@ from bertdata.records import Documents, MadeExamples, Vocabulary
 def make_sop_examples(
     documents: Documents, vocabulary: Vocabulary, settings: SopSettings, engine: Engine | None = None
 ) -> MadeExamples:
-    """All examples of the documents, in final order.
+    """Make all examples of the documents, in final order.
 
-    As BERT's they are made in dupe_factor passes over the shuffled documents, and shuffled, all with one
-    random stream seeded by random_seed. The lengths of n-grams come from a second one. SettingsError where
-    nothing tells where words start.
+    As for BERT, dupe_factor passes over the shuffled documents make the examples, which are then shuffled.
+    One random stream with the seed random_seed draws everything except the lengths of n-grams, which have a
+    second stream. SettingsError if it is not known where words start.
     """
     if vocabulary.continues_word is None and documents.word_starts is None:
         raise SettingsError(f"{vocabulary.name}: sop needs a tokeniser that tells where words start")
@@ -27,7 +27,7 @@ def make_sop_examples(
 
 
 class NativeSop(KernelExamples):
-    """The kernel's compact examples: spans of the documents' ids, and masks."""
+    """Examples in the C++ kernel's compact form: spans of the documents' ids, and masks."""
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: SopSettings) -> None:
         masking, pairs = settings.masking, settings.pair_rules
@@ -57,7 +57,7 @@ class NativeSop(KernelExamples):
                 ngram_seed=settings.ngram_seed,
                 permutes=settings.permutation,
             ),
-            seed=seed_key(settings.random_seed),
+            seed=make_seed_key(settings.random_seed),
             word_starts=documents.word_starts,
         )
         super().__init__(made, SopBatch)

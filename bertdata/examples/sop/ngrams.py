@@ -1,7 +1,8 @@
-"""ALBERT's masks: n-grams of words in a random order, as many as there is room for.
+"""ALBERT's masks: n-grams of words in random order, until enough positions are masked.
 
-Lan et al. 2020, section 3.1. In files in the order of draws of the program that released it: twin of
-_native/examples/bert.h. At load from the stream of each example: twin of _native/examples/dynamic_masking.h.
+Lan et al. 2020, section 3.1. In files the order of random draws is that of the program released with the
+paper (pure-Python twin of _native/examples/bert.h). At load each example has its own stream (twin of
+_native/examples/dynamic_masking.h).
 """
 
 from bisect import bisect_right
@@ -15,42 +16,47 @@ from bertdata.examples.masking.reference import (
     Masked,
     Starts,
     Word,
-    random_order,
-    replacement_at_load,
-    replacement_in_file,
-    with_replaced,
+    apply_replacements,
+    draw_replacement_at_load,
+    draw_replacement_in_file,
+    shuffle_lazily,
     words_of,
 )
 from bertdata.examples.random_stream import RandomStream
 
 
 def ngram_limits(longest: int, *, favors_shorter: bool) -> list[float]:
-    """The limits of a draw in [0, 1): the place of the first that is above it, from 1, is a number of words.
+    """Return the cumulative probabilities of n-grams of 1 to ``longest`` words.
 
-    n words have a probability of 1/n over the sum of all, or n has that of longest + 1 - n. Up to 7 words
-    the limits are the doubles that NumPy's ``choice`` compares with.
+    With favors_shorter, n words have a probability proportional to 1/n. Otherwise the probabilities are in
+    reverse order, so longer n-grams are likelier. For up to 7 words the numbers are exactly those with which
+    NumPy's ``choice`` compares its draw.
     """
-    shares = _normal([1 / n for n in range(1, longest + 1)])
+    shares = _normalise([1 / n for n in range(1, longest + 1)])
     if not favors_shorter:
         shares.reverse()
-    limits = list(accumulate(_normal(shares)))
+    limits = list(accumulate(_normalise(shares)))
     return [limit / limits[-1] for limit in limits]
 
 
-def _normal(shares: list[float]) -> list[float]:
-    """The shares over their sum, added from the first on. ``sum`` adds otherwise since Python 3.12."""
+def _normalise(shares: list[float]) -> list[float]:
+    """Divide the shares by their sum.
+
+    The sum is computed from the first share on. Since Python 3.12 ``sum`` corrects rounding errors, which
+    gives other last digits.
+    """
     *_, whole = accumulate(shares)
     return [share / whole for share in shares]
 
 
 class NgramLengths:
-    """The numbers of words of n-grams. random: gives the next number in [0, 1)."""
+    """Draws the numbers of words of n-grams. random: function that returns the next number in [0, 1)."""
 
     def __init__(self, limits: Sequence[float], random: Callable[[], float]) -> None:
         self._limits, self._random = limits, random
 
     def draw(self) -> int:
-        """The next number of words."""
+        """Return the next number of words."""
         return bisect_right(self._limits, self._random()) + 1
 
 
@@ -63,26 +69,27 @@ def mask_ngrams(
     *,
     permutes: bool,
 ) -> Masked:
-    """The ids of an example with masked n-grams of its words.
+    """Mask n-grams of words in an example that is written to a file.
 
-    The words are shuffled: each is the first of an n-gram, whose length is drawn as it is reached. The
-    positions of each n-gram then draw what replaces them, once or twice, and a third time for a random token.
-    The words are shuffled again. permutes: as many n-grams are chosen again of the other positions, whose ids
-    are shuffled among them.
+    The draws are in this order: shuffle the words; for each n-gram its length (from the stream of
+    ``lengths``); for each position in the order of choice what replaces it; shuffle the words again.
+    permutes: also choose other n-grams, as many as were masked, and shuffle the ids at their positions.
     """
     if rules.settings.masked_lm_prob == 0:
         return Masked(original, [], [])
     wanted, firsts = masks_wanted(rules.settings, len(original)), list(range(len(words)))
+    # In the shuffled order, each word is the first word of an n-gram.
     stream.shuffle(firsts)
     chosen = _choose(firsts, words, wanted, (), lengths)
-    replaced = {place: replacement_in_file(original[place], rules, stream) for place in chosen}
+    replaced = {place: draw_replacement_in_file(original[place], rules, stream) for place in chosen}
+    # The original shuffles again even if it does not permute, so later draws depend on this.
     stream.shuffle(firsts)
     if permutes:
         others = sorted(_choose(firsts, words, wanted, chosen, lengths))
         sources = others.copy()
         stream.shuffle(sources)
         replaced |= {place: original[source] for place, source in zip(others, sources, strict=True)}
-    return with_replaced(original, replaced)
+    return apply_replacements(original, replaced)
 
 
 def mask_ngrams_at_load(
@@ -93,33 +100,40 @@ def mask_ngrams_at_load(
     stream: CounterStream,
     starts: Starts = None,
 ) -> Masked:
-    """The unmasked ids with masked n-grams of words, ``rate`` of them. starts: as of words_of.
+    """Mask n-grams of words in an example that was loaded without masks.
 
-    A first word is drawn of all that are left, then its n-gram's length by 32 bits, until there are enough;
-    then what stands at each position, from the first to the last.
+    The draws are, until enough positions are masked: a first word among the words that are left, and the
+    length of its n-gram (32 bits). Then for each position, in ascending order, what replaces it.
+    rate: share of ids to mask.
+    starts: see words_of.
     """
     words = words_of(original, rules, starts)
     lengths = NgramLengths(limits, lambda: stream.word() / (1 << 32))
-    firsts = random_order(list(range(len(words))), stream)
+    firsts = shuffle_lazily(list(range(len(words))), stream)
     chosen = _choose(firsts, words, masks_wanted(rules.settings, len(original), rate), (), lengths)
-    return with_replaced(
-        original, {place: replacement_at_load(original[place], rules, stream) for place in sorted(chosen)}
+    return apply_replacements(
+        original,
+        {place: draw_replacement_at_load(original[place], rules, stream) for place in sorted(chosen)},
     )
 
 
 def _choose(
     firsts: Iterable[int], words: Sequence[Word], wanted: int, taken: Iterable[int], lengths: NgramLengths
 ) -> list[int]:
-    """Positions of n-grams, at most ``wanted`` in all, in the order in which they are chosen.
+    """Choose n-grams and return their positions, at most ``wanted``, in the order in which they are chosen.
 
-    An n-gram with too many loses words at its end. It is left out where one word is still too many, and where
-    a position is taken already. firsts: the first word of each. taken: positions that are not free.
+    firsts: indices of the words that can be the first of an n-gram, in the order to try.
+    taken: positions that cannot be chosen.
     """
     covered, chosen, left = set(taken), list[int](), iter(firsts)
     while len(chosen) < wanted and (first := next(left, None)) is not None:
+        # A length is drawn for every first word, even if its n-gram is not used in the end.
         longest = lengths.draw()
+        # An n-gram with too many positions loses words at its end. If even its first word is too long, the
+        # n-gram is empty and adds nothing.
         shortened = (list(chain(*words[first : first + count])) for count in range(longest, 0, -1))
         ngram = next((one for one in shortened if len(chosen) + len(one) <= wanted), [])
+        # N-grams never overlap.
         if covered.isdisjoint(ngram):
             covered.update(ngram)
             chosen += ngram

@@ -1,4 +1,4 @@
-"""ALBERT's objective as an Objective."""
+"""ALBERT's objective."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ _ORDER = PairWords("sentence order", "kept", "swapped", "sentence_order")
 
 
 class SopObjective(Objective):
-    """Masked n-grams of words in two segments, and whether these are swapped."""
+    """Masked n-grams of words in two segments, and whether the segments are swapped."""
 
     settings_type = SopSettings
     batch_type = SopBatch
@@ -39,7 +39,7 @@ class SopObjective(Objective):
         of_data: Mapping[str, Any],
         engine: Engine | None = None,
     ) -> "Masker":
-        """The masker of n-grams whose lengths the dataset's settings tell."""
+        """Return the masker of n-grams. The dataset's settings give the n-grams' lengths."""
         from bertdata.examples.sop.load_masker import make_ngram_masker
 
         return make_ngram_masker(vocabulary, masking, of_data, engine)

@@ -1,9 +1,9 @@
-"""The readable twin of ALBERT's kernel: passes over the documents, masks, the final shuffle."""
+"""Pure-Python twin of ALBERT's kernel: passes over the documents, masks, and the final shuffle."""
 
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import masking_rules
 from bertdata.examples.masking.reference import Masked, words_of
-from bertdata.examples.pairs import Pair, pair_document, sentence_places
+from bertdata.examples.pairs import Pair, index_sentences, pair_document
 from bertdata.examples.random_stream import NumpyStream, RandomStream
 from bertdata.examples.sop.batch import SopBatch, SopExample
 from bertdata.examples.sop.ngrams import NgramLengths, mask_ngrams
@@ -12,12 +12,14 @@ from bertdata.records import Documents, Vocabulary
 
 
 class ReferenceSop(ListedExamples):
-    """The examples of some documents, made as the specification reads."""
+    """ALBERT's examples of the documents, made in pure Python."""
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: SopSettings) -> None:
         examples: list[SopExample] = []
         stream, maker = RandomStream(settings.random_seed), _SopMaker(documents, vocabulary, settings)
-        shuffled = sentence_places(documents)
+        # The same order of draws as in bertdata.examples.bert.reference. Only the lengths of n-grams have a
+        # second stream, because ALBERT's program draws them from NumPy.
+        shuffled = index_sentences(documents)
         stream.shuffle(shuffled)
         held: set[int] = set()
         for _ in range(settings.dupe_factor):
@@ -31,7 +33,7 @@ class ReferenceSop(ListedExamples):
 
 
 class _SopMaker:
-    """Makes the example of a pair of segments whose ids are known by their places in the documents."""
+    """Makes an example from a pair of segments. A segment is a list of indices into ``documents.ids``."""
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: SopSettings) -> None:
         self._documents, self._vocabulary, self._settings = documents, vocabulary, settings
@@ -40,9 +42,10 @@ class _SopMaker:
         self._lengths = NgramLengths(settings.ngram_limits, NumpyStream(settings.ngram_seed).random)
 
     def make(self, pair: Pair, stream: RandomStream) -> SopExample:
-        """The example ``[CLS] a [SEP] b [SEP]`` with its masks drawn.
+        """Make the example ``[CLS] a [SEP] b [SEP]`` and draw its masks.
 
-        Without masks they are drawn all the same, and left out, as in BERT's.
+        Without masks they are drawn too and then discarded, so that later pairs are the same as in a run with
+        masks.
         """
         a, b, label = pair
         cls, sep, ids = self._vocabulary.role("cls"), self._vocabulary.role("sep"), self._documents.ids
@@ -69,7 +72,10 @@ class _SopMaker:
         )
 
     def _starts_word(self, place: int) -> int:
-        """1 where a word starts at this place of the documents, and for [CLS] and [SEP] in the text."""
+        """Return 1 if a word starts at this index of the documents.
+
+        [CLS] and [SEP] in the text count as words.
+        """
         token, by_place = self._documents.ids[place], self._documents.word_starts
         if token in self._special:
             return 1

@@ -16,32 +16,32 @@ LONGEST_NGRAM = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SopSettings(ExampleSettings):
-    """Everything, besides the text and the vocabulary, that decides the bytes of a shard for ALBERT.
+    """Settings that, together with the text and the vocabulary, determine the bytes of ALBERT's shards.
 
-    The names and defaults are those of the program that released ALBERT.
+    Names and defaults are those of the program released with ALBERT.
     """
 
     objective: str = setting("sop", "objective of the examples")
     max_predictions_per_seq: int = setting_of(MaskingSettings, "max_predictions_per_seq", default=20)
-    dupe_factor: int = setting(40, "passes over the text, each with masks of its own", least=1)
+    dupe_factor: int = setting(40, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     short_seq_prob: float = setting(0.1, "share of documents cut to a random shorter length", least=0, most=1)
     random_next_sentence: bool = setting(
-        False, "in half of the pairs a random second segment, as in BERT; default: the halves swapped"
+        False, "use a random second segment in half of the pairs, as BERT does; default: swap the segments"
     )
-    ngram: int = setting(3, "most words that are masked together", least=1, most=LONGEST_NGRAM)
+    ngram: int = setting(3, "most words in a masked n-gram", least=1, most=LONGEST_NGRAM)
     favor_shorter_ngram: bool = setting(
-        True, "n words with a probability of 1/n, the more words the rarer; without: the more the likelier"
+        True, "n-grams of n words have a probability of 1/n; if not, longer n-grams are more probable"
     )
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask", default=True)
     permutation: bool = setting(
-        False, "shuffle the words of as many other positions; half of max_predictions_per_seq are for them"
+        False, "also shuffle the words at other positions, which use half of max_predictions_per_seq"
     )
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")
     kept_share: float = setting_of(MaskingSettings, "kept_share")
     masks: bool = setting(
-        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
     )
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class SopSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """The settings of the masks, with what the original never masks: [CLS] and [SEP] alone."""
+        """Settings of the masks. Like the original program, only [CLS] and [SEP] are never masked."""
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.max_predictions_per_seq // (2 if self.permutation else 1),
@@ -82,20 +82,20 @@ class SopSettings(ExampleSettings):
 
     @property
     def ngram_limits(self) -> list[float]:
-        """The limits of the draws of n-grams' lengths."""
+        """Cumulative probabilities of the lengths of n-grams."""
         return ngram_limits(self.ngram, favors_shorter=self.favor_shorter_ngram)
 
     @property
     def ngram_seed(self) -> int:
-        """The seed of n-grams' lengths, of 32 bits: what the original would give ``numpy.random.seed``."""
+        """Seed of the n-grams' lengths, 32 bits: what the original would pass to ``numpy.random.seed``."""
         return abs(self.random_seed) & 0xFFFFFFFF
 
     def most_masks(self, length: int) -> int:
-        """The most masked positions of an example of so many ids."""
+        """Return the most masked positions of an example with ``length`` ids."""
         return masks_wanted(self.masking, length) * (2 if self.permutation else 1)
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name, ``masks`` only where there are none."""
+        """Return the settings by name. ``masks`` is left out if True."""
         found = super(SopSettings, self).as_json()
         if self.masks:
             del found["masks"]

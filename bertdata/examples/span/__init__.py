@@ -1,1 +1,1 @@
-"""SpanBERT's objective: masked spans of words, and targets of each span from the ids at its two ends."""
+"""SpanBERT's objective: predict masked spans of words, also from the tokens at the two ends of each span."""

@@ -7,12 +7,12 @@ from bertdata.examples.groups import MASKS, WORD_STARTS
 from bertdata.records import IDS_ENDS, Buffer, ColumnGroup, Example, ExampleBatch, column
 
 SPANS = ColumnGroup(name="spans", items="spans", size=MASKS.size)
-"""The two boundaries of each span that has targets: no more spans than masked positions."""
+"""The two boundaries of each span that has targets. There are never more spans than masked positions."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanExample(Example):
-    """One block ``[CLS] text [SEP]``, with the fields of SpanBatch for one row."""
+    """One block ``[CLS] text [SEP]``. The fields are those of SpanBatch for one block."""
 
     positions: list[int]
     labels: list[int]
@@ -24,10 +24,11 @@ class SpanExample(Example):
 class SpanBatch(ExampleBatch):
     """N blocks ``[CLS] text [SEP]`` without padding, masks applied.
 
-    The masks of block i are ``positions[mask_ends[i-1]:mask_ends[i]]``, ascending, and ``labels`` at the same
-    place (the original ids). The boundaries of its spans with targets are
-    ``left_boundaries[span_ends[i-1]:span_ends[i]]`` and ``right_boundaries`` at the same place. The targets
-    of a span are the masked positions from its left boundary to its right one.
+    positions: masked positions, ascending. Block i has ``positions[mask_ends[i-1]:mask_ends[i]]``.
+    labels: the original id at each masked position.
+    left_boundaries, right_boundaries: the positions from which the ids of a span are predicted. Block i has
+    ``left_boundaries[span_ends[i-1]:span_ends[i]]``. The targets of a span are the masked positions from its
+    left to its right boundary.
     """
 
     example_type: ClassVar[type[Example]] = SpanExample
@@ -46,14 +47,14 @@ class SpanBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanExampleOfWords(SpanExample):
-    """One block with a bit for each id: 1 where a word starts, at special ids and behind them."""
+    """One block with a bit for each id: 1 where a word starts, at special tokens and right after them."""
 
     word_starts: list[int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SpanBatchOfWords(SpanBatch):
-    """N blocks with their word starts."""
+    """N blocks with word starts."""
 
     example_type: ClassVar[type[Example]] = SpanExampleOfWords
 

@@ -1,6 +1,6 @@
-"""Text to blocks of whole sentences of one document.
+"""Cuts a text into blocks of whole sentences, each from a single document.
 
-Twin of _native/examples/span_blocks.h.
+Pure-Python twin of _native/examples/span_blocks.h.
 """
 
 from collections.abc import Iterator
@@ -8,22 +8,24 @@ from collections.abc import Iterator
 from bertdata.records import Documents
 
 Extent = tuple[int, int]
-"""A block or a sentence: its first id in the text, and the first behind it."""
+"""A block or a sentence as (index of its first id in the text, index after its last id)."""
 
 
 def cut_bodies(documents: Documents, longest: int, *, as_original: bool) -> Iterator[Extent]:
-    """The blocks of the text, each as many whole sentences of one document as fit into ``longest`` ids.
+    """Yield the blocks of the text: as many whole sentences of one document as fit into ``longest`` ids.
 
-    A sentence that is too long is cut every ``longest`` ids, and no other stands in its blocks. as_original:
-    it is dropped; where it is a document's last, the block that is open before it is dropped with it.
+    A sentence that is too long is cut into pieces of ``longest`` ids, which share a block with no other
+    sentence.
+    as_original: do as SpanBERT's program does and drop such a sentence. If it is the last of its document,
+    the block before it is dropped too.
     """
-    for sentences in _sentences(documents):
-        cut = _as_original(sentences, longest) if as_original else _all(sentences, longest)
+    for sentences in _list_sentences(documents):
+        cut = _cut_as_original(sentences, longest) if as_original else _cut_all(sentences, longest)
         yield from cut
 
 
-def _sentences(documents: Documents) -> Iterator[list[Extent]]:
-    """The sentences that have ids, by document."""
+def _list_sentences(documents: Documents) -> Iterator[list[Extent]]:
+    """Yield each document's sentences, without empty ones."""
     sentence = start = 0
     for document_end in documents.document_ends:
         found = []
@@ -35,27 +37,30 @@ def _sentences(documents: Documents) -> Iterator[list[Extent]]:
         yield found
 
 
-def _all(sentences: list[Extent], longest: int) -> Iterator[Extent]:
-    """Every id of a document in one block."""
-    for start, end in _joined(sentences, longest):
+def _cut_all(sentences: list[Extent], longest: int) -> Iterator[Extent]:
+    """Yield blocks that contain all ids of a document."""
+    for start, end in _join_sentences(sentences, longest):
         for piece in range(start, end, longest):
             yield piece, min(piece + longest, end)
 
 
-def _as_original(sentences: list[Extent], longest: int) -> Iterator[Extent]:
-    """The blocks of a document as SpanBERT's program cuts it."""
+def _cut_as_original(sentences: list[Extent], longest: int) -> Iterator[Extent]:
+    """Yield the blocks of a document as SpanBERT's program cuts it."""
     fitting = [(start, end) for start, end in sentences if end - start <= longest]
-    blocks = list(_joined(fitting, longest))
+    blocks = list(_join_sentences(fitting, longest))
+    # The original writes its last block when it handles the last sentence. If that sentence is too long, the
+    # block is never written.
     loses_last = fitting and fitting[-1] != sentences[-1]
     yield from blocks[:-1] if loses_last else blocks
 
 
-def _joined(sentences: list[Extent], longest: int) -> Iterator[Extent]:
-    """Neighbouring sentences while their first and last id are less than ``longest`` apart."""
+def _join_sentences(sentences: list[Extent], longest: int) -> Iterator[Extent]:
+    """Join neighbouring sentences as long as they span at most ``longest`` ids."""
     if not sentences:
         return
     first, last = sentences[0]
     for start, end in sentences[1:]:
+        # Measured from the first id to the last, so a dropped sentence in between counts as well.
         if end - first > longest:
             yield first, last
             first = start

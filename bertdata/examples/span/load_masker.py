@@ -1,4 +1,4 @@
-"""Spans drawn when examples are loaded, from a stream of each example.
+"""Masks spans when examples are loaded. Each example has its own random stream.
 
 Needs NumPy when it is imported.
 """
@@ -28,7 +28,10 @@ _OF_MASKS = ("masked_lm_prob", "max_predictions_per_seq", "mask_share", "random_
 
 
 class LoadedSpans(Masker):
-    """Draws spans between the first and the last id of an example, which are special. Picklable."""
+    """Masks spans of an example, for one vocabulary. Can be pickled.
+
+    An example's first and last id are special tokens and are left alone.
+    """
 
     def __init__(self, rules: MaskingRules, spans: SpanRules, engine: Engine) -> None:
         self._spans = spans
@@ -44,7 +47,7 @@ class LoadedSpans(Masker):
             replacements=self._rules.replacements,
         )
 
-    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+    def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
         first, body, last = ids[:1], ids[1:-1], ids[1:][-1:]
         starts = [1 - self._rules.continues_word[token] for token in body] if words is None else words[1:-1]
         rules, stream = replace(self._spans, rate=rate), BlockStream(key, number)
@@ -54,23 +57,29 @@ class LoadedSpans(Masker):
         return Masked([*first, *shown, *last], positions, [ids[position] for position in positions])
 
     def following(self, masks: DrawnMasks, lengths: Array) -> dict[str, Array]:
-        """The boundaries of the spans with targets. Spans are the runs of masked positions."""
-        places, used = masks.positions, _first(masks.counts, masks.positions.shape[1])
-        follows = np.zeros(places.shape, bool)  # the masked position before it
+        """Return the boundaries of the spans that have targets, computed from the masked positions.
+
+        A span is a run of consecutive masked positions.
+        """
+        places, used = masks.positions, _mark_first(masks.counts, masks.positions.shape[1])
+        # positions [3, 4, 7] -> spans 3 to 4 and 7 to 7: a span starts where the position before it is not
+        # masked, and ends where the next masked position does not follow directly.
+        follows = np.zeros(places.shape, bool)  # True if the position before is masked too
         follows[:, 1:] = used[:, 1:] & (np.diff(places, axis=1) == 1)
         is_last = used & ~np.pad(follows[:, 1:], ((0, 0), (0, 1)))
         rows, lefts, rights = np.nonzero(used & ~follows)[0], places[used & ~follows], places[is_last]
         if self._spans.are_external:
+            # External boundaries are the ids next to the span. A span next to [CLS] or [SEP] has no targets.
             kept = (lefts > 1) & (rights < lengths[rows] - 2)
             rows, lefts, rights = rows[kept], lefts[kept] - 1, rights[kept] + 1
         counts = np.bincount(rows, minlength=len(places)).astype(np.int32)
         made = np.zeros((2, *places.shape), np.int32)
-        made[:, _first(counts, places.shape[1])] = lefts, rights
+        made[:, _mark_first(counts, places.shape[1])] = lefts, rights
         return {"left_boundaries": made[0], "right_boundaries": made[1], "span_ends": counts}
 
 
-def _first(counts: Array, width: int) -> Array:
-    """(N, width): True for the first so many of each row."""
+def _mark_first(counts: Array, width: int) -> Array:
+    """Return a boolean array (N, width) that is True for the first ``counts[i]`` items of row i."""
     found: Array = np.arange(width) < counts[:, np.newaxis]
     return found
 
@@ -81,10 +90,12 @@ def make_span_masker(
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
 ) -> LoadedSpans:
-    """The masker of the ids of a vocabulary. of_data: the settings in the dataset's manifest, if it has one.
+    """Make the masker for one vocabulary.
 
-    Lengths and boundaries of spans are the dataset's, rate and shares those of masks at load. SettingsError
-    for settings of which no spans can be drawn.
+    settings: settings of the masks at load, with their rate and shares.
+    of_data: the settings in the dataset's manifest, empty if it has none. They give the lengths and
+    boundaries of spans.
+    SettingsError if no spans can be drawn.
     """
     check_loading(settings)
     if settings.mask_counts != "fixed":

@@ -1,13 +1,13 @@
-"""Masked spans made by the kernel or by its readable twin."""
+"""Makes masked spans with the C++ kernel or its pure-Python twin."""
 
 from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
-from bertdata.examples.dynamic_masking.counter_stream import pass_keys
+from bertdata.examples.dynamic_masking.counter_stream import make_pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.masking.prepared_settings import starts_of
-from bertdata.examples.random_stream import seed_key
+from bertdata.examples.random_stream import make_seed_key
 from bertdata.examples.span.batch import SpanBatch
 from bertdata.examples.span.masking import SpanRules, span_rules
 from bertdata.examples.span.reference import ReferenceSpans
@@ -22,11 +22,12 @@ def make_spans(
     engine: Engine | None = None,
     batch_type: type[SpanBatch] = SpanBatch,
 ) -> MadeExamples:
-    """All blocks of the documents with masked spans, in final order. batch_type: of their batches.
+    """Make all blocks of the documents with masked spans, in final order.
 
-    The text is cut once. Each of dupe_factor passes masks every block by a stream of its own, and all
-    examples are shuffled by the stream of random_seed. As the original: by one stream of NumPy's for all, in
-    the order of the text.
+    The text is cut into blocks once. Each of the dupe_factor passes masks all blocks, and each block has its
+    own random stream. At the end the examples are shuffled with the seed random_seed. If
+    settings.as_original, one NumPy stream masks all blocks, which stay in the order of the text.
+    batch_type: class of the batches, which says whether examples include word starts.
     """
     native = use_native(engine or default_engine())
     maker = NativeSpans if native else ReferenceSpans
@@ -34,7 +35,7 @@ def make_spans(
 
 
 class NativeSpans(KernelExamples):
-    """The kernel's compact examples: extents of the text, and masks."""
+    """Examples in the C++ kernel's compact form: spans of the text, and masks."""
 
     def __init__(
         self,
@@ -58,15 +59,15 @@ class NativeSpans(KernelExamples):
             masks=settings.masks,
             as_original=settings.as_original,
             tells_words=has_group(batch_type, WORD_STARTS),
-            keys=pass_keys(documents, settings.random_seed, settings.dupe_factor),
-            seed=seed_key(settings.random_seed),
+            keys=make_pass_keys(documents, settings.random_seed, settings.dupe_factor),
+            seed=make_seed_key(settings.random_seed),
             numpy_seed=settings.numpy_seed,
         )
         super().__init__(made, batch_type)
 
 
 def kernel_rules(rules: SpanRules, mask: int) -> Any:
-    """The rules as the kernel takes them. mask: the id of [MASK]."""
+    """Convert the rules to the kernel's class. mask: id of [MASK]."""
     return kernels.SpanRules(
         most=rules.most,
         shortest=rules.shortest,

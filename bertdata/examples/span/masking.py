@@ -1,6 +1,6 @@
-"""Spans of a block and what stands in their place: the specification, after Joshi et al. (2020).
+"""Draws the spans of a block and what replaces their ids, after Joshi et al. (2020).
 
-The order of the draws is that of SpanBERT's program. Twin of _native/examples/span_masking.h.
+The order of random draws is that of SpanBERT's program. Pure-Python twin of _native/examples/span_masking.h.
 """
 
 from collections.abc import Sequence
@@ -12,16 +12,21 @@ from bertdata.examples.span.settings import SpanSettings
 from bertdata.examples.span.streams import SpanStream, choose
 
 Span = tuple[int, int]
-"""Its first position, and the first behind it."""
+"""A span as (first position, position after the last)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanRules:
-    """Settings of spans as numbers.
+    """Settings of spans, prepared for drawing.
 
-    rate: share of the ids to mask. most: masks of a block. shortest: words of the shortest span. lengths: for
-    each length from there on, the share of spans up to it. below these draws of [0, 1) an id becomes [MASK]
-    (mask_limit), else a random id (random_limit). by_id: each id draws for itself.
+    rate: share of the ids to mask.
+    most: most masked positions of a block.
+    shortest: number of words of the shortest span.
+    lengths: cumulative distribution of span length in words, from ``shortest`` on.
+    mask_limit, random_limit: a uniform draw below mask_limit gives [MASK], otherwise below random_limit a
+    random id, otherwise the id stays.
+    by_id: True if each id of a span has its own draw, False if all ids of a span share one.
+    are_external: True if a span's boundaries are the ids next to it, False if its first and last id.
     """
 
     rate: float
@@ -35,12 +40,12 @@ class SpanRules:
 
 
 def span_rules(settings: SpanSettings) -> SpanRules:
-    """The settings as numbers."""
+    """Prepare the settings for drawing."""
     return SpanRules(
         rate=settings.masked_lm_prob,
         most=settings.most_masks,
         shortest=settings.shortest_span,
-        lengths=_cumulative_shares(settings),
+        lengths=_compute_length_distribution(settings),
         mask_limit=settings.mask_share,
         random_limit=1 - settings.kept_share if settings.kept_share else 1.0,
         by_id=settings.replacement == "word_piece",
@@ -48,22 +53,26 @@ def span_rules(settings: SpanSettings) -> SpanRules:
     )
 
 
-def _cumulative_shares(settings: SpanSettings) -> tuple[float, ...]:
-    """The share of spans up to each length, summed as the original and NumPy's ``choice`` do."""
+def _compute_length_distribution(settings: SpanSettings) -> tuple[float, ...]:
+    """Return the cumulative distribution of span lengths.
+
+    It is rounded as in the original, which uses NumPy's ``choice``.
+    """
     p, count = settings.geometric_p, settings.longest_span - settings.shortest_span + 1
+    # p 0.2, 3 lengths: weights [0.2, 0.16, 0.128], divided by their sum [0.41, 0.33, 0.26], cumulative
+    # [0.41, 0.74, 1.0]. Draws are compared with these numbers, so their last digits matter.
     weights = [p * (1 - p) ** further for further in range(count)]
-    total = list(accumulate(weights))[-1]  # sum() compensates rounding from Python 3.12 on
+    total = list(accumulate(weights))[-1]  # not sum(), which corrects rounding since Python 3.12
     sums = list(accumulate(weight / total for weight in weights))
     return tuple(share / sums[-1] for share in sums)
 
 
 def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream) -> list[Span]:
-    """The spans of a block, ascending, none touching another.
+    """Draw the spans of a block. Return them in ascending order. Spans that touch are joined.
 
-    Until enough ids are masked: draw a number of words, a number that decides nothing (the original's
-    choice of tagged ids), and a position, anew where it is masked. From the start of that position's word on,
-    so many words are masked, as far as the block and the number of masks go. Spans that touch are one.
-    word_starts: for each id of the block, 1 where a word starts. The first id always starts one.
+    Each attempt makes three draws: the number of words, a number that is not used (the original draws it to
+    choose between tags), and a position. If the position is masked already, the attempt is dropped.
+    word_starts: for each id of the block 1 if a word starts there. The first id always starts a word.
     """
     size = len(word_starts)
     is_masked = [False] * size
@@ -74,15 +83,18 @@ def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream)
         anchor = stream.below(size)
         if is_masked[anchor]:
             continue
-        for position in _words_at(anchor, words, word_starts):
+        # The span starts with the word that contains the anchor. It ends early at the end of the block or
+        # when enough ids are masked, even within a word. It may run over ids that are masked already, which
+        # are not counted twice.
+        for position in _find_words(anchor, words, word_starts):
             if left:
                 left -= not is_masked[position]
                 is_masked[position] = True
-    return _runs(is_masked)
+    return _find_runs(is_masked)
 
 
-def _words_at(anchor: int, words: int, word_starts: Sequence[int]) -> range:
-    """The positions of so many words, the first of which holds the anchor."""
+def _find_words(anchor: int, words: int, word_starts: Sequence[int]) -> range:
+    """Return the positions of ``words`` consecutive words, the first of which contains the anchor."""
     size = len(word_starts)
     start = anchor
     while start > 0 and not word_starts[start]:
@@ -93,8 +105,8 @@ def _words_at(anchor: int, words: int, word_starts: Sequence[int]) -> range:
     return range(start, stop)
 
 
-def _runs(is_masked: list[bool]) -> list[Span]:
-    """The runs of masked positions."""
+def _find_runs(is_masked: list[bool]) -> list[Span]:
+    """Return the runs of masked positions."""
     runs: list[Span] = []
     for position, masked in enumerate(is_masked):
         if masked and runs and runs[-1][1] == position:
@@ -112,10 +124,11 @@ def replace(
     pool: Sequence[int],
     stream: SpanStream,
 ) -> list[int]:
-    """The ids of a block with those of its spans replaced. pool: random ids are drawn from these.
+    """Replace the ids of the spans.
 
-    A span draws once; with ``by_id`` each of its ids draws again. The draw decides between [MASK], a random
-    id, which is one more draw for each id, and the id itself.
+    Each span draws once, and with ``by_id`` each of its ids draws again. The draw decides between [MASK], a
+    random id and the original id. A random id needs one more draw.
+    pool: the ids from which random ids are drawn.
     """
     made = list(body)
     for start, stop in spans:
@@ -130,11 +143,12 @@ def replace(
     return made
 
 
-def boundaries(spans: list[Span], size: int, *, are_external: bool) -> list[tuple[int, int]]:
-    """The left and the right boundary of each span that has targets, in a block of so many ids.
+def find_boundaries(spans: list[Span], size: int, *, are_external: bool) -> list[tuple[int, int]]:
+    """Return the left and right boundary of each span that has targets.
 
-    External boundaries are the ids beside the span: one at either end of the block has none. Internal ones
-    are its own first and last id.
+    size: number of ids in the block.
+    are_external: use the ids next to the span. A span at either end of the block then has no targets and is
+    left out. Otherwise the boundaries are the span's first and last id.
     """
     if not are_external:
         return [(start, stop - 1) for start, stop in spans]

@@ -1,4 +1,4 @@
-"""Masked spans as an Objective."""
+"""Objective of masked spans."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from bertdata.examples.counting import plain, ratio, sizes, spread, weighted_sum
 from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.mask_report import MaskCounts, describe_masks
 from bertdata.examples.masking.settings import MaskingSettings
-from bertdata.examples.objective import Findings, Objective, ObjectiveCounts, Totals, text_of
+from bertdata.examples.objective import Findings, Objective, ObjectiveCounts, Totals, join_tokens
 from bertdata.examples.span.batch import SpanBatch, SpanBatchOfWords
 from bertdata.examples.span.make import make_spans
 from bertdata.examples.span.settings import SpanSettings
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SpanCounts(MaskCounts, ObjectiveCounts):
-    """Masks by kind, spans by the distance of their boundaries, and examples by their spans."""
+    """Counts of masks of each kind, of distances between boundaries, and of spans in an example."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,14 +41,14 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
         self.spans.update(other.spans)
 
     def findings(self, totals: Totals) -> Findings:
-        """Those of the masks, and rows and a section of the spans where there are any."""
+        """Return the statistics of the masks, and of the spans if there are any."""
         found = super().findings(totals)
         if not self.distances:
             return found
-        section = self._span_section(totals)
-        return Findings([*found.rows, *self._span_rows(section)], {**found.sections, "spans": section})
+        section = self._make_span_section(totals)
+        return Findings([*found.rows, *self._make_span_rows(section)], {**found.sections, "spans": section})
 
-    def _span_section(self, totals: Totals) -> dict[str, Any]:
+    def _make_span_section(self, totals: Totals) -> dict[str, Any]:
         between = 1 if totals.settings.get("endpoints") == "internal" else -1
         targets = Counter({distance + between: count for distance, count in self.distances.items()})
         return {
@@ -58,7 +58,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
             "target_share": ratio(weighted_sum(targets), self.masked_tokens),
         }
 
-    def _span_rows(self, section: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    def _make_span_rows(self, section: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "spans", f"{section['spans']:,} between two boundaries"
         for label, name in (("  per example", "per_example"), ("  ids", "targets")):
             of = section[name]
@@ -66,7 +66,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
 
 
 class SpanObjective(Objective):
-    """Masked spans in one segment, with their boundaries."""
+    """Masked spans in one segment, and their boundaries."""
 
     settings_type = SpanSettings
     batch_type: type[SpanBatch] = SpanBatch
@@ -93,7 +93,7 @@ class SpanObjective(Objective):
         return SpanCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """The block in words, each mask, and each span with targets: its two boundaries and the targets.
+        """Return the block in words, each mask, and each span with targets (its boundaries and targets).
 
         ::
 
@@ -109,17 +109,17 @@ class SpanObjective(Objective):
         label_at = dict(zip(example.positions, example.labels, strict=True))
         lines = [
             f"{len(example.ids)} ids and {padding} of padding, {len(example.positions)} masks, {counted}",
-            f"  {text_of(example.ids, words)}",
+            f"  {join_tokens(example.ids, words)}",
             *describe_masks(example.ids, example.positions, example.labels, words, mask_id),
         ]
         for left, right in spans:
             targets = [label_at[place] for place in range(left, right + 1) if place in label_at]
-            lines.append(f"  {left} to {right}: {text_of(targets, words)}")
+            lines.append(f"  {left} to {right}: {join_tokens(targets, words)}")
         return "\n".join(lines) + "\n"
 
 
 class SpanObjectiveOfWords(SpanObjective):
-    """Masked spans in one segment, with word starts beside the ids."""
+    """Masked spans in one segment, with word starts stored next to the ids."""
 
     batch_type = SpanBatchOfWords
     of_words = ""

@@ -1,22 +1,22 @@
-"""The readable twin of the kernel of masked spans: blocks, masks, boundaries, the final shuffle."""
+"""Pure-Python twin of the kernel of masked spans: blocks, masks, boundaries, and the final shuffle."""
 
 from collections.abc import Iterator, Sequence
 
-from bertdata.examples.dynamic_masking.counter_stream import pass_keys
+from bertdata.examples.dynamic_masking.counter_stream import make_pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import starts_of
 from bertdata.examples.random_stream import NumpyStream, RandomStream
 from bertdata.examples.span.batch import SpanBatch, SpanExample
 from bertdata.examples.span.blocks import Extent, cut_bodies
-from bertdata.examples.span.masking import Span, boundaries, draw_spans, replace, span_rules
+from bertdata.examples.span.masking import Span, draw_spans, find_boundaries, replace, span_rules
 from bertdata.examples.span.settings import SpanSettings
 from bertdata.examples.span.streams import BlockStream
 from bertdata.records import Documents, Vocabulary
 
 
 class ReferenceSpans(ListedExamples):
-    """The blocks of some documents with masked spans, made as the specification reads."""
+    """Blocks of the documents with masked spans, made in pure Python."""
 
     def __init__(
         self,
@@ -27,38 +27,40 @@ class ReferenceSpans(ListedExamples):
     ) -> None:
         self._ids, self._vocabulary, self._kind = documents.ids, vocabulary, batch_type
         self._rules = span_rules(settings)
-        self._starts = _word_starts(documents, vocabulary, settings, batch_type)
+        self._starts = _find_word_starts(documents, vocabulary, settings, batch_type)
         bodies = list(cut_bodies(documents, settings.longest_body, as_original=settings.as_original))
-        examples = list(self._examples(documents, bodies, settings))
+        examples = list(self._make_examples(documents, bodies, settings))
         if not settings.as_original:
             RandomStream(settings.random_seed).shuffle(examples)
-        # Bodies do not overlap, and all passes mask the same ones.
+        # Bodies do not overlap, and all passes use the same bodies.
         lost = documents.tokens - sum(stop - start for start, stop in bodies)
         super().__init__(examples, batch_type, wide=vocabulary.wide, lost=lost)
 
-    def _examples(
+    def _make_examples(
         self, documents: Documents, bodies: Sequence[Extent], settings: SpanSettings
     ) -> Iterator[SpanExample]:
-        """The examples of all passes in the order of the text."""
+        """Yield the examples of all passes, in the order of the text."""
+        # The original draws random ids from the text itself, and all its draws come from one NumPy stream.
         pool = documents.ids if settings.as_original else self._vocabulary.replacements
         stream_of_all = NumpyStream(settings.numpy_seed) if settings.as_original else None
-        for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
+        for key in make_pass_keys(documents, settings.random_seed, settings.dupe_factor):
             for number, (start, stop) in enumerate(bodies):
                 shown, spans = self._ids[start:stop], list[Span]()
                 if settings.masks:
                     stream = stream_of_all or BlockStream(key, number)
                     spans = draw_spans(self._starts[start:stop], self._rules, stream)
                     shown = replace(shown, spans, self._rules, self._vocabulary.role("mask"), pool, stream)
-                yield self._example(start, stop, shown, spans)
+                yield self._make_example(start, stop, shown, spans)
 
-    def _example(self, start: int, stop: int, shown: Sequence[int], spans: list[Span]) -> SpanExample:
-        """The block of the text from start to stop with its special ids. Places count from [CLS] on.
+    def _make_example(self, start: int, stop: int, shown: Sequence[int], spans: list[Span]) -> SpanExample:
+        """Make the example of the text from index start to stop, with special tokens around it.
 
-        A special id that is put in starts a word, as does the id behind it.
+        Special tokens start a word, and so does the id after [CLS].
         """
         body, vocabulary = self._ids[start:stop], self._vocabulary
         masked = [position for first, behind in spans for position in range(first, behind)]
-        found = boundaries(spans, len(body), are_external=self._rules.are_external)
+        found = find_boundaries(spans, len(body), are_external=self._rules.are_external)
+        # Positions in the example are one larger than in the text, because [CLS] comes first.
         columns = {
             "ids": [vocabulary.role("cls"), *shown, vocabulary.role("sep")],
             "positions": [position + 1 for position in masked],
@@ -72,10 +74,10 @@ class ReferenceSpans(ListedExamples):
         return made
 
 
-def _word_starts(
+def _find_word_starts(
     documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, batch_type: type[SpanBatch]
 ) -> Sequence[int]:
-    """For each id of the text, 1 where a word starts."""
+    """Return 1 for each id of the text where a word starts, else 0."""
     told = starts_of(documents, vocabulary, settings.masking, batch_type)
     if told is not None:
         return [int(start != 0) for start in told]

@@ -16,42 +16,42 @@ _NUMPY_SEEDS = 1 << 32
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanSettings(ExampleSettings):
-    """Everything, besides the text and the vocabulary, that decides the bytes of a shard of masked spans.
+    """Settings that, together with the text and the vocabulary, determine the bytes of masked spans.
 
-    max_predictions_per_seq: 0 stands for as many as masked_lm_prob asks of a full block. The names of
-    replacement and endpoints, and of their choices, are those of SpanBERT's program.
+    max_predictions_per_seq: 0 means the number of masks that a full block gets from masked_lm_prob. The names
+    replacement and endpoints, and the names of their choices, are those of SpanBERT's program.
     """
 
     objective: str = setting("span", "objective of the examples")
     as_original: bool = setting(
         False,
-        "draw as SpanBERT's program does where NumPy is seeded, and drop sentences that no block holds",
+        "draw as SpanBERT's program does with a seeded NumPy, and drop sentences too long for a block",
     )
     max_predictions_per_seq: int = setting(
-        0, "most masked positions in an example; 0: as masked_lm_prob asks of a full one"
+        0, "most masked positions in an example; 0: as many as masked_lm_prob gives in a full example"
     )
-    dupe_factor: int = setting(1, "passes over the text, each with masks of its own", least=1)
+    dupe_factor: int = setting(1, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")
     kept_share: float = setting_of(MaskingSettings, "kept_share")
-    shortest_span: int = setting(1, "least words of a span that is drawn", least=1)
-    longest_span: int = setting(10, "most words of a span that is drawn", least=1)
+    shortest_span: int = setting(1, "fewest words in a masked span", least=1)
+    longest_span: int = setting(10, "most words in a masked span", least=1)
     geometric_p: float = setting(
-        0.2, "each length of a span is 1 minus this share as likely as the one before", above=0, most=1
+        0.2, "parameter p of the geometric distribution of span lengths", above=0, most=1
     )
     replacement: str = setting(
         "span",
-        "what is replaced alike: the ids of a span (span), or each id by a draw of its own (word_piece)",
+        "whether all ids of a span are replaced in the same way (span), or each id separately (word_piece)",
         REPLACEMENTS,
     )
     endpoints: str = setting(
         "external",
-        "the boundaries of a span: the ids beside it (external), or its own first and last (internal)",
+        "boundaries of a span: the ids next to it (external), or its first and last id (internal)",
         ENDPOINTS,
     )
     masks: bool = setting(
-        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
     )
 
     def __post_init__(self) -> None:
@@ -72,7 +72,10 @@ class SpanSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """The rate and the shares of the masks, which whole words are needed for."""
+        """Settings of the masks.
+
+        Whole words are needed wherever there are masks, because spans consist of words.
+        """
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.most_masks,
@@ -84,21 +87,24 @@ class SpanSettings(ExampleSettings):
 
     @property
     def numpy_seed(self) -> int:
-        """The seed's lowest 32 bits, which are all that NumPy takes."""
+        """The lowest 32 bits of the seed. NumPy does not accept more."""
         return self.random_seed % _NUMPY_SEEDS
 
     @property
     def longest_body(self) -> int:
-        """Most ids of a block between [CLS] and [SEP]."""
+        """The most ids of a block between [CLS] and [SEP]."""
         return self.max_seq_length - 2
 
     @property
     def most_masks(self) -> int:
-        """Most masked positions in an example."""
+        """The most masked positions in an example."""
         return self.max_predictions_per_seq or math.ceil(self.longest_body * self.masked_lm_prob)
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name: the number of masks as it is used, ``masks`` only where there are none."""
+        """Return the settings by name.
+
+        max_predictions_per_seq is the number in use, never 0. ``masks`` is left out if True.
+        """
         found = super(SpanSettings, self).as_json()
         if self.masks:
             del found["masks"]

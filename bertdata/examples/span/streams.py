@@ -1,7 +1,8 @@
-"""Random streams of spans: one of each block by itself, or NumPy's for all, as SpanBERT's program draws.
+"""Random streams of spans: one stream for each block, or one NumPy stream for all blocks.
 
-Both draw numbers in [0, 1) and integers below a limit, of which all other draws are made. NumPy's is
-bertdata.examples.random_stream. Twin of _native/examples/span_streams.h.
+SpanBERT's program uses one NumPy stream, which is in bertdata.examples.random_stream. Both kinds of stream
+draw numbers in [0, 1) and integers below a limit, from which everything else is computed. Pure-Python twin of
+_native/examples/span_streams.h.
 """
 
 from typing import Protocol
@@ -10,26 +11,26 @@ from bertdata.examples.dynamic_masking.counter_stream import CounterStream
 
 
 class SpanStream(Protocol):
-    """A random stream for ``draw_spans`` and ``replace``."""
+    """Interface of a random stream for ``draw_spans`` and ``replace``."""
 
     def random(self) -> float:
-        """A number in [0, 1)."""
+        """Return a number in [0, 1)."""
         ...
 
     def below(self, limit: int) -> int:
-        """An integer in [0, limit)."""
+        """Return an integer in [0, limit)."""
         ...
 
 
 class BlockStream(CounterStream):
-    """The stream of one block, which no other block's draws touch."""
+    """Random stream of one block. It does not depend on the draws of other blocks."""
 
     def random(self) -> float:
-        """A number in [0, 1) of 32 bits: one output."""
+        """Return a number in [0, 1) with 32 random bits."""
         return self.word() / (1 << 32)
 
 
 def choose(cumulative: tuple[float, ...], stream: SpanStream) -> int:
-    """The index of one of several weights: the first whose cumulative share is above one draw."""
+    """Choose an index at random: the first whose cumulative share is above a draw in [0, 1)."""
     draw = stream.random()
     return next(index for index, share in enumerate(cumulative) if draw < share)

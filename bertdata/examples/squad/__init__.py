@@ -1,1 +1,1 @@
-"""Questions with a span of their context, in which the answer is to be found (SQuAD)."""
+"""SQuAD's fine-tuning examples: a question and a piece of its context, in which to find the answer."""

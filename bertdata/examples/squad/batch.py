@@ -11,7 +11,10 @@ ANSWER = ColumnGroup(name="answer")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquadExample(Example):
-    """One example ``[CLS] question [SEP] span [SEP]``. Fields as in SquadBatch, for one row."""
+    """One example ``[CLS] question [SEP] context [SEP]``.
+
+    The fields are those of SquadBatch for one example.
+    """
 
     first_length: int
     answer_start: int
@@ -21,11 +24,13 @@ class SquadExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SquadBatch(ExampleBatch):
-    """N examples ``[CLS] question [SEP] span [SEP]`` without padding.
+    """N examples ``[CLS] question [SEP] context [SEP]`` without padding.
 
-    The first ``first_lengths[i]`` ids of example i are segment 0. Its answer's first and last token are at
-    ``answer_starts[i]`` and ``answer_ends[i]``, both 0 where the span does not hold it whole, and where no
-    answers were read. ``impossible[i]`` is 1 where the question has no answer.
+    A long context is divided into several examples, each with a part of it.
+    first_lengths: number of ids of segment 0, which is ``[CLS] question [SEP]``.
+    answer_starts, answer_ends: positions of the answer's first and last token. Both are 0 if this part of the
+    context does not contain the whole answer, or if no answers were read.
+    impossible: 1 if the question has no answer.
     """
 
     example_type: ClassVar[type[Example]] = SquadExample

@@ -1,17 +1,17 @@
-"""SQuAD's examples as an Objective."""
+"""Objective of SQuAD's examples."""
 
 from typing import Any
 
 from bertdata.examples.counting import plain, ratio
-from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
-from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, text_of
+from bertdata.examples.fine_tuning import FineTuningObjective, describe_segments
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, join_tokens
 from bertdata.examples.squad.batch import SquadBatch
 from bertdata.records import ShardLayout
 from schemas import load_schema
 
 
 class SquadCounts(ObjectiveCounts):
-    """Examples whose span holds the answer. Their answers' tokens."""
+    """Counts of examples that contain the answer, of their answers' tokens, and of impossible questions."""
 
     def __init__(self) -> None:
         self._answered = 0
@@ -41,7 +41,7 @@ class SquadCounts(ObjectiveCounts):
 
 
 class SquadObjective(FineTuningObjective):
-    """The places of an answer's first and last token in a span."""
+    """Positions of an answer's first and last token."""
 
     batch_type = SquadBatch
     task = "squad"
@@ -50,13 +50,13 @@ class SquadObjective(FineTuningObjective):
         return SquadCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Both segments in words, then the answer."""
+        """Return both segments in words, then the answer."""
         padding = layout.max_seq_length - len(example.ids)
         start, end = example.answer_start, example.answer_end
-        answer = f"answer {start} to {end}  {text_of(example.ids[start : end + 1], words)}"
+        answer = f"answer {start} to {end}  {join_tokens(example.ids[start : end + 1], words)}"
         lines = [
             f"{len(example.ids)} ids and {padding} of padding",
-            *segment_lines(example.ids, example.first_length, words),
+            *describe_segments(example.ids, example.first_length, words),
             f"  {answer if end else 'impossible' if example.impossible else 'no answer in this span'}",
         ]
         return "\n".join(lines) + "\n"

@@ -1,1 +1,1 @@
-"""ModernBERT's loader: examples in its order, packed into rows, masked, in batches under its names."""
+"""ModernBERT's data loader: the same order of examples, packed rows, masks and batch keys."""

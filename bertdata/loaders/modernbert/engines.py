@@ -1,6 +1,6 @@
-"""Packing and masking of a batch by the readable twins or by the kernel, with arrays in and out.
+"""Common interface to the pure-Python and the C++ implementation of packing and masking a batch.
 
-Needs NumPy when it is imported.
+Arrays go in and arrays come out. Needs NumPy when it is imported.
 """
 
 from typing import Any, Protocol
@@ -17,11 +17,11 @@ from bertdata.loaders.modernbert.settings import ModernBertSettings
 _LONG = (1 << 64) - 1
 
 StreamState = tuple[int, int | None]
-"""As ``PcgStream.state``."""
+"""State of a random stream, as in ``PcgStream.state``."""
 
 
 class EpochPacker(Protocol):
-    """A Packer, or the kernel's."""
+    """Interface of the packer of one epoch: the pure-Python Packer or the C++ kernel's."""
 
     state: PackerState
 
@@ -29,20 +29,22 @@ class EpochPacker(Protocol):
 
 
 class EpochMasks(Protocol):
-    """The masks of an epoch's batches."""
+    """Interface of an object that masks the batches of one epoch, in their order."""
 
     state: StreamState
 
     def draw(self, ids: Array, row_ends: Array, width: int) -> MaskedCells:
-        """The ids of rows one behind the other in rows of ``width`` cells, masked: three int64 arrays [R, W].
+        """Lay the ids out in rows and mask them. Return three int64 arrays of shape (rows, width).
 
-        row_ends: behind each row's ids.
+        ids: the ids of all rows, one row after another.
+        row_ends: index in ids where each row ends.
+        width: number of ids in a row. Shorter rows are padded.
         """
         ...
 
 
 class _NativePacker:
-    """The kernel's packer, _native/loaders/modernbert.h."""
+    """Packer of the C++ kernel (_native/loaders/modernbert.h)."""
 
     def __init__(self, lengths: Array, settings: ModernBertSettings) -> None:
         self._packer = kernels.ModernBertPacker(
@@ -66,7 +68,7 @@ class _NativePacker:
 
 
 class _NativeMasks:
-    """The kernel's masks, _native/loaders/modernbert.h."""
+    """Masks of the C++ kernel (_native/loaders/modernbert.h)."""
 
     def __init__(self, seed: int, rule: dict[str, Any]) -> None:
         self._masks, self._rule = kernels.ModernBertMasks(seed), rule
@@ -87,7 +89,7 @@ class _NativeMasks:
 
 
 class _PlainMasks:
-    """The masks of the readable twin."""
+    """Masks in pure Python."""
 
     def __init__(self, seed: int, rule: dict[str, Any]) -> None:
         self._stream, self._rule = PcgStream(seed), rule
@@ -110,7 +112,11 @@ class _PlainMasks:
 
 
 def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | None) -> EpochPacker:
-    """The packer of an epoch. lengths: of its sequences in order, cut to ``max_seq_len``."""
+    """Make the packer of one epoch.
+
+    lengths: number of ids of each of the epoch's sequences, in order, cut to ``max_seq_len``.
+    engine: which implementation to use. None means the C++ kernel if it is available.
+    """
     if use_native(engine or default_engine()):
         return _NativePacker(lengths, settings)
     return Packer(
@@ -124,7 +130,7 @@ def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | N
 def make_masks(
     epoch: int, settings: ModernBertSettings, *, mask_id: int, padding_id: int, engine: Engine | None
 ) -> EpochMasks:
-    """The masks of an epoch."""
+    """Make the object that masks one epoch's batches. Its seed is ``mask_seed`` plus the epoch."""
     rule = {"mask_prob": settings.mask_prob, "mask_id": mask_id, "padding_id": padding_id}
     make = _NativeMasks if use_native(engine or default_engine()) else _PlainMasks
     return make(settings.mask_seed + epoch, rule)

@@ -1,4 +1,4 @@
-"""An epoch of ModernBERT's batches: its order, packer and masks.
+"""One epoch of ModernBERT's batches: the order of the examples, the packer and the masks.
 
 Needs NumPy when it is imported.
 """
@@ -18,7 +18,7 @@ from bertdata.loaders.sequences import IndexedSequences
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellIds:
-    """The ids that masks put in and leave out."""
+    """The two special ids that masking needs: the mask token and padding."""
 
     mask_id: int
     padding_id: int
@@ -26,10 +26,12 @@ class CellIds:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackedBatch:
-    """Sequences of a batch, row after row, int64 each.
+    """The sequences that were packed into one batch, row after row. All arrays are int64.
 
-    numbers: in the dataset. lengths: of each, cut. row_ends: behind each row's sequences. token_ends: behind
-    each row's ids.
+    numbers: each sequence's number in the dataset.
+    lengths: each sequence's number of ids, cut to ``max_seq_len``.
+    row_ends: index in numbers where each row ends.
+    token_ends: number of ids in all rows up to the end of each row.
     """
 
     numbers: Array
@@ -39,7 +41,11 @@ class PackedBatch:
 
 
 class ModernBertEpoch:
-    """The batches of an epoch of one rank, packed one after the other, and their masks in the same order."""
+    """One rank's batches of one epoch.
+
+    Batches are packed one after another and must be masked in the same order, because all masks of an epoch
+    come from one random stream.
+    """
 
     def __init__(
         self,
@@ -59,11 +65,11 @@ class ModernBertEpoch:
         )
 
     def __len__(self) -> int:
-        """The sequences of the rank."""
+        """Return the number of sequences that this rank reads in the epoch."""
         return len(self._order)
 
     def pack(self, rows: int) -> PackedBatch | None:
-        """The next batch of so many rows, None where the epoch has ended."""
+        """Pack the next batch into this many rows. Return None at the end of the epoch."""
         packed = self.packer.pack(rows)
         if packed is None:
             return None
@@ -77,35 +83,39 @@ class ModernBertEpoch:
         )
 
     def take(self, packed: PackedBatch) -> Array:
-        """The ids of a batch's sequences one behind the other, 16 or 32 bits each."""
+        """Return the ids of the batch's sequences, one sequence after another, in 16 or 32 bits."""
         return self._sequences.take(packed.numbers, self._settings.max_seq_len)
 
     def mask(self, packed: PackedBatch, ids: Array) -> MaskedCells:
-        """The ids of a batch in masked rows: arrays [R, W] of int64."""
+        """Lay the ids out in rows and mask them. Return int64 arrays of shape (rows, width)."""
         return self.masks.draw(ids, packed.token_ends, self._settings.width)
 
 
 def find_order(
     examples: int, epoch: int, settings: ModernBertSettings, engine: Engine | None = None
 ) -> Array:
-    """The numbers of a rank's examples of an epoch (from 0), in order, as int64.
+    """Return the numbers of the examples that one rank reads in an epoch, in order, as int64.
 
-    Padded from the order's own start until all ranks have equally many, again from there where the whole
-    order is too short. With ``drop_last`` it is cut instead.
+    All ranks get equally many examples. If the examples do not divide evenly, examples from the start of the
+    order are repeated at its end, or with ``drop_last`` the end of the order is cut.
+    epoch: number of the epoch, from 0.
     """
     world = settings.world
     order = np.arange(examples, dtype=np.int64)
     if settings.shuffle:
         order = _permute(examples, settings.order_seed + epoch, engine)
+    # 10 examples, 4 ranks: 3 for each rank, or 2 with drop_last, as torch's DistributedSampler computes it.
     each = -(-examples // world)
     if settings.drop_last and examples % world:
         each = -(-(examples - world) // world)
+    # np.resize repeats the order from its start if it is too short, several times if necessary, and cuts
+    # it if it is too long. Rank r then reads every world-th example from r on.
     own: Array = np.resize(order, each * world)[settings.rank :: world]
     return own
 
 
 def _permute(examples: int, seed: int, engine: Engine | None) -> Array:
-    """``Generator(PCG64DXSM(seed)).permutation(examples)``."""
+    """Return ``Generator(PCG64DXSM(seed)).permutation(examples)`` of NumPy."""
     if use_native(engine or default_engine()):
         return np.asarray(kernels.dxsm_permutation(seed, examples)).astype(np.int64)
     return np.array(DxsmStream(seed).permutation(examples), np.int64)

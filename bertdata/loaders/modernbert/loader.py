@@ -1,4 +1,4 @@
-"""ModernBERT's batches, epoch after epoch, and the state from which they go on.
+"""Iterator over ModernBERT's batches, epoch after epoch, with a state from which it can resume.
 
 Needs NumPy when it is imported.
 """
@@ -19,17 +19,21 @@ from bertdata.loaders.modernbert.warmup import BatchWarmup
 from bertdata.loaders.sequences import IndexedSequences
 
 Batch = dict[str, Any]
-"""``input_ids``, ``labels``, ``attention_mask``: int64 [R, W]; ``cu_seqlens``: for each row an int32 array, 0
-and the end of each sequence, then W where padding is left; ``max_seqlen``: each row's longest span."""
+"""One batch, by ModernBERT's names.
+
+``input_ids``, ``labels``, ``attention_mask``: int64 arrays of shape (rows, width).
+``cu_seqlens``: one int32 array per row with 0, the end of each sequence, and the width if padding is left.
+``max_seqlen``: for each row the length of its longest span, padding included.
+"""
 
 _STATE_FORMAT = 1
 
 
 class ModernBertLoader(Iterator[Batch]):
-    """The batches of one rank. Iterating never ends, or ends with the one ``epoch`` that is asked for.
+    """Iterator over the batches of one rank.
 
-    As in the original, an epoch's last sequences are lost where they do not fill a batch. DatasetError where
-    an epoch has not even one.
+    Iteration never ends, unless a single ``epoch`` is asked for. As in the original program, sequences at the
+    end of an epoch are lost if they do not fill a batch. DatasetError if an epoch has no full batch at all.
     """
 
     def __init__(
@@ -50,17 +54,19 @@ class ModernBertLoader(Iterator[Batch]):
         self._ids = CellIds(mask_id=mask_id, padding_id=padding_id)
         self._only, self._warmup = epoch, BatchWarmup(settings)
         self.form: Callable[[Batch], Batch] = lambda batch: batch
-        """Makes of each batch what is returned."""
+        """Function applied to each batch before it is returned, for example to convert arrays to tensors."""
         self._tokens = 0
         self._begin(epoch or 0)
 
     def _begin(self, epoch: int) -> None:
-        """Stand before the first batch of an epoch."""
+        """Start the epoch, with its first batch next."""
         self._epoch = ModernBertEpoch(self._sequences, self._settings, self._ids, epoch, self._engine)
         self._batch = 0
 
     def __next__(self) -> Batch:
         packed = self._epoch.pack(self._warmup.rows(self._tokens))
+        # None means that the epoch has no further full batch: continue with the next epoch. An epoch without
+        # any batch is an error, because the loop would otherwise never end.
         while packed is None:
             if self._only is not None:
                 raise StopIteration
@@ -84,7 +90,10 @@ class ModernBertLoader(Iterator[Batch]):
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """The state behind the batch that came last, as values of JSON: at most ``buffer_size`` numbers."""
+        """Return the state after the last batch, as JSON values.
+
+        It contains at most ``buffer_size`` sequence numbers: the sequences that wait to be packed.
+        """
         packer, (stream, half) = self._epoch.packer.state, self._epoch.masks.state
         return {
             "format": _STATE_FORMAT,
@@ -101,7 +110,10 @@ class ModernBertLoader(Iterator[Batch]):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on behind that state's batch. SettingsError where it is of other data or settings."""
+        """Continue after the batch at which the state was taken.
+
+        SettingsError if the state belongs to another dataset or to other settings.
+        """
         own = self.state_dict()
         for name in ("format", "data", "settings", "ids"):
             if state.get(name) != own[name]:
@@ -118,7 +130,7 @@ class ModernBertLoader(Iterator[Batch]):
 
 
 def too_few(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetError:
-    """The error of an epoch without a batch."""
+    """Make the error for an epoch that has no full batch."""
     return DatasetError(
         f"{len(epoch)} examples of a rank do not fill a batch of {settings.rows} rows of {settings.width} "
         "ids; take more examples, or smaller batches"
@@ -126,14 +138,26 @@ def too_few(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetErro
 
 
 def find_spans(packed: PackedBatch, width: int) -> tuple[list[Array], list[int]]:
-    """The spans of each row (0, each sequence's end, the width where padding is left), and its longest."""
+    """Return the spans of each row and the length of the longest span of each row.
+
+    A row's spans are 0, the end of each sequence, and the width if the row has padding at its end:
+
+        width 10, sequences of 4 and 3 ids  ->  [0, 4, 7, 10], longest 4
+    """
     tokens, counts = np.diff(packed.token_ends, prepend=0), np.diff(packed.row_ends, prepend=0)
-    ends = np.cumsum(counts + 1 + (tokens < width))  # behind each row's numbers
+    # All rows' numbers are computed in one array. A row has one number for each sequence, one for the
+    # leading 0, and one for the width if padding is left.
+    ends = np.cumsum(counts + 1 + (tokens < width))  # where each row's numbers end in that array
     firsts = np.insert(ends[:-1], 0, 0)
     numbers = np.zeros(int(ends[-1]), np.int32)
+    # The last number of a row is the width in both cases: a row without padding is full, so that its last
+    # sequence ends there.
     numbers[ends - 1] = width
+    # Sequence i of a row goes to index i + 1 after the row's leading 0. Its value is the running sum of all
+    # lengths less the ids of the rows before.
     places = np.arange(len(packed.lengths)) + np.repeat(firsts + 1 - (packed.row_ends - counts), counts)
     numbers[places] = np.cumsum(packed.lengths) - np.repeat(packed.token_ends - tokens, counts)
+    # The difference at a row's leading 0 is negative, so it is never the longest.
     longest = np.maximum.reduceat(np.diff(numbers, prepend=0), firsts)
     rows = [numbers[first:end] for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
     return rows, longest.tolist()

@@ -1,6 +1,6 @@
-"""Masks of packed rows, drawn from PCG64 after packing: one stream an epoch, batch after batch.
+"""Masking of packed rows. All batches of an epoch draw from one PCG64 stream, in their order.
 
-Twin of _native/loaders/modernbert.h.
+Pure-Python twin of _native/loaders/modernbert.h.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,17 @@ from bertdata.examples.pcg_stream import PcgStream
 from bertdata.records import Buffer
 
 IGNORED = -100
-"""The label of a cell that is no target."""
+"""Label of a position that the model does not predict."""
 
 
 class MaskedCells(NamedTuple):
-    """The cells of a batch, row after row: masked ids, labels, and 1 where a cell held no padding.
+    """The masked cells of one batch, row after row. A cell is one position of a row, padding included.
 
-    redrawn: integers that were drawn anew, as they would not be uniform. tokens: cells that held no padding.
+    ids: ids with masks applied.
+    labels: the original id of a position to predict, else IGNORED.
+    attention: 1 where a cell holds text, 0 where it holds padding.
+    redrawn: number of integers that were drawn again because they would have made the result non-uniform.
+    tokens: number of cells without padding.
     """
 
     ids: Buffer
@@ -29,14 +33,18 @@ class MaskedCells(NamedTuple):
 def mask_cells(
     cells: Sequence[int], stream: PcgStream, *, mask_prob: float, mask_id: int, padding_id: int
 ) -> MaskedCells:
-    """Mask a batch's cells: all are drawn for, special tokens and padding too.
+    """Mask the cells of a batch.
 
-    First a random u a cell: below 0.8 of ``mask_prob`` it becomes ``mask_id``, below 0.9 of it a random id,
-    and below it it is a target if it is no padding. Then an integer a cell, used or not: a random id, from 0
-    to the largest that is there when masks are set.
+    Draws happen for every cell, also for special tokens and padding, in two passes:
+    1. A number u in [0, 1) for each cell. Below 0.8 x mask_prob the cell becomes mask_id, below 0.9 x
+    mask_prob a random id, below mask_prob it keeps its id. In all three cases it is a target unless it is
+    padding.
+    2. An integer for each cell, whether used or not: the random id. It is at most the largest id in the batch
+    after step 1 has set the masks.
     """
     draws = [stream.random() for _ in cells]
     ids = [mask_id if draw < 0.8 * mask_prob else found for found, draw in zip(cells, draws, strict=True)]
+    # The original takes its range of random ids from the batch, not from the vocabulary, and after masking.
     limit = max(ids) + 1
     words = stream.words
     others = [stream.below(limit) for _ in cells]
@@ -53,13 +61,13 @@ def mask_cells(
 
 
 def stream_state(seed: int, cells: int, redrawn: int) -> tuple[int, int | None]:
-    """The state of an epoch's stream behind so many cells and redrawn integers, found at once.
+    """Return the state of an epoch's stream after this many cells and redrawn integers, without drawing them.
 
-    A cell draws one double, of an output, and one integer, of a half. With an odd number of halves the last
-    output is an integer's, whose other half is kept.
+    Each cell uses one whole 64-bit output for its double and half an output for its integer.
     """
     stream, halves = PcgStream(seed), cells + redrawn
     stream.advance(cells + halves // 2)
+    # With an odd number of halves, the low half of one more output is used and its high half is kept.
     if halves % 2:
         stream.word()
     return stream.state

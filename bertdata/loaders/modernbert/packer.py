@@ -1,6 +1,6 @@
-"""The packing of an epoch's sequences: greedy best fit from a buffer.
+"""Packing of an epoch's sequences into rows: greedy best fit from a buffer.
 
-It depends on the sequences' lengths alone. Twin of _native/loaders/modernbert.h.
+The result depends only on the lengths of the sequences. Pure-Python twin of _native/loaders/modernbert.h.
 """
 
 from collections import deque
@@ -11,16 +11,21 @@ from bertdata.records import Buffer
 
 
 class PackerState(NamedTuple):
-    """The point that a packer has reached: sequences read of the epoch, and the places of those that wait."""
+    """State of a packer.
+
+    taken: number of sequences of the epoch that were read.
+    waiting: indices of the sequences that were read but not packed yet.
+    """
 
     taken: int
     waiting: list[int]
 
 
 class PackedRows(NamedTuple):
-    """Sequences of a batch, row after row, by their places in the epoch's order.
+    """The sequences of one batch, row after row.
 
-    ends: behind each row's sequences.
+    places: index of each sequence in the epoch's order.
+    ends: index in places where each row ends.
     """
 
     places: Buffer
@@ -28,9 +33,12 @@ class PackedRows(NamedTuple):
 
 
 class Packer:
-    """Batches of rows of up to ``width`` cells.
+    """Packs sequences into batches of rows with room for ``width`` ids each.
 
-    lengths: of the sequences in the epoch's order, at most ``width`` each; empty ones are skipped.
+    lengths: number of ids of each sequence, in the epoch's order, at most ``width``. Sequences with no ids
+    are skipped.
+    batch_size: number of sequences read from the source at a time.
+    buffer_size: most sequences that may wait for a row.
     """
 
     def __init__(self, lengths: Sequence[int], *, batch_size: int, buffer_size: int, width: int) -> None:
@@ -48,10 +56,12 @@ class Packer:
         self._taken, self._buffer = state.taken, deque(state.waiting)
 
     def pack(self, rows: int) -> PackedRows | None:
-        """The next batch of so many rows. None where the epoch has ended: a row would be empty.
+        """Pack the next batch into this many rows.
 
-        Each sequence goes to the row with the least room that is enough, the first of equals. One that has
-        no room waits; those come first in the next batch, the last of them in front.
+        Return None if a row would stay empty: the epoch has ended.
+
+        Each sequence goes to the row with the least sufficient room, the first of several equal rows. A
+        sequence that fits into no row waits for the next batch.
         """
         room = [self._width] * rows
         held: list[list[int]] = [[] for _ in range(rows)]
@@ -63,9 +73,11 @@ class Packer:
             if not fitting:
                 skipped.append(place)
                 continue
-            _, row = min(fitting)
+            _, row = min(fitting)  # least room, then lowest row
             held[row].append(place)
             room[row] -= length
+        # Skipped sequences come first in the next batch, in reverse order: extendleft reverses them, as the
+        # original does.
         self._buffer.extendleft(skipped)
         if not all(held):
             return None
@@ -73,7 +85,10 @@ class Packer:
         return PackedRows([place for own in held for place in own], ends)
 
     def _fill(self, skipped: int) -> int:
-        """Read whole source batches while the empty buffer has room. The number of sequences read."""
+        """Read whole source batches into the buffer while there is room. Return the number of sequences read.
+
+        skipped: sequences that wait outside the buffer and count against its size.
+        """
         added = 0
         while (
             self._taken < len(self._lengths)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bertdata.errors import SettingsError
 
 ORDER_SEED, MASK_SEED = 9176, 42
-"""The seeds of a configuration without ``shuffle_seed``; one that is given counts for both."""
+"""Default seeds of the order and of the masks. A ``shuffle_seed`` in the configuration replaces both."""
 
 _BUFFERED_BATCHES = 5
 _MOST_SEED = (1 << 63) - 1
@@ -13,7 +13,10 @@ _MOST_SEED = (1 << 63) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenWarmup:
-    """The batch warm-up: from ``sequences`` a batch to all of them over ``tokens`` of all ranks."""
+    """The batch warm-up: batches grow from ``sequences`` to the full size.
+
+    tokens: number of tokens, over all ranks, after which batches have their full size.
+    """
 
     sequences: int
     tokens: int
@@ -21,12 +24,16 @@ class TokenWarmup:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModernBertSettings:
-    """ModernBERT's configuration of one rank, its own names in brackets.
+    """Settings of one rank, with ModernBERT's name for each in brackets.
 
-    batch_size: sequences that are read at a time (``device_train_batch_size``). micro_batch_size: sequences
-    of full length that a row has room for (``device_train_microbatch_size``). buffer_size: most sequences
-    that wait for a place, by default five batches. order_seed, mask_seed: the seeds of epoch 0; later epochs
-    add their number. drop_last: ranks lose the examples that do not divide evenly, else they repeat some.
+    batch_size: sequences read from the source at a time (``device_train_batch_size``).
+    micro_batch_size: number of sequences of full length that fit into one row
+    (``device_train_microbatch_size``).
+    max_seq_len: longest sequence in ids. Longer sequences are cut.
+    buffer_size: most sequences that may wait to be packed. None means five batches.
+    order_seed, mask_seed: seeds of epoch 0. Later epochs add their number.
+    drop_last: if the examples do not divide evenly among ranks, drop some. Otherwise some are repeated.
+    rank, world: number of this rank and number of ranks.
     SettingsError names the setting that is out of range.
     """
 
@@ -74,17 +81,17 @@ class ModernBertSettings:
 
     @property
     def rows(self) -> int:
-        """The rows of a batch after the warm-up."""
+        """Number of rows of a batch after the warm-up."""
         return self.batch_size // self.micro_batch_size
 
     @property
     def width(self) -> int:
-        """The cells of a row."""
+        """Number of ids in a row."""
         return self.micro_batch_size * self.max_seq_len
 
     @property
     def buffered(self) -> int:
-        """The most sequences that wait for a place."""
+        """The most sequences that may wait to be packed."""
         return _BUFFERED_BATCHES * self.batch_size if self.buffer_size is None else self.buffer_size
 
 

@@ -1,4 +1,4 @@
-"""The batch warm-up: the rows of a batch by the tokens of all batches before it."""
+"""Batch warm-up: the number of rows of a batch grows with the number of tokens seen."""
 
 import math
 from itertools import accumulate
@@ -7,10 +7,10 @@ from bertdata.loaders.modernbert.settings import ModernBertSettings
 
 
 class BatchWarmup:
-    """Batches of one row more, step by step.
+    """Computes the number of rows of each batch during the warm-up.
 
-    With r rows until the tokens of this rank reach ceil(T / (r0 + ... + R-1) * (r0 + ... + r)), where T is
-    its share of the warm-up's tokens, rounded up, r0 the rows at first and R those at last.
+    Let r0 be the first number of rows, R the final one, and T this rank's share of the warm-up's tokens,
+    rounded up. Batches have r rows until ceil(T / (r0 + ... + R-1) * (r0 + ... + r)) tokens were seen.
     """
 
     def __init__(self, settings: ModernBertSettings) -> None:
@@ -18,12 +18,14 @@ class BatchWarmup:
         self._limits: list[int] = []
         if settings.warmup is not None:
             self._least = settings.warmup.sequences // settings.micro_batch_size
+            # From 2 to 4 rows with T = 1000: 2 rows until 400 tokens, 3 rows until 1000, then 4. Each stage's
+            # share of the tokens is proportional to its rows.
             steps = range(self._least, self._most)
             share = math.ceil(settings.warmup.tokens / settings.world)
             each = share / sum(steps)
             self._limits = [min(share, math.ceil(each * total)) for total in accumulate(steps)]
 
     def rows(self, tokens: int) -> int:
-        """The rows of the batch that follows so many tokens. Padding is none."""
+        """Return the number of rows of the next batch. tokens: seen before it, padding not counted."""
         passed = sum(tokens >= limit for limit in self._limits)
         return self._least + passed

@@ -1,7 +1,7 @@
-"""Byte-level BPE of a tokenizer.json, to the id what the library tokenizers 0.23.3 makes of it.
+"""Byte-level BPE of a tokenizer.json, with the same ids as version 0.23.3 of the tokenizers library.
 
-``recognition`` reads the parsed file: ``settings``, or why the file is not known here. ``tokenizer`` is the
-step. Its specification, read top down: ``tokens`` (text to tokens), ``added`` (added tokens in a text),
-``pretokens`` (text to pre-tokens), ``merging`` (pre-tokens to ids); NFC is ``bertdata.unicode.composition``,
-the classes of characters are ``bertdata.unicode.library``.
+``recognition`` turns the parsed file into ``settings``, or says why it cannot. ``tokenizer`` is the
+tokeniser. Its pure-Python version consists of ``tokens`` (text to tokens), ``added`` (added tokens in a text)
+and ``pretokens`` (text to pre-tokens). NFC is in ``bertdata.unicode.composition``, and the classes of
+characters are in ``bertdata.unicode.tables``.
 """

@@ -1,4 +1,4 @@
-"""Added tokens in a text."""
+"""Finds added tokens (special tokens, for example) in a text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,10 @@ _SPACE_AT_START, _SPACE_AT_END = re.compile(f"[{SPACE}]*"), re.compile(f"[{SPACE
 
 
 class TextPart(NamedTuple):
-    """A part of a text: ``text[start:stop]``. id: that of the added token, None for other text."""
+    """The part ``text[start:stop]`` of a text.
+
+    id: id of the added token that the part is, or None for other text.
+    """
 
     start: int
     stop: int
@@ -20,7 +23,7 @@ class TextPart(NamedTuple):
 
 
 class AddedTokenFinder:
-    """Finds added tokens: of those that begin at the first place where any does, the longest."""
+    """Finds added tokens, from left to right. If several begin at the same position, the longest is taken."""
 
     def __init__(self, tokens: Sequence[AddedToken]) -> None:
         self._tokens = {token.content: token for token in tokens}
@@ -28,11 +31,14 @@ class AddedTokenFinder:
         self._pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
     def split(self, text: str) -> Iterator[TextPart]:
-        """The text's pieces, in order, none of them empty.
+        """Yield the parts of the text in order. No part is empty.
 
-        A token of single words that stands in a word is passed over, with all that begins inside it.
+        If a ``single_word`` token is found inside a word, it is skipped together with all tokens that begin
+        inside it.
         """
         done = 0
+        # finditer resumes after a match even if the loop below rejects the match, so tokens inside a rejected
+        # token are not found. The library does the same.
         for match in self._pattern.finditer(text):
             start, stop = match.span()
             token = self._tokens[match[0]]
@@ -40,11 +46,12 @@ class AddedTokenFinder:
                 _ENDS_WITH_WORD.search(text[max(start - 1, 0) : start]) or _STARTS_WITH_WORD.match(text, stop)
             ):
                 continue
+            # lstrip and rstrip add the white space around the token to the token.
             if token.lstrip:
                 while start > done and _SPACE_AT_END.match(text, start - 1):
                     start -= 1
             if token.rstrip:
-                stop = _end_of_space(text, stop)
+                stop = _find_end_of_space(text, stop)
             if done < start:
                 yield TextPart(done, start, None)
             yield TextPart(start, stop, token.id)
@@ -53,6 +60,7 @@ class AddedTokenFinder:
             yield TextPart(done, len(text), None)
 
 
-def _end_of_space(text: str, start: int) -> int:
+def _find_end_of_space(text: str, start: int) -> int:
+    """Return where the white space that begins at ``start`` ends."""
     found = _SPACE_AT_START.match(text, start)
     return found.end() if found else start

@@ -1,4 +1,4 @@
-"""The kernel of a byte-level BPE, made of its settings and the tables of characters."""
+"""Makes the C++ kernel of a byte-level BPE from its settings and the Unicode tables."""
 
 from array import array
 from functools import cache
@@ -11,11 +11,11 @@ from bertdata.tokens.bpe.settings import ByteBpe, byte_alphabet
 from bertdata.unicode.tables import Ranges, library_classes
 
 _LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
-"""Bits of a character in _native/tokens/bpe_characters.h."""
+"""Bits that classify a character, as in _native/tokens/bpe_characters.h."""
 
 
 def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
-    """A kernel with an empty cache. VocabularyError where an id lies outside the vocabulary."""
+    """Make a kernel. VocabularyError if an id is outside the vocabulary."""
     ranked = sorted((rank, left, right, joined) for (left, right), (rank, joined) in bpe.merges.items())
     lengths = array("I", bytes(4 * vocabulary.size))
     try:
@@ -34,7 +34,7 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
         unknown=vocabulary.unk,
         units=bpe.units,
         merges=array("I", [token_id for merge in ranked for token_id in merge[1:]]),
-        whole_words=_whole_words(bpe) if bpe.whole_words else [],
+        whole_words=_find_whole_words(bpe) if bpe.whole_words else [],
         added=[
             (
                 token.content.encode(),
@@ -47,27 +47,27 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
             for token in bpe.added
         ],
         lengths=lengths,
-        characters=_character_bits(),
-        newer_marks=_points(library_classes().newer_mark),
-        never_composed=_points(library_classes().never_composed),
+        characters=_classify_characters(),
+        newer_marks=_list_points(library_classes().newer_mark),
+        never_composed=_list_points(library_classes().never_composed),
     )
 
 
-def _whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
-    """The bytes of each token that is made of the byte alphabet."""
+def _find_whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
+    """Return the bytes and the id of each token that consists of characters of the byte alphabet."""
     bytes_of = {ord(unit): byte for byte, unit in enumerate(byte_alphabet())}
     found = []
     for token, token_id in bpe.ids.items():
         try:
             found.append((token.translate(bytes_of).encode("latin-1"), token_id))
         except UnicodeEncodeError:
-            continue  # another character: no pre-token is that
+            continue  # contains another character, so no pre-token is equal to it
     return found
 
 
 @cache
-def _character_bits() -> bytes:
-    """The bits of each code point."""
+def _classify_characters() -> bytes:
+    """Return the class bits of each code point."""
     bits = bytearray(0x110000)
     tables = {
         _LETTER | _WORD: library_classes().letter,
@@ -82,5 +82,6 @@ def _character_bits() -> bytes:
     return bytes(bits)
 
 
-def _points(table: Ranges) -> list[int]:
+def _list_points(table: Ranges) -> list[int]:
+    """List the code points of a table of ranges."""
     return [point for first, last in table for point in range(first, last + 1)]

@@ -1,4 +1,9 @@
-"""A parsed tokenizer.json to the settings of a byte-level BPE, or why it is none that is known here."""
+"""Recognises a byte-level BPE in a parsed tokenizer.json.
+
+A tokenizer.json describes a pipeline: added tokens, normaliser, pre-tokeniser, model and so on. The C++
+kernel implements only some pipelines. This module accepts a file only if the kernel gives exactly the ids
+that the tokenizers library gives. Every other file is run by the library, with the reason in the log.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,21 +17,22 @@ from bertdata.tokens.bpe.settings import (
     Pattern,
     byte_alphabet,
 )
-from bertdata.tokens.library_form import odd_part
+from bertdata.tokens.library_form import find_odd_part
 from bertdata.unicode import composition
 
 
 class _UnknownSetting(Exception):
-    """A setting of the file that the kernel does not know. Its message is the reason."""
+    """A setting in the file that the kernel does not support. The message is the reason."""
 
 
 def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
-    """The settings of a byte-level BPE, or the reason why the kernel cannot do the file's work: "its ...".
+    """Return the settings of the file's byte-level BPE, or why the kernel cannot run the file ("its ...").
 
-    A part that is not even shaped as the library's is a reason, too: the library then says what is wrong.
-    Truncation, padding and dropout are not looked at: a text is encoded whole, and the same way every time.
+    A part that does not have the form in which the library saves it is also a reason. The library then reads
+    the file and reports what is wrong. Truncation, padding and dropout are ignored, because a text is always
+    encoded whole and without randomness.
     """
-    if (odd := odd_part(parsed)) is not None:
+    if (odd := find_odd_part(parsed)) is not None:
         return odd
     try:
         return _recognise(parsed)
@@ -35,13 +41,17 @@ def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
 
 
 def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
+    """Return the settings, or raise _UnknownSetting."""
     model = parsed["model"]
     _check_model(model)
-    composes = _composes(parsed.get("normalizer"))
-    pattern, digits, prefix_space = _pre_tokenizer(parsed.get("pre_tokenizer"))
+    composes = _read_normalizer(parsed.get("normalizer"))
+    pattern, digits, prefix_space = _read_pre_tokenizer(parsed.get("pre_tokenizer"))
     ids: dict[str, int] = model["vocab"]
+    # The kernel knows a token only by its id, so it cannot tell apart two tokens with the same id.
     if len(set(ids.values())) < len(ids):
         raise _UnknownSetting("two of its tokens have one id")
+    # Without a token for every byte the library would emit unknown tokens or drop bytes. The kernel assumes
+    # that every byte has an id.
     if any(unit not in ids for unit in byte_alphabet()):
         raise _UnknownSetting("its vocabulary lacks some of the 256 bytes")
     return ByteBpe(
@@ -52,12 +62,13 @@ def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
         whole_words=bool(model.get("ignore_merges")),
         ids=ids,
         units=tuple(ids[unit] for unit in byte_alphabet()),
-        merges=_merges(model["merges"], ids),
-        added=_added_tokens(parsed.get("added_tokens") or [], ids, composes),
+        merges=_read_merges(model["merges"], ids),
+        added=_read_added_tokens(parsed.get("added_tokens") or [], ids, composes),
     )
 
 
 def _check_model(model: Mapping[str, Any]) -> None:
+    """Raise _UnknownSetting unless the model is BPE without prefix, suffix and byte fallback."""
     if model.get("type") != "BPE":
         raise _UnknownSetting(f"its model is {model.get('type')}")
     for key in ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
@@ -65,50 +76,66 @@ def _check_model(model: Mapping[str, Any]) -> None:
             raise _UnknownSetting(f"its model has {key}")
 
 
-def _composes(normalizer: Mapping[str, Any] | None) -> bool:
-    """True for the normaliser NFC, False for none."""
-    kinds = [part["type"] for part in _parts(normalizer, "normalizers")]
+def _read_normalizer(normalizer: Mapping[str, Any] | None) -> bool:
+    """Return True if the normaliser is NFC, False if there is none. Otherwise raise _UnknownSetting."""
+    kinds = [part["type"] for part in _list_steps(normalizer, "normalizers")]
     if kinds not in ([], ["NFC"]):
         raise _UnknownSetting(f"its normaliser is {' and '.join(kinds)}")
     return kinds == ["NFC"]
 
 
-def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> tuple[Pattern, Digits | None, bool]:
-    """Digits, if any, then Split with a known pattern, if any, then ByteLevel."""
-    parts = _parts(pre_tokenizer, "pretokenizers")
+def _read_pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> tuple[Pattern, Digits | None, bool]:
+    """Return the pattern, the digits rule and add_prefix_space of the pre-tokeniser.
+
+    Supported are an optional Digits step, then an optional Split step with a known pattern, then ByteLevel.
+    """
+    parts = _list_steps(pre_tokenizer, "pretokenizers")
     kinds = [part["type"] for part in parts]
     digits: Digits | None = None
+    # [Digits, ByteLevel] -> digits "each" or "runs", and [ByteLevel] is left
     if kinds[:1] == ["Digits"]:
         digits = "each" if parts[0].get("individual_digits") else "runs"
         kinds, parts = kinds[1:], parts[1:]
+    # GPT-2 and RoBERTa: ByteLevel alone, which splits with GPT-2's pattern unless use_regex is false.
     if kinds == ["ByteLevel"] and parts[0].get("use_regex", True):
         return "gpt2", digits, bool(parts[0]["add_prefix_space"])
+    # Llama 3 and Qwen 2: Split with a pattern, then ByteLevel only to map bytes to characters. If ByteLevel
+    # split too, its pattern would be applied to the pieces of the first.
     if kinds != ["Split", "ByteLevel"] or parts[1].get("use_regex", True):
         raise _UnknownSetting(f"its pre-tokeniser is {' and '.join(kinds) or 'none'}")
     split, byte_level = parts
+    # Patterns are compared as text, because it cannot be decided here if two of them match the same.
     pattern = PATTERNS.get(split["pattern"].get("Regex", ""))
     if pattern is None:
         raise _UnknownSetting(
             "its pre-tokeniser splits by a pattern that is neither GPT-2's, Llama 3's nor Qwen 2's"
         )
+    # "Isolated" makes every match a piece. Other behaviours drop matches or join them to a neighbour.
     if split["behavior"] != "Isolated" or split.get("invert"):
         raise _UnknownSetting("its pre-tokeniser does not keep each match of its pattern as it is")
+    # After a Split, the blank would go before every piece, not only before the text.
     if byte_level["add_prefix_space"]:
         raise _UnknownSetting("its pre-tokeniser puts a blank before each part of a Split")
     return pattern, digits, False
 
 
-def _parts(step: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
-    """The steps of a Sequence in order, or the single step, or none."""
+def _list_steps(step: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
+    """Return the steps of a Sequence in order, or the single step, or an empty list.
+
+    name: the key under which a Sequence lists its steps.
+    """
     if step is None:
         return []
     if step["type"] != "Sequence":
         return [step]
-    return [inner for part in step[name] for inner in _parts(part, name)]
+    return [inner for part in step[name] for inner in _list_steps(part, name)]
 
 
-def _merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Rank and new id by pair. A pair that comes twice has its later rank, as in the library."""
+def _read_merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Map each pair of ids to its rank and the id of the merged token.
+
+    If a pair occurs twice, the later rank counts, as in the library.
+    """
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for rank, merge in enumerate(merges):
         first, second = merge.split(" ") if isinstance(merge, str) else merge
@@ -118,19 +145,25 @@ def _merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, int], 
     return found
 
 
-def _added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool) -> tuple[AddedToken, ...]:
-    """The added tokens, where the library gives each the id that the file says."""
+def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool) -> tuple[AddedToken, ...]:
+    """Return the added tokens.
+
+    Raise _UnknownSetting if the library would treat them differently from the kernel.
+    """
     contents = [token["content"] for token in tokens]
     if len(set(contents)) < len(contents):
         raise _UnknownSetting("two of its added tokens have one text")
     added: list[AddedToken] = []
     for token, expected in zip(tokens, library_ids(contents, ids), strict=True):
         content, normalized = token["content"], token["normalized"]
+        # The library ignores the file's ids and numbers added tokens itself. A file with other ids is left to
+        # the library's tokeniser, which reports the contradiction.
         if not content or token["id"] != expected:
             raise _UnknownSetting(f"its added token {content!r} has another id than the library gives it")
         added.append(
             AddedToken(
                 id=expected,
+                # The library looks for a "normalized" token in the normalised text, and normalises it too.
                 content=composition.compose(content)[0] if normalized and composes else content,
                 lstrip=token["lstrip"],
                 rstrip=token["rstrip"],
@@ -138,11 +171,14 @@ def _added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool) -> 
                 normalized=normalized,
             )
         )
+    # With two equal texts the library finds sometimes the first token and sometimes the second.
     normalized_texts = [token.content for token in added if token.normalized]
     if len(set(normalized_texts)) < len(normalized_texts):
         raise _UnknownSetting("two of its added tokens have one text once normalised")
     if len({token.id for token in added}) < len(added):
         raise _UnknownSetting("two of its added tokens have one id")
+    # "<a>" with rstrip and the token " <b>" both claim the blank in "<a> <b>". The kernel does not copy how
+    # the library decides between them.
     if any(token.rstrip for token in added) and any(token.content[0].isspace() for token in added):
         raise _UnknownSetting("one of its added tokens takes the white space that another begins with")
     return tuple(added)

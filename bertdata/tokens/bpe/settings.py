@@ -6,7 +6,7 @@ from functools import cache
 from typing import Literal
 
 Pattern = Literal["gpt2", "llama3", "qwen2"]
-"""A pattern of pre-tokens, by the model that brought it."""
+"""A pattern that splits text into pre-tokens, named after the model that introduced it."""
 
 PATTERNS: dict[str, Pattern] = {
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
@@ -15,18 +15,20 @@ PATTERNS: dict[str, Pattern] = {
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+": "qwen2",
 }
-"""The patterns by their text in a tokenizer.json. Each matches all of a text, in one match behind another."""
+"""The patterns, by their text in a tokenizer.json. The matches of a pattern cover a text without gaps."""
 
 Digits = Literal["each", "runs"]
-"""Numbers set apart before the pattern is applied: each character by itself, or runs of them."""
+"""How numbers are set apart before the pattern is applied: each digit alone, or runs of digits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AddedToken:
-    """A token that is looked for in the text before all else.
+    """A token that is searched for in the text before everything else.
 
-    lstrip, rstrip: takes along the white space on its left, right. single_word: only where no word's
-    character is beside it. normalized: looked for in the normalised text; content is so, too.
+    content: the token's text. If ``normalized``, it is normalised too.
+    lstrip, rstrip: the token includes the white space on its left or right.
+    single_word: the token is only found if no character of a word is next to it.
+    normalized: the token is searched for in the normalised text.
     """
 
     id: int
@@ -39,11 +41,17 @@ class AddedToken:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ByteBpe:
-    """A byte-level BPE. ids: of each token of the model, in the alphabet of ``byte_alphabet``.
+    """Settings of a byte-level BPE.
 
-    units: the id of each byte. merges: rank and new id of each pair of ids; the lowest rank goes first.
-    whole_words: a pre-token that is a token is not made by merges ("ignore_merges"). prefix_space: a blank
-    goes before a text, or a piece behind an added token, that begins with none. composes: normaliser NFC.
+    pattern, digits: how text is split into pre-tokens (see PATTERNS and Digits).
+    prefix_space: put a blank before a text, and before text after an added token, unless it begins with a
+    blank.
+    composes: the normaliser is NFC.
+    whole_words: a pre-token that is a token of the vocabulary is not built by merges ("ignore_merges").
+    ids: id of each token of the model, spelled in ``byte_alphabet``.
+    units: id of each byte.
+    merges: rank and merged id for each pair of ids. The lowest rank is merged first.
+    added: the added tokens.
     """
 
     pattern: Pattern
@@ -59,7 +67,10 @@ class ByteBpe:
 
 @cache
 def byte_alphabet() -> str:
-    """The character that stands for each byte (GPT-2): itself if it is printable, else one from U+0100 on."""
+    """Return the characters that represent the 256 bytes in GPT-2's vocabulary.
+
+    A printable byte is represented by its own character, other bytes by characters from U+0100 on.
+    """
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return "".join(chr(byte if byte in printable else next(others)) for byte in range(256))

@@ -1,4 +1,4 @@
-"""The byte-level BPE tokeniser: texts to documents of token ids, by the kernel or its readable twin."""
+"""Byte-level BPE tokeniser: turns texts into documents of token ids, in C++ or in pure Python."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,11 @@ from bertdata.tokens.tokenizer import TextTokens
 
 
 class ByteBpeTokenizer:
-    """The byte-level BPE of a tokenizer.json. Keeps a cache of words between texts.
+    """Byte-level BPE of a tokenizer.json. It keeps a cache of words between texts.
 
-    parsed: the file, or what ``recognise`` made of it. between: what stands between the sentences of a
-    document. SettingsError where the file is not one that the kernel knows.
+    parsed: the parsed file, or the settings that ``recognise_byte_bpe`` made from it.
+    between: text put between the sentences of a document.
+    SettingsError if the C++ kernel does not support the file.
     """
 
     def __init__(
@@ -43,13 +44,13 @@ class ByteBpeTokenizer:
         if use_native(engine or default_engine()):
             self._kernel = make_kernel(bpe, vocabulary)
         else:
-            # Imported here: the kernel needs none of it.
+            # Imported here, because the kernel does not need this module and its tables.
             from bertdata.tokens.bpe.tokens import TextSplitter
 
             self._splitter = TextSplitter(bpe)
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """The documents of several UTF-8 texts read as one sequence. See ``tokens.document_text``.
+        """Encode several UTF-8 texts as if they were one file. See ``bertdata.tokens.document_text``.
 
         InputError names file and line of a byte that is not UTF-8.
         """
@@ -67,18 +68,18 @@ class ByteBpeTokenizer:
                 unknown=unknown,
                 word_starts=word_starts,
             )
-        return self._specification(texts, names)
+        return self._encode_in_python(texts, names)
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """The tokens of each text by itself, with their places in it. A text may have none.
+        """Encode each text separately, and say where in the text each token is. A text may have no tokens.
 
-        UnicodeEncodeError for half a surrogate pair, which is no character.
+        UnicodeEncodeError if a text contains half a surrogate pair, which is not a character.
         """
         data = [text.encode() for text in texts]
         if self._kernel is not None:
             ends = array("I", accumulate(map(len, data)))
             return TextTokens(*self._kernel.tokenize_each(b"".join(data), ends))
-        ids, word_starts = self._new_ids(), array("B")
+        ids, word_starts = self._make_id_array(), array("B")
         ends, starts, stops = array("I"), array("I"), array("I")
         for text in texts:
             for token in self._splitter.split(text):
@@ -89,7 +90,8 @@ class ByteBpeTokenizer:
             ends.append(len(ids))
         return TextTokens(ids, ends, starts, stops, word_starts)
 
-    def _specification(self, texts: list[bytes], names: list[str]) -> Documents:
+    def _encode_in_python(self, texts: list[bytes], names: list[str]) -> Documents:
+        """Encode the texts in pure Python."""
         found = DocumentsBuilder(self.vocabulary)
         try:
             for document in read_documents(join_inputs(texts), self._between):
@@ -104,5 +106,5 @@ class ByteBpeTokenizer:
             raise not_utf8(texts, names) from None
         return found.documents()
 
-    def _new_ids(self) -> "array[int]":
+    def _make_id_array(self) -> "array[int]":
         return array("I" if self.vocabulary.wide else "H")

@@ -1,4 +1,4 @@
-"""Text to tokens: added tokens, normalisation, pre-tokens, merges."""
+"""Byte-level BPE in pure Python: added tokens, normalisation, pre-tokens, merges."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -11,7 +11,7 @@ from bertdata.unicode.composition import compose
 
 
 class BpeToken(NamedTuple):
-    """A token, and the characters ``start`` to ``stop`` of the text that it has bytes of."""
+    """A token, and the range of the text's characters from which it has at least one byte."""
 
     id: int
     start: int
@@ -28,7 +28,9 @@ class TextSplitter:
         self._in_normalized = AddedTokenFinder([token for token in bpe.added if token.normalized])
 
     def split(self, text: str) -> Iterator[BpeToken]:
-        """The tokens of one text, in order, as the library makes them without special tokens."""
+        """Yield the tokens of one text, as the library makes them without special tokens."""
+        # Each step narrows the text and keeps the index of every character, so that the tokens' positions
+        # refer to the original text: first added tokens, then NFC, then added tokens in normalised text.
         for start, stop, token_id in self._in_text.split(text):
             if token_id is not None:
                 yield BpeToken(token_id, start, stop, True)
@@ -41,6 +43,7 @@ class TextSplitter:
                 yield token._replace(start=start + first, stop=start + last + 1)
 
     def _split_normalized(self, text: str) -> Iterator[BpeToken]:
+        """Yield the tokens of a normalised text."""
         for start, stop, token_id in self._in_normalized.split(text):
             if token_id is not None:
                 yield BpeToken(token_id, start, stop, True)
@@ -49,6 +52,8 @@ class TextSplitter:
                 yield from self._split_pretoken(pretoken, [start + place for place in places])
 
     def _split_pretoken(self, pretoken: str, places: list[int]) -> Iterator[BpeToken]:
+        """Yield the tokens of a pre-token. places: the index of each of its characters."""
+        # "né" has the bytes n, 0xC3, 0xA9 and the characters 0, 1, 1. A token may end within a character.
         of_bytes = [
             place for character, place in zip(pretoken, places, strict=True) for _ in character.encode()
         ]
@@ -60,16 +65,17 @@ class TextSplitter:
 
 
 def split_units(pretoken: str, bpe: ByteBpe) -> list[tuple[int, int]]:
-    """Id and number of bytes of each token of a pre-token.
+    """Return the id and the number of bytes of each token of a pre-token.
 
-    It begins as one token a byte. Of the pairs of neighbours that a merge joins, that of the lowest rank is
-    joined, the leftmost of several, until no merge joins any.
+    At first each byte is a token. Then the pair of neighbours whose merge has the lowest rank is merged, the
+    leftmost of several such pairs. This is repeated until no pair can be merged.
     """
     data = pretoken.encode()
     if bpe.whole_words:
         whole = bpe.ids.get("".join(byte_alphabet()[byte] for byte in data))
         if whole is not None:
             return [(whole, len(data))]
+    # "low" with the merges (o, w) of rank 0 and (l, ow) of rank 1: l o w -> l ow -> low
     ids, lengths = [bpe.units[byte] for byte in data], [1] * len(data)
     while True:
         ranked = [

@@ -1,4 +1,4 @@
-"""The tokens that transformers 5 adds to a tokeniser when it loads a model's directory, in its order."""
+"""Tokens that transformers 5 adds to a tokeniser when it loads a model's directory, in the same order."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from bertdata.tokens.model_directory.files import (
 )
 
 NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
-"""The special tokens that have a name, in the order in which transformers adds them."""
+"""Names of the standard special tokens, in the order in which transformers adds them."""
 
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
@@ -32,17 +32,20 @@ class DirectoryToken:
 
     @classmethod
     def named(cls, content: str) -> "DirectoryToken":
-        """Return the token that a special token without flags becomes."""
+        """Make the token that a special token without flags becomes."""
         return cls(content=content, normalized=False, special=True)
 
     def entry(self, token_id: int) -> dict[str, Any]:
-        """Return the token as a tokenizer.json has it."""
+        """Return the token's entry in a tokenizer.json."""
         return {"id": token_id, "content": self.content} | {flag: getattr(self, flag) for flag in _FLAGS}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DirectoryTokens:
-    """The tokens that a directory's files add. named: by their names, class defaults among them."""
+    """The tokens that a directory's files add.
+
+    named: the special tokens by name, such as "mask_token", including the class's defaults.
+    """
 
     tokens: tuple[DirectoryToken, ...]
     named: Mapping[str, DirectoryToken]
@@ -51,28 +54,27 @@ class DirectoryTokens:
 def read_added_tokens(
     files: ModelFiles, defaults: Mapping[str, str], known: Iterable[str]
 ) -> DirectoryTokens:
-    """Return the added tokens of a directory.
+    """Read the added tokens of a directory.
 
-    They are those of ``added_tokens_decoder`` in tokenizer_config.json, by id. Where that is not there, they
-    are those of added_tokens.json and tokenizer.json, and special_tokens_map.json names the special ones.
-    Then come the special tokens that are not among them. The ids in the files do not count: the library
-    counts itself.
-
-    defaults: the class's special tokens by name. known: added tokens that the tokeniser has already.
+    They are listed in ``added_tokens_decoder`` of tokenizer_config.json. If that key is missing, they are
+    listed in added_tokens.json and tokenizer.json, and special_tokens_map.json says which are special.
+    Special tokens that are not listed are appended. The ids in the files only determine the order, because
+    the library numbers tokens itself.
+    defaults: the class's special tokens by name. known: added tokens that the tokeniser already has.
     """
     settings = dict(files.tokenizer_config)
     has_decoder = "added_tokens_decoder" in settings
     if not has_decoder:
         settings |= files.object(SPECIAL_TOKENS_NAME) or {}
-    named = _named(files, settings, defaults)
+    named = _find_named(files, settings, defaults)
     if has_decoder:
         names = {token.content for token in named.values()}
-        numbered = _decoder(files, settings["added_tokens_decoder"], names)
+        numbered = _read_decoder(files, settings["added_tokens_decoder"], names)
     else:
-        numbered = _of_added_tokens_json(files, settings) | _of_tokenizer_json(files)
+        numbered = _read_added_tokens_json(files, settings) | _read_tokenizer_json(files)
     tokens = [numbered[number] for number in sorted(numbered)]
     there = {*known, *(token.content for token in tokens)}
-    for token in (*named.values(), *_extra(files, settings)):
+    for token in (*named.values(), *_make_extra_tokens(files, settings)):
         if token.content not in there:
             there.add(token.content)
             tokens.append(token)
@@ -82,9 +84,11 @@ def read_added_tokens(
 def add_tokens(
     known: Iterable[DirectoryToken], more: Iterable[DirectoryToken], vocabulary: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Return the entries of a tokenizer.json, by id, for tokens added in two turns as the library adds them.
+    """Return the added tokens' entries of a tokenizer.json, sorted by id.
 
-    A token that is added twice keeps its id, and has the flags of the later one.
+    known: tokens added first. more: tokens added afterwards. A token that is added twice keeps its id and
+    gets the later flags.
+    vocabulary: ids of the model's tokens.
     """
     tokens: dict[str, DirectoryToken] = {}
     for token in (*known, *more):
@@ -96,14 +100,15 @@ def add_tokens(
 
 
 def tokens_of_json(parsed: Mapping[str, Any]) -> list[DirectoryToken]:
-    """Return the added tokens of a parsed tokenizer.json, in its order."""
+    """Return the added tokens of a parsed tokenizer.json, in the file's order."""
     return [
         DirectoryToken(content=item["content"], **{flag: bool(item.get(flag)) for flag in _FLAGS})
         for item in parsed["added_tokens"]
     ]
 
 
-def _decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[int, DirectoryToken]:
+def _read_decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[int, DirectoryToken]:
+    """Read ``added_tokens_decoder``: tokens by id. special: texts of tokens that are special in any case."""
     where = files.name(TOKENIZER_CONFIG_NAME)
     if not isinstance(value, dict):
         raise VocabularyError(f"{where}: added_tokens_decoder is no object; expected tokens by their ids")
@@ -111,16 +116,17 @@ def _decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[in
     for key, item in value.items():
         if not (key.isascii() and key.isdigit() and len(key) < 10):
             raise VocabularyError(f"{where}: added_tokens_decoder has the id {key!r}, expected a number")
-        is_special = _content(item) in special
-        found[int(key)] = _token(item, where, "added_tokens_decoder", special=is_special)
+        is_special = _get_content(item) in special
+        found[int(key)] = _make_token(item, where, "added_tokens_decoder", special=is_special)
     return found
 
 
-def _of_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dict[int, DirectoryToken]:
+def _read_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dict[int, DirectoryToken]:
+    """Read added_tokens.json: tokens by id."""
     value = files.object(ADDED_TOKENS_NAME) or {}
     where = files.name(ADDED_TOKENS_NAME)
-    special = {_content(settings[name]) for name in NAMED if settings.get(name)}
-    special |= {_content(item) for item in _extra_values(files, settings)}
+    special = {_get_content(settings[name]) for name in NAMED if settings.get(name)}
+    special |= {_get_content(item) for item in _list_extra_values(files, settings)}
     found = {}
     for content, number in value.items():
         if type(number) is not int:
@@ -130,7 +136,8 @@ def _of_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dic
     return found
 
 
-def _of_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
+def _read_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
+    """Return the added tokens of the directory's tokenizer.json by id."""
     parsed = files.tokenizer_json
     if parsed is None:
         return {}
@@ -138,13 +145,13 @@ def _of_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
     return {item["id"]: token for item, token in zip(items, tokens_of_json(parsed), strict=True)}
 
 
-def _named(
+def _find_named(
     files: ModelFiles, settings: Mapping[str, Any], defaults: Mapping[str, str]
 ) -> dict[str, DirectoryToken]:
-    """The special tokens by name: as the files say, else as the class has them."""
+    """Return the special tokens by name, as in the files, or else the class's defaults."""
     where = files.name(TOKENIZER_CONFIG_NAME)
     values: dict[str, Any] = {**defaults, **{name: settings[name] for name in NAMED if name in settings}}
-    # Tokens of a name of the model's own come after those of the usual names.
+    # transformers adds the standard names first, then names that the model introduces.
     found = {name: values[name] for name in NAMED if name in values}
     for name, value in settings.items():
         if name.endswith("_token") and name not in NAMED and isinstance(value, str):
@@ -152,13 +159,16 @@ def _named(
     if isinstance(extra := settings.get("extra_special_tokens"), dict):
         found |= extra
     return {
-        name: _token(value, where, name, special=True) for name, value in found.items() if value is not None
+        name: _make_token(value, where, name, special=True)
+        for name, value in found.items()
+        if value is not None
     }
 
 
-def _extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
+def _list_extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
+    """Return the listed special tokens that have no name."""
     value = settings.get("extra_special_tokens")
-    if not value or isinstance(value, dict):  # named ones; a list has its older name then
+    if not value or isinstance(value, dict):  # a dict has named tokens; a list then has the older key
         value = settings.get("additional_special_tokens") or []
     if not isinstance(value, list):
         raise VocabularyError(
@@ -167,20 +177,22 @@ def _extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
     return value
 
 
-def _extra(files: ModelFiles, settings: Mapping[str, Any]) -> list[DirectoryToken]:
+def _make_extra_tokens(files: ModelFiles, settings: Mapping[str, Any]) -> list[DirectoryToken]:
+    """Return the special tokens that have no name."""
     where = files.name(TOKENIZER_CONFIG_NAME)
-    return [_token(item, where, "extra_special_tokens") for item in _extra_values(files, settings)]
+    return [_make_token(item, where, "extra_special_tokens") for item in _list_extra_values(files, settings)]
 
 
-def _content(token: Any) -> Any:
+def _get_content(token: Any) -> Any:
+    """Return the text of a token that is a text or an object."""
     return token.get("content") if isinstance(token, Mapping) else token
 
 
-def _token(value: Any, where: str, name: str, *, special: bool = False) -> DirectoryToken:
-    """The token of a text, or of an object with a text and flags. VocabularyError for another value.
+def _make_token(value: Any, where: str, name: str, *, special: bool = False) -> DirectoryToken:
+    """Convert a text, or an object with a text and flags, to a token. VocabularyError for other values.
 
-    special: it is one, whatever its flags say. One that does not say whether it is looked for in normalised
-    text is so unless it is special.
+    special: the token is special, whatever its flags say. Unless a flag says otherwise, a token is searched
+    for in normalised text if it is not special.
     """
     if isinstance(value, str):
         return DirectoryToken.named(value)

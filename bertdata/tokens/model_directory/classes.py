@@ -1,7 +1,7 @@
-"""The steps that transformers 5 gives each class of tokeniser, as parts of a tokenizer.json.
+"""Steps that transformers 5 gives each class of tokeniser, as parts of a tokenizer.json.
 
-Of a tokenizer.json beside them these classes take the vocabulary alone: lower case, accents and the blank
-before a text are those of tokenizer_config.json.
+These classes take only the vocabulary from the directory's tokenizer.json. Lower case, accents and the blank
+before a text come from tokenizer_config.json.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,22 +21,23 @@ Parts = dict[str, Any]
 """Parts of a tokenizer.json by name."""
 
 Named = Mapping[str, str]
-"""The text of each special token by name: "cls_token"."""
+"""Text of each special token by name, such as "cls_token"."""
 
 Ids = Callable[[str], int | None]
-"""The id of a token's text, if it has one."""
+"""Function that returns the id of a token's text, or None."""
 
 LONGEST_WORD = 100
-"""Characters of the longest word that BertTokenizer cuts into pieces."""
+"""Longest word in characters that BertTokenizer splits into pieces. A longer word is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerClass:
-    """A class of tokeniser.
+    """A class of tokeniser in transformers.
 
-    defaults: its special tokens by name. needed: names of those that cannot be null. make_steps: model,
-    normaliser, pre-tokeniser and decoder of a directory with these special tokens. make_processor: the
-    post-processor; None: that of the directory's tokenizer.json.
+    defaults: its special tokens by name.
+    needed: names of special tokens that cannot be null.
+    make_steps: makes model, normaliser, pre-tokeniser and decoder from a directory and its special tokens.
+    make_processor: makes the post-processor. None means that the directory's tokenizer.json has it.
     """
 
     defaults: Mapping[str, str]
@@ -45,9 +46,10 @@ class TokenizerClass:
     make_processor: Callable[[ModelFiles, Named, Ids], Parts] | None
 
 
-def _bert_steps(files: ModelFiles, named: Named) -> Parts:
-    own = _model_of_json(files, "BertTokenizer", "WordPiece")
-    vocabulary = _words(files, "BertTokenizer") if own is None else own["vocab"]
+def _make_bert_steps(files: ModelFiles, named: Named) -> Parts:
+    """Make BertTokenizer's steps."""
+    own = _read_json_model(files, "BertTokenizer", "WordPiece")
+    vocabulary = _read_words(files, "BertTokenizer") if own is None else own["vocab"]
     return {
         "model": {
             "type": "WordPiece",
@@ -59,31 +61,33 @@ def _bert_steps(files: ModelFiles, named: Named) -> Parts:
         "normalizer": {
             "type": "BertNormalizer",
             "clean_text": True,
-            "handle_chinese_chars": _switch(files, "tokenize_chinese_chars", True),
-            "strip_accents": _switch(files, "strip_accents", None),
-            "lowercase": _switch(files, "do_lower_case", True),
+            "handle_chinese_chars": _read_switch(files, "tokenize_chinese_chars", True),
+            "strip_accents": _read_switch(files, "strip_accents", None),
+            "lowercase": _read_switch(files, "do_lower_case", True),
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
     }
 
 
-def _bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+def _make_bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+    """Make BertTokenizer's post-processor."""
     cls, sep = named["cls_token"], named["sep_token"]
-    first = [_special(cls, 0), _sequence("A", 0), _special(sep, 0)]
+    first = [_make_special(cls, 0), _make_sequence("A", 0), _make_special(sep, 0)]
     return {
         "type": "TemplateProcessing",
         "single": first,
-        "pair": [*first, _sequence("B", 1), _special(sep, 1)],
-        "special_tokens": _template_tokens((cls, sep), ids),
+        "pair": [*first, _make_sequence("B", 1), _make_special(sep, 1)],
+        "special_tokens": _make_template_tokens((cls, sep), ids),
     }
 
 
-def _byte_level_steps(files: ModelFiles, named: Named) -> Parts:
-    prefix = bool(_switch(files, "add_prefix_space", False))
-    own = _model_of_json(files, "byte-level BPE", "BPE")
+def _make_byte_level_steps(files: ModelFiles, named: Named) -> Parts:
+    """Make the steps of RobertaTokenizer and GPT2Tokenizer."""
+    prefix = bool(_read_switch(files, "add_prefix_space", False))
+    own = _read_json_model(files, "byte-level BPE", "BPE")
     vocabulary, merges = (
-        (own["vocab"], own.get("merges")) if own is not None else _vocabulary_and_merges(files)
+        (own["vocab"], own.get("merges")) if own is not None else _read_vocabulary_and_merges(files)
     )
     if not isinstance(merges, list):
         raise VocabularyError(f"{files.name(TOKENIZER_NAME)}: its BPE has no list of merges")
@@ -111,28 +115,30 @@ def _byte_level_steps(files: ModelFiles, named: Named) -> Parts:
     }
 
 
-def _roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+def _make_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+    """Make RobertaTokenizer's post-processor."""
     return {
         "type": "RobertaProcessing",
         "sep": [named["sep_token"], ids(named["sep_token"])],
         "cls": [named["cls_token"], ids(named["cls_token"])],
-        "trim_offsets": bool(_switch(files, "trim_offsets", True)),
-        "add_prefix_space": bool(_switch(files, "add_prefix_space", False)),
+        "trim_offsets": bool(_read_switch(files, "trim_offsets", True)),
+        "add_prefix_space": bool(_read_switch(files, "add_prefix_space", False)),
     }
 
 
-def _xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
-    own = _model_of_json(files, "XLMRobertaTokenizer", "Unigram")
+def _make_xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
+    """Make XLMRobertaTokenizer's steps."""
+    own = _read_json_model(files, "XLMRobertaTokenizer", "Unigram")
     if own is None:
         raise VocabularyError(
             f"{files.directory}: holds no {TOKENIZER_NAME}, of which its XLMRobertaTokenizer is read here; "
             "save it with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
         )
-    scheme = "always" if _switch(files, "add_prefix_space", True) else "never"
+    scheme = "always" if _read_switch(files, "add_prefix_space", True) else "never"
     metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": True}
     return {
         "model": {"type": "Unigram", "unk_id": 3, "vocab": own["vocab"], "byte_fallback": False},
-        "normalizer": _character_map(files.tokenizer_json),
+        "normalizer": _find_character_map(files.tokenizer_json),
         "pre_tokenizer": {
             "type": "Sequence",
             "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace],
@@ -141,14 +147,15 @@ def _xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
     }
 
 
-def _xlm_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+def _make_xlm_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+    """Make XLMRobertaTokenizer's post-processor."""
     cls, sep = named["bos_token"], named["eos_token"]
-    first = [_special(cls, 0), _sequence("A", 0), _special(sep, 0)]
+    first = [_make_special(cls, 0), _make_sequence("A", 0), _make_special(sep, 0)]
     return {
         "type": "TemplateProcessing",
         "single": first,
-        "pair": [*first, _special(sep, 0), _sequence("B", 0), _special(sep, 0)],
-        "special_tokens": _template_tokens((cls, sep), ids),
+        "pair": [*first, _make_special(sep, 0), _make_sequence("B", 0), _make_special(sep, 0)],
+        "special_tokens": _make_template_tokens((cls, sep), ids),
     }
 
 
@@ -166,41 +173,48 @@ CLASSES: dict[str, TokenizerClass] = {
     "BertTokenizer": TokenizerClass(
         defaults={f"{role}_token": f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")},
         needed=("unk_token", "cls_token", "sep_token"),
-        make_steps=_bert_steps,
-        make_processor=_bert_processor,
+        make_steps=_make_bert_steps,
+        make_processor=_make_bert_processor,
     ),
     "RobertaTokenizer": TokenizerClass(
         defaults=_ROBERTA_TOKENS,
         needed=("cls_token", "sep_token"),
-        make_steps=_byte_level_steps,
-        make_processor=_roberta_processor,
+        make_steps=_make_byte_level_steps,
+        make_processor=_make_roberta_processor,
     ),
     "GPT2Tokenizer": TokenizerClass(
         defaults=dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"),
         needed=(),
-        make_steps=_byte_level_steps,
+        make_steps=_make_byte_level_steps,
         make_processor=None,
     ),
     "XLMRobertaTokenizer": TokenizerClass(
         defaults=_ROBERTA_TOKENS,
         needed=("bos_token", "eos_token"),
-        make_steps=_xlm_roberta_steps,
-        make_processor=_xlm_roberta_processor,
+        make_steps=_make_xlm_roberta_steps,
+        make_processor=_make_xlm_roberta_processor,
     ),
 }
-"""The classes whose steps are known here, without that which takes a tokenizer.json as it is."""
+"""The classes whose steps are known, except the class that uses a tokenizer.json as it is."""
 
 
-def _switch(files: ModelFiles, name: str, default: bool | None) -> bool | None:
-    """A switch of tokenizer_config.json. VocabularyError for a value that the library refuses."""
+def _read_switch(files: ModelFiles, name: str, default: bool | None) -> bool | None:
+    """Return a boolean setting of tokenizer_config.json.
+
+    VocabularyError for values that the library refuses.
+    """
     value = files.tokenizer_config.get(name, default)
     if isinstance(value, bool) or value is default is None:
         return value
     raise VocabularyError(f"{files.name(TOKENIZER_CONFIG_NAME)}: {name} is {value!r}, expected true or false")
 
 
-def _model_of_json(files: ModelFiles, name: str, kind: str) -> Parts | None:
-    """The model in the directory's tokenizer.json, or None without one. VocabularyError for another kind."""
+def _read_json_model(files: ModelFiles, name: str, kind: str) -> Parts | None:
+    """Return the model in the directory's tokenizer.json, or None if there is no such file.
+
+    VocabularyError if the model's type is not the one that the class needs.
+    name: name of the class. kind: type of model that it needs.
+    """
     parsed = files.tokenizer_json
     if parsed is None:
         return None
@@ -214,8 +228,11 @@ def _model_of_json(files: ModelFiles, name: str, kind: str) -> Parts | None:
     return model
 
 
-def _words(files: ModelFiles, name: str) -> dict[str, int]:
-    """The vocabulary of vocab.txt as the library reads it: white space is cut off the ends of lines alone."""
+def _read_words(files: ModelFiles, name: str) -> dict[str, int]:
+    """Read vocab.txt as the library does, which strips white space only at the ends of lines.
+
+    name: name of the class, for messages.
+    """
     data = files.read(VOCABULARY_NAME)
     path = files.name(VOCABULARY_NAME)
     if data is None:
@@ -235,8 +252,8 @@ def _words(files: ModelFiles, name: str) -> dict[str, int]:
     return {line.rstrip(): number for number, line in enumerate(lines)}
 
 
-def _vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list[str]]:
-    """The vocabulary of vocab.json and the merges of merges.txt, whose first line may be a comment."""
+def _read_vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list[str]]:
+    """Read the vocabulary from vocab.json and the merges from merges.txt. Its first line may be a comment."""
     vocabulary, data = files.object(BPE_VOCABULARY_NAME), files.read(MERGES_NAME)
     if vocabulary is None or data is None:
         raise VocabularyError(
@@ -253,8 +270,8 @@ def _vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list[str]
     ]
 
 
-def _character_map(parsed: Parts | None) -> Parts | None:
-    """SentencePiece's map of characters, the only part of a normaliser that XLMRobertaTokenizer takes."""
+def _find_character_map(parsed: Parts | None) -> Parts | None:
+    """Return SentencePiece's character map, the only part of the normaliser that XLMRobertaTokenizer uses."""
     steps = [] if parsed is None or parsed["normalizer"] is None else [parsed["normalizer"]]
     if steps and steps[0].get("type") == "Sequence" and isinstance(steps[0].get("normalizers"), list):
         steps = steps[0]["normalizers"]
@@ -263,13 +280,16 @@ def _character_map(parsed: Parts | None) -> Parts | None:
     )
 
 
-def _special(token: str, kind: int) -> Parts:
+def _make_special(token: str, kind: int) -> Parts:
+    """Return a special token in the form of TemplateProcessing. kind: its segment."""
     return {"SpecialToken": {"id": token, "type_id": kind}}
 
 
-def _sequence(name: str, kind: int) -> Parts:
+def _make_sequence(name: str, kind: int) -> Parts:
+    """Return a text, "A" or "B", in the form of TemplateProcessing. kind: its segment."""
     return {"Sequence": {"id": name, "type_id": kind}}
 
 
-def _template_tokens(tokens: tuple[str, ...], ids: Ids) -> Parts:
+def _make_template_tokens(tokens: tuple[str, ...], ids: Ids) -> Parts:
+    """Return the special tokens' entry of TemplateProcessing."""
     return {token: {"id": token, "ids": [ids(token)], "tokens": [token]} for token in tokens}

@@ -1,4 +1,4 @@
-"""The files of a model's directory in Hugging Face's form."""
+"""Reads the files of a model's directory in Hugging Face's form."""
 
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ BPE_VOCABULARY_NAME = "vocab.json"
 MERGES_NAME = "merges.txt"
 
 VOCABULARY_NAMES = (TOKENIZER_NAME, VOCABULARY_NAME, BPE_VOCABULARY_NAME)
-"""The files of which one at least is there where the directory holds a tokeniser."""
+"""Files with a vocabulary. A directory with a tokeniser has at least one of them."""
 
 NAMES = (
     *VOCABULARY_NAMES,
@@ -26,31 +26,37 @@ NAMES = (
     ADDED_TOKENS_NAME,
     CONFIG_NAME,
 )
-"""All files that decide how a text is read."""
+"""All files that influence how a text is tokenised."""
 
 LARGEST_BYTES = 1 << 27
-"""A larger file is refused unread. The tokenizer.json of a vocabulary of 256,000 tokens has some 35 MB."""
+"""Larger files are not read. The tokenizer.json of a vocabulary of 256,000 tokens has about 35 MB."""
 
 
 class ModelFiles:
-    """A model's directory, each of its files read once, when it is asked for."""
+    """Files of a model's directory. Each JSON file is read when it is needed first, and kept."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._objects: dict[str, dict[str, Any] | None] = {}
 
     def path(self, name: str) -> str | None:
-        """Return the path of a file, or None where there is none of that name."""
+        """Return the path of a file, or None if the directory has no file with this name."""
         path = storage.join(self.directory, name)
         return path if storage.exists(path) else None
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of a file, or None where there is none. VocabularyError for a huge one."""
+        """Return the content of a file, or None if there is none.
+
+        VocabularyError if the file is too large.
+        """
         path = self.path(name)
         return None if path is None else read_limited(path)
 
     def object(self, name: str) -> dict[str, Any] | None:
-        """Return the object in a JSON file, or None where there is none. VocabularyError for another text."""
+        """Return the object in a JSON file, or None if there is no such file.
+
+        VocabularyError if the file does not contain an object.
+        """
         if name not in self._objects:
             data = self.read(name)
             path = storage.join(self.directory, name)
@@ -58,32 +64,32 @@ class ModelFiles:
         return self._objects[name]
 
     def replace(self, name: str, value: dict[str, Any]) -> None:
-        """Take this object for a file's from now on."""
+        """Use this object instead of a file's content from now on."""
         self._objects[name] = value
 
     @property
     def config(self) -> dict[str, Any]:
-        """The model's config.json; empty where there is none."""
+        """Content of the model's config.json, empty if there is none."""
         return self.object(CONFIG_NAME) or {}
 
     @property
     def tokenizer_config(self) -> dict[str, Any]:
-        """The tokeniser's tokenizer_config.json; empty where there is none."""
+        """Content of tokenizer_config.json, empty if there is none."""
         return self.object(TOKENIZER_CONFIG_NAME) or {}
 
     @cached_property
     def tokenizer_json(self) -> dict[str, Any] | None:
-        """The parsed tokenizer.json, or None where there is none."""
+        """The parsed tokenizer.json, or None if there is none."""
         data = self.read(TOKENIZER_NAME)
         return None if data is None else parse_tokenizer_json(data, self.name(TOKENIZER_NAME))
 
     def name(self, name: str) -> str:
-        """Return the path of a file for a message, whether it is there or not."""
+        """Return the path of a file for a message, even if the file does not exist."""
         return storage.join(self.directory, name)
 
 
 def read_limited(path: str) -> bytes:
-    """Return the bytes of a file. VocabularyError for one that is too large for a tokeniser's."""
+    """Return the content of a file. VocabularyError if it is too large for a tokeniser's file."""
     size = storage.size(path)
     if size > LARGEST_BYTES:
         raise VocabularyError(
@@ -94,7 +100,7 @@ def read_limited(path: str) -> bytes:
 
 
 def version_of(directory: str) -> tuple[int, ...]:
-    """Return numbers that differ once one of the directory's local files was changed or replaced."""
+    """Return numbers that change when one of the directory's local files is changed or replaced."""
     if storage.is_remote(directory):
         return ()
     found: list[int] = []

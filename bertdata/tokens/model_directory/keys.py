@@ -1,6 +1,7 @@
-"""Keys of tokenizer_config.json: each is used, or listed as harmless; the others are warnings by name.
+"""Warns about keys of tokenizer_config.json that are not used and might matter.
 
-``reader`` refuses those with which a text is read in a way that is not known here.
+Each known key is either used or listed here as harmless. ``reader`` refuses keys whose effect on the reading
+of a text is not known.
 """
 
 from contextlib import suppress
@@ -35,8 +36,8 @@ _HARMLESS = """
     processor_class backend use_fast from_slow is_local local_files_only legacy sp_model_kwargs
     tokenizer_version transformers_version chat_template response_schema word_tokenizer_type
     subword_tokenizer_type do_word_tokenize do_subword_tokenize mecab_kwargs keep_accents init_inputs"""
-"""Keys of lengths and padding, which the caller chooses here; of decoding; of where the files are from; and
-of other classes' programs."""
+"""Keys that do not influence ids: lengths and padding (chosen by the caller), decoding, where the files came
+from, and settings of other classes."""
 
 _HARMLESS_VALUES: dict[str, tuple[Any, ...]] = {
     "truncation_side": ("right", None),
@@ -45,15 +46,15 @@ _HARMLESS_VALUES: dict[str, tuple[Any, ...]] = {
     "add_bos_token": (False, None),
     "add_eos_token": (False, None),
 }
-"""Keys that change how a text is read in some program, with the values that do not."""
+"""Keys that change how some programs read a text, with the values that do not change anything."""
 
 _KNOWN = (*_USED, *_HARMLESS.split(), *_HARMLESS_VALUES)
 
 
 def tokenizer_warnings(directory: str) -> list[str]:
-    """Return a warning for each key of a directory's tokenizer_config.json that is not read, and may matter.
+    """Return a warning for each key of tokenizer_config.json that is not read and may matter.
 
-    None for a file that cannot be read: that is an error for whoever reads the tokeniser.
+    Return no warnings if the file cannot be read. Reading the tokeniser reports that error.
     """
     files, settings = ModelFiles(directory), dict[str, Any]()
     with suppress(BertDataError):
@@ -63,7 +64,7 @@ def tokenizer_warnings(directory: str) -> list[str]:
         if name in _HARMLESS_VALUES:
             if value not in (usual := _HARMLESS_VALUES[name]):
                 found.append(f"{where}: {name} is {value!r:.80}, which is not read: taken as {usual[0]!r}")
-        elif name not in _KNOWN and not name.endswith("_token"):  # a token of a name of the model's own
+        elif name not in _KNOWN and not name.endswith("_token"):  # models may introduce special tokens
             nearest = nearest_known(name, sorted(_KNOWN), 0.8)
             found.append(f"{where}: {name} is not a known key and is not read{nearest}")
     return found

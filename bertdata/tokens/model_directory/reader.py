@@ -1,4 +1,7 @@
-"""The tokeniser of a model's directory, as a tokenizer.json with the ids of transformers' AutoTokenizer."""
+"""Reads the tokeniser of a model's directory, with the ids of transformers' AutoTokenizer.
+
+The result is a tokenizer.json.
+"""
 
 import json
 from collections.abc import Mapping
@@ -17,8 +20,8 @@ from bertdata.tokens.model_directory.added_tokens import (
 )
 from bertdata.tokens.model_directory.classes import CLASSES, LONGEST_WORD, Parts
 from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
-from bertdata.tokens.model_directory.tokenizer_class import BACKEND, find_class, unknown_class
-from bertdata.tokens.roles import count_separators, roles_in_template
+from bertdata.tokens.model_directory.tokenizer_class import BACKEND, find_class, make_unknown_class_error
+from bertdata.tokens.roles import count_separators, find_roles_in_template
 from bertdata.tokens.vocabulary import parse_vocabulary
 
 
@@ -26,11 +29,12 @@ from bertdata.tokens.vocabulary import parse_vocabulary
 class ModelTokenizer:
     """A model's tokeniser.
 
-    parsed: the tokenizer.json that says all of it.
-
-    named: the text of each special token by name ("mask_token"). own_file: the path of the directory's
-    tokenizer.json where that says the same. vocabulary: the directory's vocab.txt where that and its casing
-    say all: then BERT's own programs read it too.
+    directory: the model's directory.
+    parsed: the complete tokeniser as a parsed tokenizer.json.
+    named: text of each special token by name, such as "mask_token".
+    own_file: path of the directory's tokenizer.json if it describes the same tokeniser, else None.
+    vocabulary: the directory's vocab.txt if it and its casing describe the same tokeniser, else None. BERT's
+    original programs can read it too.
     """
 
     directory: str
@@ -40,49 +44,50 @@ class ModelTokenizer:
     vocabulary: VocabularyFile | None
 
     def dump(self) -> bytes:
-        """Return the bytes of the tokenizer.json."""
+        """Return the content of the tokenizer.json."""
         return json.dumps(self.parsed, ensure_ascii=False, indent=2).encode() + b"\n"
 
 
 def read_model_tokenizer(directory: str) -> ModelTokenizer:
-    """Return the tokeniser that AutoTokenizer of transformers 5 makes of the directory.
+    """Read the tokeniser that AutoTokenizer of transformers 5 makes from the directory.
 
-    MissingInputError for a directory without a tokeniser, VocabularyError in one line for one that
-    transformers refuses, or whose class is not known here.
+    MissingInputError if the directory has no tokeniser. VocabularyError if transformers refuses it, or if its
+    class is not known here.
     """
     files = ModelFiles(directory)
     _check(files)
     name = find_class(files)
     if name is None or name == BACKEND:
-        parts, added = _as_it_is(files)
+        parts, added = _read_json_as_it_is(files)
     elif name in CLASSES:
-        parts, added = _made_by_class(files, name)
+        parts, added = _make_by_class(files, name)
     else:
-        raise unknown_class(files, name, (*CLASSES, "PreTrainedTokenizerFast"))
+        raise make_unknown_class_error(files, name, (*CLASSES, "PreTrainedTokenizerFast"))
     own = files.tokenizer_json
     return ModelTokenizer(
         directory=directory,
         parsed=parts,
         named={name: token.content for name, token in added.named.items()},
         own_file=files.path(TOKENIZER_NAME) if own is not None and _say_the_same(own, parts) else None,
-        vocabulary=_plain_vocabulary(files, parts) if name == "BertTokenizer" else None,
+        vocabulary=_find_plain_vocabulary(files, parts) if name == "BertTokenizer" else None,
     )
 
 
 def is_of_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bool:
-    """Return True where a class of tokeniser makes of a directory what its tokenizer.json says.
+    """Return True if a class of tokeniser would make the same tokeniser as the directory's tokenizer.json.
 
-    settings: its tokenizer_config.json, of which the class is replaced. VocabularyError where the class makes
-    nothing of it. Segments do not count.
+    The numbers of segments may differ.
+    name: name of the class. settings: content of tokenizer_config.json, in which the class is replaced.
+    VocabularyError if the class cannot make a tokeniser from the directory.
     """
     named = ModelFiles(files.directory)
     named.replace(TOKENIZER_CONFIG_NAME, {**settings, "tokenizer_class": name})
     own = files.tokenizer_json
-    return own is not None and _say_the_same(own, _made_by_class(named, name)[0])
+    return own is not None and _say_the_same(own, _make_by_class(named, name)[0])
 
 
 def _check(files: ModelFiles) -> None:
-    """Raise for settings that change how a text is read, and that are not known here."""
+    """Raise VocabularyError for settings that change how a text is read in ways not known here."""
     where, settings = files.name(TOKENIZER_CONFIG_NAME), files.tokenizer_config
     if settings.get("split_special_tokens"):
         raise VocabularyError(
@@ -97,8 +102,8 @@ def _check(files: ModelFiles) -> None:
         )
 
 
-def _as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
-    """The directory's tokenizer.json with the tokens that the other files add."""
+def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
+    """Return the directory's tokenizer.json, with the tokens that the other files add."""
     own = files.tokenizer_json
     if own is None:
         remedy = (
@@ -109,11 +114,11 @@ def _as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
         raise MissingInputError(f"{files.directory}: holds no {TOKENIZER_NAME}; {remedy}")
     known = tokens_of_json(own)
     added = read_added_tokens(files, {}, (token.content for token in known))
-    return {**own, "added_tokens": add_tokens(known, added.tokens, _model_ids(own, files))}, added
+    return {**own, "added_tokens": add_tokens(known, added.tokens, _read_model_ids(own, files))}, added
 
 
-def _made_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens]:
-    """The class's steps, with the vocabulary and the added tokens of the directory."""
+def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens]:
+    """Return the steps that the class makes, with the vocabulary and the added tokens of the directory."""
     kind = CLASSES[name]
     parts: Parts = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []}
     parts |= {"normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None}
@@ -126,7 +131,7 @@ def _made_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens
         )
     named = {name: token.content for name, token in added.named.items()}
     parts |= kind.make_steps(files, named)
-    vocabulary = _model_ids(parts, files)
+    vocabulary = _read_model_ids(parts, files)
     parts["added_tokens"] = add_tokens((), added.tokens, vocabulary)
     ids = {**{entry["content"]: entry["id"] for entry in parts["added_tokens"]}, **vocabulary}
     if kind.make_processor is not None:
@@ -136,8 +141,8 @@ def _made_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens
     return parts, added
 
 
-def _model_ids(parts: Parts, files: ModelFiles) -> dict[str, int]:
-    """The id of each token of the model alone."""
+def _read_model_ids(parts: Parts, files: ModelFiles) -> dict[str, int]:
+    """Return the id of each token of the model, added tokens excluded."""
     return token_ids({**parts, "added_tokens": []}, files.directory)
 
 
@@ -155,18 +160,21 @@ _MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
     "Unigram": {"unk_id": None, "byte_fallback": False},
     "WordLevel": {},
 }
-"""What a part of a model that a tokenizer.json leaves out means."""
+"""Meaning of keys that a model in a tokenizer.json leaves out."""
 
 
 def _say_the_same(own: Parts, made: Parts) -> bool:
-    """Return True where two tokenizer.json give the same ids, places, roles and separators."""
-    return _meaning(own) == _meaning(made)
+    """Return True if two parsed tokenizer.json give the same ids, positions, roles and separators."""
+    return _normalise(own) == _normalise(made)
 
 
-def _meaning(parsed: Parts) -> tuple[Any, ...]:
-    """What of a tokenizer.json decides ids, places, roles and separators, in one form."""
+def _normalise(parsed: Parts) -> tuple[Any, ...]:
+    """Return all parts of a tokenizer.json that determine ids, positions, roles and separators.
+
+    Different spellings of the same setting are made equal.
+    """
     model = {**_MODEL_DEFAULTS[parsed["model"]["type"]], **parsed["model"]}
-    # Dropout is left out by every reader here, and an empty prefix or suffix is none.
+    # All readers in this package ignore dropout, and an empty prefix or suffix is the same as none.
     model["dropout"] = None
     for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         model[key] = model.get(key) or None
@@ -180,16 +188,16 @@ def _meaning(parsed: Parts) -> tuple[Any, ...]:
         key=lambda token: int(token["id"]),
     )
     processor = parsed["post_processor"]
-    around = (list(roles_in_template(processor)), count_separators(processor), _trimming(processor))
+    around = (list(find_roles_in_template(processor)), count_separators(processor), _find_trimming(processor))
     return model, normalizer, parsed["pre_tokenizer"], added, around
 
 
-def _trimming(processor: Any) -> list[Any]:
-    """The parts of a post-processor that cut blanks off a token's place."""
+def _find_trimming(processor: Any) -> list[Any]:
+    """Return the settings of the post-processor's parts that remove blanks from a token's position."""
     if not isinstance(processor, dict):
         return []
     if isinstance(inner := processor.get("processors"), list):
-        return [found for part in inner for found in _trimming(part)]
+        return [found for part in inner for found in _find_trimming(part)]
     if processor.get("type") in ("ByteLevel", "RobertaProcessing") and processor.get("trim_offsets"):
         return [processor.get("add_prefix_space")]
     return []
@@ -198,8 +206,8 @@ def _trimming(processor: Any) -> list[Any]:
 _ROLES = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 
 
-def _plain_vocabulary(files: ModelFiles, parts: Parts) -> VocabularyFile | None:
-    """The directory's vocab.txt, where that and its casing say all that the tokeniser does."""
+def _find_plain_vocabulary(files: ModelFiles, parts: Parts) -> VocabularyFile | None:
+    """Return the directory's vocab.txt if it and its casing describe the tokeniser completely, else None."""
     data, normalizer, model = files.read(VOCABULARY_NAME), parts["normalizer"], parts["model"]
     usual = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     is_plain = (
@@ -215,7 +223,7 @@ def _plain_vocabulary(files: ModelFiles, parts: Parts) -> VocabularyFile | None:
     path = files.name(VOCABULARY_NAME)
     try:
         words = parse_vocabulary(data, path, find_dialect("google"))
-    except VocabularyError:  # it lacks a special token, which transformers adds
+    except VocabularyError:  # a special token is missing, which transformers would add
         return None
     if words.ids != model["vocab"]:
         return None

@@ -1,10 +1,10 @@
-"""The class of tokeniser that AutoTokenizer of transformers 5 takes for a model's directory."""
+"""Finds the class of tokeniser that AutoTokenizer of transformers 5 uses for a model's directory."""
 
 from bertdata.errors import VocabularyError
 from bertdata.tokens.model_directory.files import CONFIG_NAME, TOKENIZER_CONFIG_NAME, ModelFiles
 
 BACKEND = "TokenizersBackend"
-"""The class that takes a tokenizer.json as it is. Other names of it: _BACKEND_NAMES."""
+"""The class that uses a tokenizer.json as it is. _BACKEND_NAMES lists its other names."""
 
 _BACKEND_NAMES = ("PreTrainedTokenizer", "PythonBackend", "Bloom", "BloomTokenizer")
 
@@ -25,7 +25,7 @@ _ALIASES = {
     ),
     **dict.fromkeys(_BACKEND_NAMES, BACKEND),
 }
-"""Names of classes that are another one in transformers 5, or make the same of every directory."""
+"""Class names that transformers 5 treats as another class, or that give the same tokeniser."""
 
 _OF_MODELS = {
     **dict.fromkeys(
@@ -50,7 +50,7 @@ _OF_MODELS = {
     "xlm-roberta": "XLMRobertaTokenizer",
     **dict.fromkeys(("modernbert", "modernbert-decoder", "xlm-roberta-xl", "nystromformer"), BACKEND),
 }
-"""The class of a kind of model, for directories that name none, by model_type of config.json."""
+"""The class by ``model_type`` of config.json, for directories that do not name a class."""
 
 _IN_PYTHON = (
     "BertGenerationTokenizer",
@@ -66,11 +66,11 @@ _IN_PYTHON = (
     "TapasTokenizer",
     "XLMTokenizer",
 )
-"""Classes that are programs in Python, which no tokenizer.json can say."""
+"""Classes implemented in Python, which cannot be written as a tokenizer.json."""
 
 
-def _remedy(directory: str) -> str:
-    """How to make one file of a tokeniser that transformers runs by the tokenizers library."""
+def _advise_saving(directory: str) -> str:
+    """Return the advice to save the tokeniser as a single tokenizer.json."""
     return (
         f"AutoTokenizer.from_pretrained({directory!r}).backend_tokenizer.save('tokenizer.json') of "
         "transformers makes one file of it, which can be given"
@@ -78,9 +78,9 @@ def _remedy(directory: str) -> str:
 
 
 def find_class(files: ModelFiles) -> str | None:
-    """Return the class's name, without aliases, or None where the directory names neither class nor model.
+    """Return the class's name with aliases resolved, or None if the directory names neither class nor model.
 
-    VocabularyError where the class is a program in the directory itself.
+    VocabularyError if the class is a program in the directory itself.
     """
     settings = files.tokenizer_config
     _refuse_own_program(files)
@@ -93,25 +93,26 @@ def find_class(files: ModelFiles) -> str | None:
     if named is None:
         return None if of_model is None else _ALIASES.get(of_model, of_model)
     if of_model == BACKEND:
-        return BACKEND  # transformers knows that directories of these models name wrong classes
+        return BACKEND  # directories of these models name wrong classes, which transformers ignores too
     name = "PreTrainedTokenizer" if named == "PreTrainedTokenizerFast" else named.removesuffix("Fast")
     return _ALIASES.get(name, name)
 
 
 def _refuse_own_program(files: ModelFiles) -> None:
+    """Raise VocabularyError if the directory's tokeniser is a program in the directory (``auto_map``)."""
     own = files.tokenizer_config.get("auto_map")
     is_own = "AutoTokenizer" in own if isinstance(own, dict) else bool(own)
     if is_own:
         raise VocabularyError(
             f"{files.name(TOKENIZER_CONFIG_NAME)}: its tokeniser is a program of its own (auto_map), which "
-            f"no file may choose to run; if you trust it, {_remedy(files.directory)}"
+            f"no file may choose to run; if you trust it, {_advise_saving(files.directory)}"
         )
 
 
-def unknown_class(files: ModelFiles, name: str, known: tuple[str, ...]) -> VocabularyError:
-    """Return the error for a class whose steps are not known here."""
+def make_unknown_class_error(files: ModelFiles, name: str, known: tuple[str, ...]) -> VocabularyError:
+    """Make the error for a class whose steps are not known. known: names of the known classes."""
     where = TOKENIZER_CONFIG_NAME if files.tokenizer_config.get("tokenizer_class") else CONFIG_NAME
-    remedy = _remedy(files.directory)
+    remedy = _advise_saving(files.directory)
     if name in _IN_PYTHON:
         remedy = "it is a program in Python, of which no tokenizer.json can be made"
     return VocabularyError(

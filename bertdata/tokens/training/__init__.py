@@ -1,1 +1,4 @@
-"""Text to a new vocabulary: a vocabulary file (``wordpiece``) or a tokenizer.json (``train``)."""
+"""Learns new vocabularies from text.
+
+``wordpiece`` makes vocabulary files, and ``train`` makes tokenizer.json files.
+"""

@@ -1,4 +1,4 @@
-"""Byte-level BPE with the words of GPT-2's pattern, learned from text by the tokenizers library."""
+"""Learns byte-level BPE from text with the tokenizers library. Words are those of GPT-2's pattern."""
 
 import re
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ from bertdata.tokens.training.texts import OnRead, VocabularyText
 from bertdata.tokens.training.word_counts import OnCounted, count_words, repeat_words
 
 LONGEST_WORD = 1000
-"""Characters. Longer words are not learned from: they are data rather than prose, and the library's time
+"""Longest word in characters. Longer words are skipped: they are rarely prose, and the library's time
 grows with the square of their length."""
 
 _BEFORE_BLANK = re.compile(r"(?<=\S)(?= )")
-"""Where GPT-2's pattern always cuts: a blank belongs to the word behind it, or to a run of white space."""
+"""Positions where GPT-2's pattern always splits, because a blank belongs to the word after it."""
 
 
 def train_bpe(
@@ -27,7 +27,11 @@ def train_bpe(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Return a ``tokenizers.Tokenizer``. The library breaks its ties by id, in any process."""
+    """Learn a byte-level BPE and return it as a ``tokenizers.Tokenizer``.
+
+    The result is the same in every process, because the library decides between equally frequent pairs by id.
+    on_read, on_counted: progress callbacks, see ``train_tokenizer``.
+    """
     tokenizers = import_tokenizers()
     byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = sorted(byte_level.alphabet())
@@ -59,11 +63,13 @@ def train_bpe(
         initial_alphabet=alphabet,
     )
 
-    # In the alphabet that stands for bytes no word holds white space, so the library counts them as they are.
+    # The library cannot be given counts, so it gets every word as often as it occurs, between blanks. This
+    # needs words without white space: spell them in the alphabet for bytes, where a blank is "Ġ".
     def spell(word: str) -> str:
         return str(byte_level.pre_tokenize_str(word)[0][0])
 
     tokenizer.train_from_iterator(repeat_words(words.counts, spell), trainer)
+    # Trained on spelled words, split at white space. Texts are split by the byte-level pre-tokeniser.
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = byte_level
     tokenizer.decoder = tokenizers.decoders.ByteLevel()

@@ -1,4 +1,4 @@
-"""The packages of the extra vocab, imported when a vocabulary is trained."""
+"""Imports the optional packages that train vocabularies."""
 
 import os
 import re
@@ -8,21 +8,22 @@ from typing import Any
 from bertdata.errors import MissingExtraError, install_extra
 
 _OLDEST = {"tokenizers": (0, 20), "sentencepiece": (0, 2)}
-"""The first release of each package with which a vocabulary can be trained. Tests train with this one too."""
+"""The oldest supported release of each package. The tests also train with it."""
 
 
 def import_tokenizers() -> Any:
-    """Return the tokenizers library, in one thread. MissingExtraError where it is missing or too old."""
+    """Import the tokenizers library, limited to one thread. MissingExtraError if it is missing or too old."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     return _import("tokenizers", "train-vocab")
 
 
 def import_sentencepiece() -> Any:
-    """Return the package sentencepiece. MissingExtraError where it is missing or too old."""
+    """Import the package sentencepiece. MissingExtraError if it is missing or too old."""
     return _import("sentencepiece", "train-vocab --kind unigram")
 
 
 def _import(package: str, user: str) -> Any:
+    """Import a package and check its version. user: the command that needs it, for messages."""
     try:
         module = import_module(package)
     except ImportError:

@@ -1,7 +1,7 @@
-"""The manifest of a trained vocabulary: settings, releases of the packages that learned it, its md5.
+"""Manifest of a trained vocabulary: settings, versions of the packages that trained it, and its md5.
 
-It lies beside the vocabulary, whose formats have no room for it. Deterministic: no clock, no host, no path.
-Declared in ``schemas/vocabulary_manifest.json``.
+It is a file next to the vocabulary, because vocabulary formats have no room for it. It contains no time, host
+or path, so training again gives the same manifest. ``schemas/vocabulary_manifest.json`` describes it.
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ KIND = "vocabulary"
 
 
 class VocabularyManifest(NamedTuple):
-    """A trained vocabulary. Each field is that of the schema."""
+    """A trained vocabulary. The fields are those of the schema."""
 
     settings: dict[str, Any]
     versions: dict[str, str]
@@ -24,6 +24,7 @@ class VocabularyManifest(NamedTuple):
     file: FileEntry
 
     def dump(self) -> bytes:
+        """Return the manifest's content."""
         return dump_json(
             {
                 "format_version": FORMAT_VERSION,
@@ -42,13 +43,13 @@ def manifest_path(vocabulary: str) -> str:
 
 
 def versions_of(kind: Kind) -> dict[str, str]:
-    """Return the releases of the packages that learn a vocabulary of this kind, as they are imported."""
+    """Return the versions of the packages that train a vocabulary of this kind, as installed."""
     packages = ("tokenizers", "sentencepiece") if kind == "unigram" else ("tokenizers",)
     return {package: str(import_module(package).__version__) for package in packages}
 
 
 def text_facts(words: WordCounts) -> dict[str, int]:
-    """Return what the manifest says of the text."""
+    """Return the manifest's section about the text."""
     facts = {
         "words": words.words,
         "distinct_words": len(words.counts),
@@ -60,7 +61,7 @@ def text_facts(words: WordCounts) -> dict[str, int]:
 
 
 def parse_vocabulary_manifest(data: bytes, where: str) -> VocabularyManifest:
-    """Return the manifest in ``data``. ManifestError says what does not fit."""
+    """Parse a manifest. ManifestError says what is wrong. where: the file's name, for messages."""
     value = parse_checked(data, where, "vocabulary_manifest")
     (file,) = parse_entries([value["file"]], where)
     return VocabularyManifest(value["settings"], value["versions"], value["text"], file)

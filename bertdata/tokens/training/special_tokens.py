@@ -1,4 +1,4 @@
-"""Special tokens of a new vocabulary: a layout of roles, and what ``--special`` changes or adds."""
+"""Special tokens of a new vocabulary: the standard layout, and the changes made by ``--special``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ _ROBERTA = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask":
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpecialTokens:
-    """The special tokens of a new vocabulary by id.
+    """The special tokens of a new vocabulary.
 
-    first: those with ids 0, 1, ... last: those behind all learned tokens. roles: the token of each role
-    (bertdata.records.ROLES).
+    roles: token of each role (``bertdata.records.ROLES``).
+    first: tokens with the ids 0, 1 and so on. last: tokens with ids after all learned tokens.
     """
 
     roles: dict[str, str]
@@ -37,16 +37,17 @@ class SpecialTokens:
 
 
 def check_size(size: int) -> None:
-    """Raise SettingsError for a vocabulary of more tokens than any tokeniser of ours reads."""
+    """Raise SettingsError if the vocabulary would be larger than any tokeniser here can read."""
     if size > LARGEST_VOCABULARY:
         raise SettingsError(f"size is {size}, expected at most {LARGEST_VOCABULARY}")
 
 
 def lay_out(kind: Kind, special: Sequence[str] = ()) -> SpecialTokens:
-    """BERT's layout for wordpiece, else RoBERTa's, whose mask is the last id.
+    """Return the special tokens: BERT's layout for wordpiece, else RoBERTa's, with the mask as the last id.
 
-    special: ``ROLE=TOKEN`` names the token of a role, anything else is one more token, behind the first ones.
-    SettingsError for an empty token, and for one that is named twice.
+    special: values of ``--special``. ``ROLE=TOKEN`` replaces the token of a role. Any other text is an
+    additional token, with an id after those of the first tokens.
+    SettingsError for an empty token or one that is named twice.
     """
     roles = dict(_BERT if kind == "wordpiece" else _ROBERTA)
     more = []

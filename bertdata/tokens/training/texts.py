@@ -1,4 +1,4 @@
-"""The text that a vocabulary is trained on: documents of files, as parts or as records, in slices."""
+"""Reads the text on which a vocabulary is trained: documents in text files or in record files, in slices."""
 
 import codecs
 import io
@@ -16,49 +16,49 @@ from bertdata.text.record_plan import RecordPlan
 from bertdata.text.record_text import bad_record_error, record_bodies
 
 SLICE_CHARACTERS = 1 << 16
-"""Length of a slice, about. Memory does not depend on how long lines and documents are."""
+"""Approximate length of a slice. With it, memory does not depend on the length of lines and documents."""
 
 LONGEST_RUN = 1 << 18
-"""Characters. A longer run without a blank within one line is read in pieces."""
+"""Characters. A longer run without a blank, within a line, is read in pieces."""
 
 _BLOCK_BYTES = 1 << 17
 
 OnRead = Callable[[int], None]
-"""Told how many more bytes were read."""
+"""Progress callback. Its argument is the number of bytes read since the last call."""
 
 
 def ignore_read(read: int) -> None:
-    """Tell nobody."""
+    """Do nothing, as the default progress callback."""
 
 
 class VocabularyText(Protocol):
-    """The text of some files."""
+    """Interface of the text of some files."""
 
     @property
     def files(self) -> Sequence[str]:
-        """The paths of the files."""
+        """Paths of the files."""
 
     @property
     def bytes(self) -> int:
-        """The size of the files."""
+        """Total size of the files in bytes."""
         ...
 
     def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
-        """Yield the documents as ``create`` encodes them: sentences with blanks between, in slices.
+        """Yield the documents as ``create`` encodes them: sentences joined by blanks, in slices.
 
-        A slice ends where its document ends, or before white space that follows something else; so no word
-        is cut, nor one of GPT-2's pre-tokens. InputError for what cannot be read.
+        A slice ends at the end of a document, or before white space that follows other text. Therefore no
+        word and none of GPT-2's pre-tokens is cut. InputError if a file cannot be read.
         """
         ...
 
     def no_words(self) -> InputError:
-        """Return the error for a text in which there is nothing to learn."""
+        """Make the error for a text without words."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TextFiles:
-    """Files of text as parts are: blank lines between documents."""
+    """Text files with blank lines between documents."""
 
     paths: Sequence[str]
 
@@ -68,19 +68,19 @@ class TextFiles:
 
     @property
     def bytes(self) -> int:
-        return _total_bytes(self.paths)
+        return _sum_sizes(self.paths)
 
     def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
         for path in self.paths:
-            yield from _slices(_lines(_read_blocks(path, on_read)))
+            yield from _make_slices(_split_lines(_read_blocks(path, on_read)))
 
     def no_words(self) -> InputError:
-        return _no_words(self.paths)
+        return _make_no_words_error(self.paths)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFiles:
-    """Files of records: their texts, each of which is a document."""
+    """Record files, such as JSONL. Each record's text is a document."""
 
     plan: RecordPlan
 
@@ -90,28 +90,30 @@ class RecordFiles:
 
     @property
     def bytes(self) -> int:
-        return _total_bytes(self.plan.files)
+        return _sum_sizes(self.plan.files)
 
     def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
         for body in read_bodies(self.plan, on_read):
-            yield from _slices(_lines([body.decode()]))
+            yield from _make_slices(_split_lines([body.decode()]))
 
     def no_words(self) -> InputError:
-        return _no_words(self.plan.files)
+        return _make_no_words_error(self.plan.files)
 
 
-def _total_bytes(paths: Sequence[str]) -> int:
+def _sum_sizes(paths: Sequence[str]) -> int:
+    """Return the total size of the files in bytes."""
     return sum(storage.each(paths, storage.size))
 
 
-def _no_words(paths: Sequence[str]) -> InputError:
+def _make_no_words_error(paths: Sequence[str]) -> InputError:
+    """Make the error for files without words."""
     return InputError(f"{', '.join(paths)}: no words to learn from")
 
 
 def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
-    r"""Yield the text of a file in blocks, every line end a ``\n``.
+    r"""Yield a file's text in blocks, with ``\n`` as the only line end.
 
-    ChangedInputError, at its end, for a file that was changed meanwhile.
+    ChangedInputError, raised at the end, if the file was changed in the meantime.
     """
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
     with unchanged([identify(path)]), storage.open_input(path) as file:
@@ -125,11 +127,11 @@ def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
 
 
 def _decode(decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, final: bool = False) -> str:
-    """Return the block's text. InputError names file and line of a byte that is not UTF-8."""
+    """Decode a block. InputError names file and line of a byte that is not UTF-8."""
     try:
         return decoder.decode(block, final=final)
     except UnicodeDecodeError as error:
-        # The error knows the block alone. The whole file tells line and offset.
+        # This error knows only the block. Read the whole file to find the line and the offset.
         data = storage.read_bytes(path)
         try:
             data.decode()
@@ -138,18 +140,23 @@ def _decode(decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, f
         raise InputError(f"{path}: was changed while it was read ({error.reason})") from None
 
 
-def _lines(blocks: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a text. A long line is cut into several, as sentences are joined again by blanks."""
+def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a text. A long line is cut into several.
+
+    Lines of a document are joined by blanks later, so a line is cut at a blank, which is dropped.
+    """
     rest = ""
     for block in blocks:
         *lines, rest = (rest + block).split("\n")
         yield from lines
+        # The rest has no line end yet. If it is long, yield its beginning to keep memory bounded.
         while len(rest) > SLICE_CHARACTERS:
-            place = _cut(rest)
+            place = _find_cut(rest)
             if place:
                 yield rest[:place]
                 rest = rest[place + 1 :]
             elif len(rest) > LONGEST_RUN:
+                # No blank to cut at. This cuts a word, but such a run is hardly prose.
                 yield rest[:LONGEST_RUN]
                 rest = rest[LONGEST_RUN:]
             else:
@@ -157,19 +164,25 @@ def _lines(blocks: Iterable[str]) -> Iterator[str]:
     yield rest
 
 
-def _cut(line: str) -> int:
-    """Return the place of the last blank after which the line goes on, white space not before it. Else 0."""
+def _find_cut(line: str) -> int:
+    """Return the index of the last blank that has text on both sides, without other white space before it.
+
+    Else 0.
+    """
     place = line.rfind(" ", 1, len(line.rstrip()))
     while place > 0 and line[place - 1].isspace():
         place = line.rfind(" ", 1, place)
     return max(place, 0)
 
 
-def _slices(lines: Iterable[str]) -> Iterator[str]:
-    """Yield documents: runs of lines that are not blank, joined by blanks. Long ones come in slices."""
+def _make_slices(lines: Iterable[str]) -> Iterator[str]:
+    """Yield documents, which are runs of lines that are not blank, joined by blanks.
+
+    Long documents come in slices.
+    """
     sentences: list[str] = []
     characters = 0
-    before = ""  # white space between the slice before and this one
+    before = ""  # white space that the next slice begins with
     for line in chain(lines, [""]):
         if not line.strip():
             if sentences:
@@ -177,6 +190,8 @@ def _slices(lines: Iterable[str]) -> Iterator[str]:
             sentences, characters, before = [], 0, ""
             continue
         if characters > SLICE_CHARACTERS:
+            # End the slice before its trailing white space and start the next slice with it: GPT-2's pattern
+            # joins a blank to the word after it, and a run of white space must stay together.
             text = before + " ".join(sentences)
             cut = text.rstrip()
             yield cut
@@ -186,16 +201,19 @@ def _slices(lines: Iterable[str]) -> Iterator[str]:
 
 
 def read_bodies(plan: RecordPlan, on_read: Callable[[int], None] = lambda read: None) -> Iterator[bytes]:
-    """The text of each record. InputError for the first bad one, unless the settings leave it out.
+    """Yield the text of each record.
 
-    on_read: told how many bytes of a file each piece took, once its records are through. ChangedInputError,
-    when all was read, for a file that was changed meanwhile.
+    InputError for the first bad record, unless the settings skip bad records.
+
+    on_read: called with the number of a file's bytes in each piece, after the piece's records.
+    ChangedInputError, raised at the end, if a file was changed in the meantime.
     """
     with unchanged(plan.identities):
-        yield from _bodies(plan, on_read)
+        yield from _read_bodies(plan, on_read)
 
 
-def _bodies(plan: RecordPlan, on_read: Callable[[int], None]) -> Iterator[bytes]:
+def _read_bodies(plan: RecordPlan, on_read: Callable[[int], None]) -> Iterator[bytes]:
+    """Yield the text of each record, without checking for changed files."""
     settings = plan.settings.records
     for path, kind in zip(plan.files, plan.kinds, strict=True):
         numbers = 0

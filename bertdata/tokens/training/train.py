@@ -1,4 +1,4 @@
-"""A tokenizer.json trained on text: WordPiece as BERT has it, BPE as RoBERTa, Unigram as XLM-RoBERTa."""
+"""Trains a tokenizer.json on text: WordPiece like BERT's, BPE like RoBERTa's, Unigram like XLM-RoBERTa's."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,12 +24,13 @@ def train_tokenizer(
     on_read: OnRead = ignore_read,
     on_counted: OnCounted = ignore_counts,
 ) -> Any:
-    """Return a ``tokenizers.Tokenizer`` of at most ``size`` tokens.
+    """Train a tokeniser with at most ``size`` tokens and return it as a ``tokenizers.Tokenizer``.
 
-    keep_accents: of WordPiece, which strips accents of text that it lower-cases; the others keep them.
-    on_read: told how many more bytes of text were read. on_counted: told the words, before they are learned
-    from. SettingsError for a size that the special tokens and single characters fill. InputError for text
-    that cannot be read, or has no words.
+    keep_accents: for WordPiece, keep accents of lower-cased text. The other kinds always keep accents.
+    on_read: called with the number of bytes read since the last call.
+    on_counted: called with the counted words, before training begins.
+    SettingsError if special tokens and single characters alone exceed the size. InputError if the text cannot
+    be read or has no words.
     """
     check_size(size)
     trainers: dict[str, Callable[..., Any]] = {
@@ -44,7 +45,7 @@ def train_tokenizer(
     tokenizers = import_tokenizers()
     mask = special.roles["mask"]
     for token in special.all:
-        # RoBERTa's mask takes the blank before it, as the words that it stands for do.
+        # Like RoBERTa's mask, this one includes the blank before it, because the masked words do too.
         takes_blank = kind != "wordpiece" and token == mask
         tokenizer.add_special_tokens([tokenizers.AddedToken(token, lstrip=takes_blank)])
     sep, cls = ((special.roles[role], tokenizer.token_to_id(special.roles[role])) for role in ("sep", "cls"))

@@ -1,7 +1,7 @@
-"""Unigram pieces learned from text by sentencepiece, its original program (Kudo 2018).
+"""Learns Unigram pieces from text with sentencepiece, the original program (Kudo 2018).
 
-The tokenizers library has a trainer of its own, which adds up probabilities in the order of a hash table that
-is new in every process: its scores differ from run to run.
+The tokenizers library has its own trainer. It adds up probabilities in the order of a hash table that differs
+between processes, so its scores differ from run to run.
 """
 
 import io
@@ -19,22 +19,27 @@ Piece = tuple[str, float]
 """A piece and the logarithm of its probability."""
 
 SPACE = "▁"
-"""The mark of a blank at the beginning of a word, U+2581."""
+"""Mark of a blank at the beginning of a word, U+2581."""
 
 MOST_CHARACTERS = 1 << 24
-"""Characters of words that sentencepiece learns from, each word counted as often as it occurs. From 0.2.2 on
-it holds every occurrence, in some 20 bytes a character; of a longer text a sample is learned from."""
+"""Most characters of words that sentencepiece learns from, where repeated words count repeatedly.
+
+From 0.2.2 on sentencepiece keeps every occurrence in memory, with about 20 bytes per character. For a longer
+text it gets a sample.
+"""
 
 LONGEST_WORD = 1 << 12
-"""Characters. A longer run without white space is cut into words of this length: scripts that write no blanks
-have them, and sentencepiece's time grows with the square of the length of one that repeats itself."""
+"""Characters. A longer run without white space is cut into words of this length.
+
+Scripts without blanks have such runs. sentencepiece's time grows with the square of the length of a run that
+repeats itself.
+"""
 
 _MOST_BYTES = 1 << 30
-"""The most that sentencepiece allows for a word."""
+"""The largest value that sentencepiece accepts for the length of a word."""
 
 _OF_SENTENCEPIECE = "\0\x1f▅"
-"""Characters that sentencepiece marks ends of words and what is unknown with (U+001F from 0.2.2 on). It
-leaves out every word of the text that holds one."""
+"""Characters that sentencepiece reserves (U+001F from 0.2.2 on). It ignores words that contain them."""
 
 
 def train_unigram(
@@ -46,7 +51,7 @@ def train_unigram(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Return a ``tokenizers.Tokenizer`` without its special tokens' marks."""
+    """Learn a Unigram tokeniser. Return it as a ``tokenizers.Tokenizer`` without marked special tokens."""
     tokenizers = import_tokenizers()
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
@@ -81,9 +86,10 @@ def train_unigram(
 
 
 def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str]) -> list[Piece]:
-    """Return at most ``size`` pieces, the most probable first. words: how often each occurs, without blanks.
+    """Learn at most ``size`` pieces, the most probable first.
 
-    Every character of the words is a piece. special: tokens that no piece may be equal to.
+    Every character of the words is a piece.
+    words: count of each word. Words contain no blanks. special: tokens that must not be pieces.
     """
     sentencepiece = import_sentencepiece()
     characters = {SPACE}.union(*words)
@@ -92,11 +98,11 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
             f"size leaves {size} tokens beside the special ones, but the text has {len(characters)} single "
             "characters"
         )
-    stands_for = _stand_ins(characters)
+    stands_for = _choose_stand_ins(characters)
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_rows(words, str.maketrans(stands_for)),
+            sentence_iterator=_format_rows(words, str.maketrans(stands_for)),
             model_writer=model,
             input_format="tsv",
             max_sentence_length=_MOST_BYTES,
@@ -130,16 +136,16 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
     return found
 
 
-def _stand_ins(characters: set[str]) -> dict[str, str]:
-    """Return a character that the text does not have for each that sentencepiece keeps for itself.
+def _choose_stand_ins(characters: set[str]) -> dict[str, str]:
+    """Return a replacement for each character that sentencepiece reserves.
 
-    Private ones, from the end of Unicode on.
+    Replacements are private-use characters that the text does not contain, from the end of Unicode downwards.
     """
     unused = (chr(point) for point in range(0x10FFFD, 0xE000, -1) if chr(point) not in characters)
     return {character: next(unused) for character in _OF_SENTENCEPIECE if character in characters}
 
 
-def _rows(words: Mapping[str, int], table: Mapping[int, str]) -> Iterator[str]:
-    """Yield each word with its count, in an order that depends on nothing else."""
+def _format_rows(words: Mapping[str, int], table: Mapping[int, str]) -> Iterator[str]:
+    """Yield each word with its count, in sorted order, so that the text's order does not matter."""
     for word in sorted(words):
         yield f"{word.translate(table) if table else word}\t{words[word]}"

@@ -1,4 +1,4 @@
-"""Warnings on a vocabulary: text that it does not learn from, special tokens that do not work."""
+"""Warnings about a trained vocabulary: text that was skipped, and special tokens that do not work."""
 
 from bertdata.config.dialects import find_dialect
 from bertdata.tokens.basic import split_words
@@ -9,7 +9,7 @@ _SHOWN_CHARACTERS = 20
 
 
 def warnings_of(words: WordCounts, kind: Kind, name: str) -> list[str]:
-    """Return warnings on the text of a vocabulary. name: of its file."""
+    """Return warnings about the text of a vocabulary. name: the vocabulary's file."""
     found = []
     if words.left_out:
         effect = "such a word becomes [UNK]" if kind == "wordpiece" else "such a word is hardly text"
@@ -33,9 +33,9 @@ def warnings_of(words: WordCounts, kind: Kind, name: str) -> list[str]:
 
 
 def unused_special_tokens(special: SpecialTokens, lower_case: bool, name: str) -> list[str]:
-    """Return a warning for each special token of a vocabulary of lines that no text gives.
+    """Return a warning for each special token that the tokeniser of a vocabulary file can never produce.
 
-    The roles' own tokens are put in by ``create``.
+    Tokens with a role are not affected, because ``create`` adds them.
     """
     dialect = find_dialect("google")
     found = []

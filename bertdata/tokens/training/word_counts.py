@@ -1,4 +1,4 @@
-"""Words of a text and how often each occurs: what a vocabulary is learned from."""
+"""Counts the words of a text. Vocabularies are learned from these counts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -7,22 +7,24 @@ from functools import lru_cache
 from hashlib import md5
 
 Split = Callable[[str], Iterable[str]]
-"""Splits a piece of text into its words."""
+"""Function that splits a text into its words."""
 
 _CACHED_UNITS = 1 << 16
 _CACHED_LENGTH = 64
-"""Longer units are seldom met again, and a cache of them would take memory."""
+"""Longer units are not cached. They rarely occur again and would take much memory."""
 
 _SEQUENCE_CHARACTERS = 1 << 13
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordCounts:
-    """The words of a text by how often they occur.
+    """The words of a text and their counts.
 
-    limit: characters of the longest word that is counted, None for any. left_out: how many longer words the
-    text has; longest: the longest of them. special: how often the text holds each special token, written
-    out. divisor: the counts are those of one word in so many (``thin``).
+    counts: number of occurrences of each word.
+    limit: longest word in characters that is counted. None means no limit.
+    left_out: number of longer words in the text. longest: the longest of them.
+    special: number of occurrences of each special token in the text.
+    divisor: 1 for all of the text, n if this is a sample of one word in n (see ``thin``).
     """
 
     counts: Mapping[str, int]
@@ -34,16 +36,16 @@ class WordCounts:
 
     @property
     def words(self) -> int:
-        """The number of words, each as often as it occurs."""
+        """Number of words, repeated words counted repeatedly."""
         return sum(self.counts.values())
 
 
 OnCounted = Callable[[WordCounts], None]
-"""Told what is learned from, before that begins."""
+"""Callback that gets the counts before learning begins."""
 
 
 def ignore_counts(counts: WordCounts) -> None:
-    """Tell nobody."""
+    """Do nothing, as the default callback."""
 
 
 def count_words(
@@ -56,8 +58,11 @@ def count_words(
 ) -> WordCounts:
     """Count the words of a text that comes in slices.
 
-    units: cuts a slice where no word goes on. split: cuts a unit into words; most units have been met before,
-    and are not split again. Memory grows with the number of distinct words, not with the text.
+    Memory grows with the number of distinct words, not with the length of the text.
+    units: splits a slice into units, at positions where no word continues.
+    split: splits a unit into words. It is slow, so results for short units are cached.
+    limit: longest word in characters to count.
+    special: special tokens whose occurrences in the text are counted.
     """
     cached = lru_cache(_CACHED_UNITS)(lambda unit: tuple(split(unit)))
     counts: Counter[str] = Counter()
@@ -66,6 +71,8 @@ def count_words(
     for text in slices:
         for token in special:
             found[token] += text.count(token)
+        # Count the slice's units first, then split each distinct unit only once:
+        # "the cat the dog" -> the 2, cat 1, dog 1. The cache of a limited size saves work between slices.
         for unit, times in Counter(units(text)).items():
             for word in cached(unit) if len(unit) <= _CACHED_LENGTH else split(unit):
                 if limit is None or len(word) <= limit:
@@ -83,11 +90,12 @@ def count_words(
 
 
 def thin(words: WordCounts, most_characters: int) -> WordCounts:
-    """Return the counts of a sample of the text that has at most so many characters, about.
+    """Return the counts of a sample of the text with about ``most_characters`` characters at most.
 
-    Of each word one occurrence in ``divisor`` stays. Where the division leaves a rest, the word's md5 decides
-    whether one more stays, so that a rare word stays as often as its share of the text asks, and the sample
-    is the same whatever the order of the text. A character that would be lost stays as a word of its own.
+    Of every ``divisor`` occurrences of a word, one is kept. If the count does not divide evenly, the word's
+    md5 decides whether one more is kept, with a probability equal to the remaining share. Rare words are thus
+    kept as often as expected, and the sample does not depend on the order of the text. A character that would
+    be lost is added as a word.
     """
     characters = sum(times * (len(word) + 1) for word, times in words.counts.items())
     divisor = -(-characters // most_characters)
@@ -95,6 +103,7 @@ def thin(words: WordCounts, most_characters: int) -> WordCounts:
         return words
     kept: dict[str, int] = {}
     for word, times in words.counts.items():
+        # divisor 4: a word with 10 occurrences keeps 2, and a third if its md5 mod 4 is 0 or 1.
         whole, rest = divmod(times, divisor)
         if (
             rest
@@ -103,18 +112,21 @@ def thin(words: WordCounts, most_characters: int) -> WordCounts:
             whole += 1
         if whole:
             kept[word] = whole
+    # Every character of the text must be in the vocabulary, or it would become the unknown token.
     for character in set().union(*words.counts) - set().union(*kept):
         kept[character] = 1
     return replace(words, counts=kept, divisor=divisor)
 
 
 def repeat_words(counts: Mapping[str, int], spell: Callable[[str], str] = str) -> Iterator[str]:
-    """Yield each word as often as it occurs, many in a text with blanks between, in an order of their own.
+    """Yield each word as often as it occurs, many in one text with blanks between, in sorted order.
 
-    The tokenizers library takes no counts; it counts again. spell: the word as the library is to see it.
+    The tokenizers library cannot be given counts, so it counts the words again.
+    spell: function that returns the word as the library shall see it.
     """
     for word in sorted(counts):
         spelt = spell(word)
+        # Texts of about _SEQUENCE_CHARACTERS characters, made once for each word and yielded repeatedly.
         at_a_time = max(1, _SEQUENCE_CHARACTERS // (len(spelt) + 1))
         whole, rest = divmod(counts[word], at_a_time)
         if whole:

@@ -1,8 +1,8 @@
-"""WordPiece tokens learned from text, by the tokenizers library.
+"""Learns WordPiece tokens from text with the tokenizers library.
 
-A word is split by the tokeniser that will read the vocabulary, so that the text has no word which the
-vocabulary cannot spell: a file of lines is read by BERT's rules in Unicode 11.0, a tokenizer.json by the
-library's normaliser, which has other tables and lower-cases a final sigma otherwise.
+Words are split by the tokeniser that will read the vocabulary, so that the vocabulary can spell every word. A
+vocabulary file is read with BERT's rules in Unicode 11.0. A tokenizer.json is read by the library's
+normaliser, which has other Unicode tables and lower-cases a final sigma differently.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from bertdata.tokens.training.word_counts import (
 )
 
 LIBRARY_WORD_CHARACTERS = 100
-"""A longer word is [UNK] for a tokenizer.json: ``max_input_chars_per_word`` of the library's model."""
+"""Longer words become [UNK] with a tokenizer.json, because of the model's ``max_input_chars_per_word``."""
 
 
 def train_vocabulary(
@@ -37,10 +37,11 @@ def train_vocabulary(
     on_read: OnRead = ignore_read,
     on_counted: OnCounted = ignore_counts,
 ) -> list[str]:
-    """Return at most ``size`` tokens of a vocabulary of lines, special ones first, by id.
+    """Learn at most ``size`` tokens of a vocabulary file. Return them by id, special tokens first.
 
-    special: by default BERT's five. Words that the tokeniser makes [UNK] because of their length are not
-    learned from.
+    Words that are too long for the tokeniser, which makes them [UNK], are skipped.
+    special: special tokens. None means BERT's five.
+    on_read, on_counted: progress callbacks, see ``train_tokenizer``.
     """
     dialect = find_dialect("google")
 
@@ -67,7 +68,10 @@ def train_wordpiece(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Return a ``tokenizers.Tokenizer`` without its special tokens' marks."""
+    """Learn WordPiece for a tokenizer.json.
+
+    Return a ``tokenizers.Tokenizer`` without marked special tokens.
+    """
     tokenizers = import_tokenizers()
     _check_size(size, special)
     normalizer = tokenizers.normalizers.BertNormalizer(
@@ -99,11 +103,12 @@ def train_wordpiece(
 
 
 def split_at_blanks(text: str) -> list[str]:
-    """Return the pieces of a text between blanks. No word of WordPiece or Unigram goes over a blank."""
+    """Split a text at blanks. Words of WordPiece and Unigram never contain a blank."""
     return text.split(" ")
 
 
 def _check_size(size: int, special: SpecialTokens) -> None:
+    """Raise SettingsError unless there is room for more than the special tokens."""
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
 
@@ -111,13 +116,17 @@ def _check_size(size: int, special: SpecialTokens) -> None:
 def _learn(
     text: VocabularyText, words: WordCounts, size: int, special: SpecialTokens, on_counted: OnCounted
 ) -> list[str]:
-    """Return the tokens by id. One thread, for the same result every time."""
+    """Learn the tokens with the library and return them by id.
+
+    One thread, so the result is always the same.
+    """
     if not words.counts:
         raise text.no_words()
     on_counted(words)
     tokenizers = import_tokenizers()
-    # The library numbers ## pieces in the order of a hash table that is new in every process, and
-    # breaks ties by number. Naming them beforehand, sorted, leaves nothing to chance.
+    # The library numbers ## pieces in the order of a hash table that differs between processes, and decides
+    # between equally frequent pairs by number. Passing these pieces as special tokens, sorted, fixes their
+    # numbers.
     continuations = sorted({f"##{character}" for word in words.counts for character in word[1:]})
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=special.roles["unk"]))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()

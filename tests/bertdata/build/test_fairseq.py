@@ -13,7 +13,7 @@ import pytest
 import bertdata as face
 from bertdata.build.binarised_part import BinarisedPart
 from bertdata.examples.fairseq.blocks import fairseq_blocks
-from bertdata.examples.mlm.reference import text_blocks
+from bertdata.examples.mlm.reference import cut_text_blocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.shards.fairseq.lines import read_lines
 from bertdata.tokens.load import file_at, vocabulary_of
@@ -83,7 +83,7 @@ def test_a_bin_is_cut_into_fairseqs_blocks(tokens, bertdata, kit, encoders, tmp_
     out = binarise(bertdata, kit / "results" / "eval.txt", tmp_path / "out", files[tokens])
     tokenizer = file_at(str(out / "dict.txt"))
     documents = BinarisedPart(str(out / "train.bin"), tokenizer).load(MlmSettings()).documents
-    blocks = text_blocks(documents, vocabulary_of(tokenizer), "complete_doc", 512)
+    blocks = cut_text_blocks(documents, vocabulary_of(tokenizer), "complete_doc", 512)
     expected = json.loads((encoders / "fairseq" / "blocks.json").read_text())
     assert md5_of_rows(blocks) == expected[f"eval__{tokens}__complete_doc__512"]["md5"]
 

@@ -15,14 +15,14 @@ from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, philox, shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, make_masker, unmask
-from bertdata.examples.masking.prepared_settings import ids_of_roles, masking_rules
+from bertdata.examples.masking.prepared_settings import find_role_ids, masking_rules
 from bertdata.examples.masking.settings import SPECIAL_ROLES, MaskingSettings
 from golden.cases import case_names, load_case, make
 from golden.dynamic_masks import EXPECTED, SETTINGS, masked_text
 from tests.support.strategies import small_vocabulary, tries
 
 VOCABULARY = small_vocabulary(DIALECTS["mlperf"])
-SPECIAL = ids_of_roles(VOCABULARY, SPECIAL_ROLES)
+SPECIAL = find_role_ids(VOCABULARY, SPECIAL_ROLES)
 ENGINES = ("native", "python")
 WORD = 1 << 32
 

@@ -14,7 +14,7 @@ from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.masking.mask_count import masks_wanted
-from bertdata.examples.random_stream import RandomStream, seed_key
+from bertdata.examples.random_stream import RandomStream, make_seed_key
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.vocabulary import parse_vocabulary
 from bertdata.tokens.wordpiece import tokenize
@@ -41,7 +41,7 @@ PUBLISHED_OUTPUTS = [1067595299, 955945823, 477289528, 4107218783, 4228976476]
 
 
 def native_stream(seed: int):
-    return kernels.RandomStream(seed_key(seed))
+    return kernels.RandomStream(make_seed_key(seed))
 
 
 def as_seed(key: list[int]) -> int:
@@ -49,9 +49,9 @@ def as_seed(key: list[int]) -> int:
 
 
 def test_a_seed_is_a_key_of_32_bit_digits():
-    assert seed_key(as_seed(PUBLISHED_KEY)) == PUBLISHED_KEY
-    assert seed_key(0) == [0]
-    assert seed_key(-(2**32)) == [0, 1]
+    assert make_seed_key(as_seed(PUBLISHED_KEY)) == PUBLISHED_KEY
+    assert make_seed_key(0) == [0]
+    assert make_seed_key(-(2**32)) == [0, 1]
 
 
 @needs_kernels

@@ -17,7 +17,7 @@ from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.load import engine_note, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, read_tokenizer_json
-from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, why_not
+from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, find_obstacle
 from bertdata.unicode.tables import bert_normalizer_differences
 from tests.support.strategies import cuts, texts, tries
 
@@ -63,7 +63,7 @@ def load(value: dict[str, Any], place: Path, between: str = " ") -> tuple[dict[s
 
 def both(value: dict[str, Any], place: Path, between: str = " ") -> Any:
     parsed, vocabulary = load(value, place)
-    assert why_not(parsed, vocabulary, between) is None
+    assert find_obstacle(parsed, vocabulary, between) is None
     return (
         WordPieceJsonTokenizer(parsed, vocabulary, between),
         LibraryTokenizer(parsed, vocabulary, between),
@@ -241,7 +241,7 @@ def changed(path: str, to: Any) -> dict[str, Any]:
     ],
 )
 def test_other_files_are_the_librarys_and_the_note_says_why(value, between, reason, tmp_path):
-    assert why_not(*load(value, tmp_path), between) == reason
+    assert find_obstacle(*load(value, tmp_path), between) == reason
 
 
 def test_the_note_names_the_engine(tmp_path):

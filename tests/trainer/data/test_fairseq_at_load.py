@@ -14,8 +14,8 @@ from bertdata.dataset.reader import open_dataset
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.fairseq.batch_order import fairseq_batches
-from bertdata.examples.fairseq.masks import FairseqRules, cumulative_shares, draw_masks
-from bertdata.examples.fairseq.seeds import generator_seed
+from bertdata.examples.fairseq.masks import FairseqRules, compute_cumulative_shares, draw_masks
+from bertdata.examples.fairseq.seeds import compute_seed
 from bertdata.examples.fairseq.streams import RELEASES, STREAMS
 from bertdata.examples.fairseq.words import word_begins
 from tests.support.training_runs import losses, refuse, tensors, words
@@ -59,12 +59,12 @@ def expected(blocks: Path, release: str, epoch: int, *, whole: bool = False) -> 
         mask=vocabulary.size - 1,
         random_share=0.1,
         kept_share=0.1,
-        limits=cumulative_shares([1] * vocabulary.size),
+        limits=compute_cumulative_shares([1] * vocabulary.size),
         begins_word=word_begins(vocabulary) if whole else None,
     )
     found = []
     for number, one in enumerate(bertdata.open_dataset(str(blocks))):
-        made = draw_masks(one.ids, 0.15, rules, STREAMS[release](generator_seed(SEED, epoch, number)))
+        made = draw_masks(one.ids, 0.15, rules, STREAMS[release](compute_seed(SEED, epoch, number)))
         found.append((tuple(made.ids), tuple(made.positions), tuple(made.labels)))
     return found
 

@@ -12,7 +12,7 @@ from bertdata.config.dialects import find_dialect
 from bertdata.examples.electra.batch import ElectraExample
 from bertdata.examples.electra.objective import ELECTRA
 from bertdata.examples.electra.settings import ElectraSettings
-from bertdata.examples.fields import features_of
+from bertdata.examples.fields import make_field_values
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.vocabulary import parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
@@ -57,7 +57,7 @@ def md5_of_rows(rows: Iterable[Any]) -> str:
 def padded(example: ElectraExample, settings: ElectraSettings) -> list[list[int]]:
     """The program's row: input_ids, input_mask and segment_ids, as its TFRecord has them."""
     fields = ELECTRA.fields("tfrecord", settings.layout)
-    found = features_of(example, fields, ELECTRA.batch_type, settings.layout)
+    found = make_field_values(example, fields, ELECTRA.batch_type, settings.layout)
     return [found["input_ids"], found["input_mask"], found["segment_ids"]]
 
 

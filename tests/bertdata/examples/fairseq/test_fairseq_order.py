@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bertdata.errors import SettingsError
 from bertdata.examples.fairseq.batch_order import fairseq_batches, fairseq_order
-from bertdata.examples.fairseq.seeds import generator_seed, generator_seeds, tuple_hash
+from bertdata.examples.fairseq.seeds import compute_seed, compute_seeds, hash_tuple
 from bertdata.examples.fairseq.streams import TwisterStream
 from bertdata.examples.mlm.blocks import cut_blocks
 from tests.support.encoders_kit import oracle
@@ -19,19 +19,19 @@ from tests.support.encoders_kit import oracle
 def test_hashes_and_seeds_are_those_of_python(encoders):
     cases = json.loads((encoders / "fairseq" / "seeds.json").read_text())
     for case in cases:
-        assert tuple_hash(case["of"]) == int(case["hash"]), case
-        assert generator_seed(*case["of"]) == case["seed"], case
+        assert hash_tuple(case["of"]) == int(case["hash"]), case
+        assert compute_seed(*case["of"]) == case["seed"], case
         if len(case["of"]) == 3:
             seed, epoch, example = case["of"]
-            found = generator_seeds(seed, epoch, np.array([example], np.uint64))
+            found = compute_seeds(seed, epoch, np.array([example], np.uint64))
             assert found.tolist() == [case["seed"]], case
     assert len(cases) >= 50
 
 
 @given(st.integers(-(2**70), 2**70), st.integers(0, 2**63), st.lists(st.integers(0, 2**61 - 2), max_size=20))
 def test_seeds_of_many_examples_are_those_of_each(seed, epoch, examples):
-    found = generator_seeds(seed, epoch, np.array(examples, np.uint64)).tolist()
-    assert found == [generator_seed(seed, epoch, example) for example in examples]
+    found = compute_seeds(seed, epoch, np.array(examples, np.uint64)).tolist()
+    assert found == [compute_seed(seed, epoch, example) for example in examples]
 
 
 @given(
@@ -39,12 +39,12 @@ def test_seeds_of_many_examples_are_those_of_each(seed, epoch, examples):
 )
 def test_the_hash_is_this_interpreters(numbers):
     """CPython 3.8 and later on 64 bits, which is where these tests run."""
-    assert tuple_hash(numbers) == hash(tuple(numbers))
+    assert hash_tuple(numbers) == hash(tuple(numbers))
 
 
 def test_seeds_are_coarse():
     """A defect of the original that is kept: FACTS has 19,739 seeds of 200,000 blocks."""
-    assert len(np.unique(generator_seeds(1, 1, np.arange(200_000, dtype=np.uint64)))) < 20_000
+    assert len(np.unique(compute_seeds(1, 1, np.arange(200_000, dtype=np.uint64)))) < 20_000
 
 
 def test_every_order_is_fairseqs(lines, encoders):

@@ -13,7 +13,7 @@ from bertdata._native import kernels
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.dynamic_masking.masker import Draws, Masker
 from bertdata.examples.fairseq.load_masker import FairseqMasker, make_fairseq_masker
-from bertdata.examples.fairseq.masks import FairseqRules, cumulative_shares, draw_masks, most_masks
+from bertdata.examples.fairseq.masks import FairseqRules, compute_cumulative_shares, draw_masks, most_masks
 from bertdata.examples.fairseq.streams import RELEASES, STREAMS
 from bertdata.examples.fairseq.words import word_begins
 from bertdata.examples.masking.settings import MaskingSettings
@@ -65,7 +65,7 @@ def rules_of(draw: st.DrawFn) -> FairseqRules:
         mask=MASK,
         random_share=random,
         kept_share=kept,
-        limits=cumulative_shares(
+        limits=compute_cumulative_shares(
             draw(st.lists(st.integers(1, 900), min_size=len(WORDS), max_size=len(WORDS)))
         ),
         begins_word=draw(st.sampled_from([None, word_begins(VOCABULARY)])),

@@ -7,7 +7,7 @@ import pytest
 
 from bertdata.examples.mlm.blocks import cut_blocks
 from bertdata.examples.mlm.make import make_blocks
-from bertdata.examples.mlm.reference import text_blocks
+from bertdata.examples.mlm.reference import cut_text_blocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.records import Documents, Vocabulary
 from tests.support.encoders_kit import END, START, WORD_PIECES, Lines, md5_of_rows, oracle
@@ -70,7 +70,7 @@ def test_examples_of_whole_sentences_of_a_document_are_fairseqs_blocks(name, eng
     wanted = oracle(encoders / "fairseq" / "blocks.json")[f"{name}__complete_doc__512"]
     documents = as_documents(lines[name])
     vocabulary = vocabulary_of(30_522 if name.endswith(WORD_PIECES) else 3_072)
-    rows = text_blocks(documents, vocabulary, "complete_doc", 512)
+    rows = cut_text_blocks(documents, vocabulary, "complete_doc", 512)
     assert md5_of_rows(rows) == wanted["md5"]
     made = make_blocks(documents, vocabulary, MlmSettings(masks=False), engine)
     ids = [example.ids for example in made.batch(0, len(made)).examples()]

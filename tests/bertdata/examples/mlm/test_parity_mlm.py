@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from bertdata import _native
 from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
-from bertdata.examples.masking.prepared_settings import ids_of_roles
+from bertdata.examples.masking.prepared_settings import find_role_ids
 from bertdata.examples.masking.settings import SPECIAL_ROLES
 from bertdata.examples.mlm.batch import MlmBatch, MlmExample
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.examples.mlm.make import make_blocks
-from bertdata.examples.mlm.reference import text_blocks
+from bertdata.examples.mlm.reference import cut_text_blocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.records import Documents, Vocabulary
 from tests.support.strategies import large_vocabulary, parse_vocabulary, small_vocabulary, tries
@@ -27,7 +27,7 @@ from tests.support.strategies import large_vocabulary, parse_vocabulary, small_v
 needs_kernels = pytest.mark.skipif(not _native.available(), reason="the kernels are not built")
 
 VOCABULARY = small_vocabulary(DIALECTS["mlperf"])
-SPECIAL = ids_of_roles(VOCABULARY, SPECIAL_ROLES)
+SPECIAL = find_role_ids(VOCABULARY, SPECIAL_ROLES)
 
 lengths = st.one_of(st.integers(0, 8), st.integers(0, 30), st.integers(1, 400))
 shapes = st.lists(st.lists(lengths, max_size=8), max_size=6)
@@ -142,7 +142,7 @@ def body_of(documents: Documents) -> list[int]:
 @given(cases())
 def test_the_blocks_of_a_pass_are_the_whole_text(case):
     documents, settings = case
-    blocks = text_blocks(documents, VOCABULARY, settings.blocks, settings.max_seq_length)
+    blocks = cut_text_blocks(documents, VOCABULARY, settings.blocks, settings.max_seq_length)
     assert all(block[0] == VOCABULARY.cls for block in blocks)
     assert all(2 <= len(block) <= settings.max_seq_length for block in blocks)
     text = [token for block in blocks for token in block[1:]]
@@ -158,7 +158,7 @@ def test_whole_sentences_are_cut_only_where_one_is_too_long(case):
     documents, settings = case
     longest = max((b - a for a, b in pairwise([0, *documents.sentence_ends])), default=0) + 1
     if settings.blocks != "none" and longest < settings.max_seq_length:
-        for block in text_blocks(documents, VOCABULARY, settings.blocks, settings.max_seq_length):
+        for block in cut_text_blocks(documents, VOCABULARY, settings.blocks, settings.max_seq_length):
             assert block[-1] == VOCABULARY.sep
 
 
@@ -229,7 +229,7 @@ def test_passes_seeds_and_texts_have_masks_of_their_own():
         """By block, in the order of the text."""
         chosen = settings.with_changes(**changes)
         numbered = {
-            tuple(block): n for n, block in enumerate(text_blocks(documents, VOCABULARY, "none", 128))
+            tuple(block): n for n, block in enumerate(cut_text_blocks(documents, VOCABULARY, "none", 128))
         }
         found: dict[int, list[set[int]]] = {}
         for example in made(documents, chosen):

@@ -16,14 +16,14 @@ from bertdata.cli.main import main
 from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
 from bertdata.examples.dynamic_masking.masker import Draws
-from bertdata.examples.masking.prepared_settings import ids_of_roles
+from bertdata.examples.masking.prepared_settings import find_role_ids
 from bertdata.examples.masking.settings import SPECIAL_ROLES, MaskingSettings
 from bertdata.examples.objectives import find_objective
 from bertdata.examples.sop.load_masker import LoadedNgrams, make_ngram_masker
 from tests.support.strategies import small_vocabulary, tries
 
 VOCABULARY = small_vocabulary(DIALECTS["mlperf"])
-SPECIAL = ids_of_roles(VOCABULARY, SPECIAL_ROLES)
+SPECIAL = find_role_ids(VOCABULARY, SPECIAL_ROLES)
 needs_kernels = pytest.mark.skipif(not _native.available(), reason="the kernels are not built")
 
 

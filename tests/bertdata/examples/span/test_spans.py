@@ -15,7 +15,7 @@ from bertdata.examples.random_stream import NumpyStream
 from bertdata.examples.span.batch import SpanExample
 from bertdata.examples.span.blocks import cut_bodies
 from bertdata.examples.span.make import make_spans
-from bertdata.examples.span.masking import boundaries, draw_spans, replace, span_rules
+from bertdata.examples.span.masking import draw_spans, find_boundaries, replace, span_rules
 from bertdata.examples.span.settings import SpanSettings
 from bertdata.examples.span.streams import BlockStream, choose
 from bertdata.records import Documents
@@ -99,9 +99,9 @@ def test_or_each_id_by_a_draw_of_its_own():
 
 def test_boundaries_are_beside_a_span_or_its_own_ends():
     spans = [(0, 2), (4, 5), (7, 10)]
-    assert boundaries(spans, 10, are_external=True) == [(3, 5)]
-    assert boundaries(spans, 11, are_external=True) == [(3, 5), (6, 10)]
-    assert boundaries(spans, 10, are_external=False) == [(0, 1), (4, 4), (7, 9)]
+    assert find_boundaries(spans, 10, are_external=True) == [(3, 5)]
+    assert find_boundaries(spans, 11, are_external=True) == [(3, 5), (6, 10)]
+    assert find_boundaries(spans, 10, are_external=False) == [(0, 1), (4, 4), (7, 9)]
 
 
 # Blocks

@@ -22,7 +22,7 @@ from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objectives import find_objective
 from bertdata.examples.span.batch import SpanExample
 from bertdata.examples.span.load_masker import LoadedSpans, make_span_masker
-from bertdata.examples.span.masking import boundaries, draw_spans, span_rules
+from bertdata.examples.span.masking import draw_spans, find_boundaries, span_rules
 from bertdata.examples.span.settings import ENDPOINTS, REPLACEMENTS, SpanSettings
 from bertdata.examples.span.streams import BlockStream
 from bertdata.records import Documents
@@ -96,7 +96,7 @@ def test_boundaries_are_those_of_the_runs_of_masks(masker, lengths, seed):
         places = found.positions[row, : found.counts[row]]
         runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1) if len(places) else []
         spans = [(int(run[0]) - 1, int(run[-1])) for run in runs]
-        expected = boundaries(spans, length - 2, are_external=external)
+        expected = find_boundaries(spans, length - 2, are_external=external)
         count = following["span_ends"][row]
         pairs = zip(following["left_boundaries"][row], following["right_boundaries"][row], strict=True)
         assert [(left - 1, right - 1) for left, right in list(pairs)[:count]] == expected

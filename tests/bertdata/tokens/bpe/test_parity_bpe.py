@@ -14,7 +14,7 @@ from bertdata.errors import InputError
 from bertdata.io.foreign_text import universal_newlines
 from bertdata.records import Documents
 from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
-from bertdata.tokens.document_text import DocumentsBuilder, read_documents, word_starts
+from bertdata.tokens.document_text import DocumentsBuilder, compute_word_starts, read_documents
 from tests.support.byte_bpe import (
     LANGUAGES,
     PRE_TOKENIZERS,
@@ -59,7 +59,7 @@ class Trio:
 
     def library_tokens(self, text: str) -> list[tuple[int, int, int, int]]:
         encoding = self.library.encode(text, add_special_tokens=False)
-        starts = word_starts(encoding.word_ids)
+        starts = compute_word_starts(encoding.word_ids)
         return [
             (token_id, start, stop, starts_word)
             for token_id, (start, stop), starts_word in zip(
@@ -72,7 +72,7 @@ class Trio:
         for document in read_documents(universal_newlines(text.encode()), between):
             encoding = self.library.encode(document.text, add_special_tokens=False)
             starts = [start for start, _ in encoding.offsets]
-            found.add(document, encoding.ids, starts, word_starts(encoding.word_ids))
+            found.add(document, encoding.ids, starts, compute_word_starts(encoding.word_ids))
         return plain(found.documents())
 
 
