@@ -1,7 +1,7 @@
 """A small JSON Schema validator (draft 2020-12) for the keywords that this package's schemas use.
 
-The package jsonschema would do the same, but it is slow to import and not always installed. Tests compare
-the two.
+The package jsonschema would do the same, but it is slow to import and not always installed. Tests compare the
+two.
 """
 
 import re

@@ -22,9 +22,9 @@ class DatasetSettings:
 
     The settings are split into four records, which the manifest stores under these names:
 
-    tokenizer: decides the ids of a sentence. Holds the kind of tokeniser, the vocabulary's md5 and its
-    number of tokens. A WordPiece vocabulary adds dialect and lower_case. A tokenizer.json file adds its name,
-    the tokens' roles and between, the text that joins two sentences.
+    tokenizer: decides the ids of a sentence. Holds the kind of tokeniser, the vocabulary's md5 and its number
+    of tokens. A WordPiece vocabulary adds dialect and lower_case. A tokenizer.json file adds its name, the
+    tokens' roles and between, the text that joins two sentences.
 
     objective: decides which examples are made of the ids. Holds name, max_seq_length, random_seed and the
     objective's other settings. max_seq_length and random_seed are here because every objective needs them and

@@ -1,9 +1,9 @@
 """Read and write the two supported versions of a dataset manifest's JSON.
 
-Version 3 stores the settings in four records (``bertdata.config.dataset_settings``). Version 2 stored them
-in one object, with vocabulary, punkt and shuffle next to it. It also wrote a placeholder word as the recipe
-of a dataset made without a recipe. A version 2 manifest is converted to version 3 when it is read, and
-written back as version 2.
+Version 3 stores the settings in four records (``bertdata.config.dataset_settings``). Version 2 stored them in
+one object, with vocabulary, punkt and shuffle next to it. It also wrote a placeholder word as the recipe of a
+dataset made without a recipe. A version 2 manifest is converted to version 3 when it is read, and written
+back as version 2.
 """
 
 import hashlib

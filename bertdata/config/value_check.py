@@ -46,8 +46,8 @@ def check_names(given: Iterable[str], known: Collection[str], where: str = "") -
 def nearest_known(given: str, known: Sequence[str], likeness: float = 0.6) -> str:
     """Return the end of an error message that suggests the known name most similar to ``given``.
 
-    Leading dashes of flags are ignored. The text is empty if no name reaches the similarity ``likeness``
-    (0 to 1, as difflib's ratio).
+    Leading dashes of flags are ignored. The text is empty if no name reaches the similarity ``likeness`` (0
+    to 1, as difflib's ratio).
     """
     names = {name.removeprefix("--"): name for name in known}
     nearest = get_close_matches(given.removeprefix("--"), names, n=1, cutoff=likeness)

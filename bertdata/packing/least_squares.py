@@ -36,8 +36,8 @@ def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
             f"method is nnls and rows have {max_seq_length} positions, at most {LONGEST_ROW} allowed"
         )
     patterns = full_patterns(max_seq_length, most)
-    # matrix[l - 1, p]: how many slots of length l pattern p has. The pattern (2, 3, 3) adds 1 in row 1 and
-    # 2 in row 2 of its column. matrix @ rows_per_pattern is then the number of slots of each length.
+    # matrix[l - 1, p]: how many slots of length l pattern p has. The pattern (2, 3, 3) adds 1 in row 1 and 2
+    # in row 2 of its column. matrix @ rows_per_pattern is then the number of slots of each length.
     matrix = np.zeros((max_seq_length, len(patterns)))
     for place in range(patterns.shape[1]):
         rows = np.flatnonzero(patterns[:, place])

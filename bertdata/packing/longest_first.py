@@ -1,7 +1,6 @@
 """Longest-pack-first histogram packing.
 
-The algorithm is algorithm 1 of Krell et al. 2021, "Efficient sequence packing without
-cross-contamination".
+The algorithm is algorithm 1 of Krell et al. 2021, "Efficient sequence packing without cross-contamination".
 """
 
 from collections import defaultdict

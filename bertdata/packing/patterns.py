@@ -25,8 +25,8 @@ def full_patterns(max_seq_length: int, most: int) -> Patterns:
 
     Sums have at most LONGEST_SUMS lengths, even if ``most`` is larger.
     """
-    # max_seq_length 4, most 3 -> [0 0 4], [0 1 3], [0 2 2], [1 1 2]
     # The smallest of three ascending summands is at most a third of the sum.
+    # max_seq_length 4, most 3 -> [0 0 4], [0 1 3], [0 2 2], [1 1 2]
     first = np.arange(max_seq_length // 3 + 1 if most >= 3 else 1)
     pairs = [_pairs(int(a), max_seq_length) for a in first]
     found = np.concatenate(pairs)

@@ -51,9 +51,8 @@ class Placement:
         which = np.asarray(lengths)
         # 1. Shuffle the examples of each length among the slots of that length.
         slots = self._slots.places(which, numbers) + self._first_slot[which]
-        # 2. Find the run of the slot, and from it the row of the plan. A run covers consecutive rows, so the
-        # row
-        #    is the run's first row plus the slot's index within the run.
+        # 2. Find the run of the slot, then the row of the plan. A run covers consecutive rows, so the row is
+        #    the run's first row plus the slot's index within the run.
         runs = np.searchsorted(self._run_starts, slots, side="right") - 1
         rows = self._run_rows[runs] + slots - self._run_starts[runs]
         # 3. Shuffle the rows. Otherwise rows with the same combination of lengths would follow each other.
@@ -96,8 +95,8 @@ class Numbering:
         """Return the indices of the next examples, which have these lengths."""
         found = np.asarray(lengths)
         counts = np.bincount(found, minlength=len(self._next))
-        # lengths [5, 3, 5], before {3: 7, 5: 0} -> numbers [0, 7, 1]
         # The stable sort groups equal lengths in their order. Within a group the index counts up from 0.
+        # lengths [5, 3, 5], before {3: 7, 5: 0} -> numbers [0, 7, 1]
         order = np.argsort(found, kind="stable")
         numbers = np.empty(len(found), np.int64)
         starts = np.cumsum(counts) - counts

@@ -53,8 +53,8 @@ class Hdf5Output:
     ) -> None:
         """objective: of the examples.
 
-        shuffle: apply HDF5's shuffle filter before gzip, which groups the lowest bytes
-        of a chunk's items, then the next bytes and so on. padding_id: id at padded positions.
+        shuffle: apply HDF5's shuffle filter before gzip, which groups the lowest bytes of a chunk's items,
+        then the next bytes and so on. padding_id: id at padded positions.
         """
         self._written = 0
         self._scratch = ScratchHdf5(sink)

@@ -254,7 +254,7 @@ def _found_padding(features: FieldValues, fields: Fields) -> int:
 
 
 def _misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
-    """Return an error message that names superfluous features, else the features missing for the first form."""
+    """Return an error message that names superfluous features, else those missing for the first form."""
     whole = max((form for form in forms if form < set(features)), key=len, default=None)
     if whole is None:
         return f"lacks {', '.join(sorted(forms[0] - set(features)))}"

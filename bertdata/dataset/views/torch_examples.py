@@ -82,9 +82,8 @@ class Collator:
     """Callable that turns examples into the tensors of a batch, under Hugging Face's names. Picklable.
 
     Returns ``input_ids``, ``attention_mask`` and the objective's other inputs, all int64 and padded to the
-    layout's
-    length. For BERT these are all inputs of ``transformers.BertForPreTraining``: also ``token_type_ids``,
-    ``labels`` with -100 at unmasked positions, and the label of the pair.
+    layout's length. For BERT these are all inputs of ``transformers.BertForPreTraining``: also
+    ``token_type_ids``, ``labels`` with -100 at unmasked positions, and the label of the pair.
 
     masker: draws new masks for each batch from torch's random generator. Stored masks are then ignored.
     """

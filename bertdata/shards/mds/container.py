@@ -132,7 +132,7 @@ class MdsReader(ShardReader):
             yield narrow(batch)
 
     def _blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
-        """Yield ``size`` samples at a time: number of the first, their bytes, and the bounds of each in the bytes."""
+        """Yield ``size`` samples at a time: number of the first, their bytes, and the bounds of each."""
         offsets = self._head.offsets
         self._file.seek(int(offsets[0]))
         for first in range(0, len(self), size):

@@ -178,7 +178,7 @@ class IdDecoder:
         return counts, items
 
     def _counts_of_bytes(self, sizes: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """Return the number of ids in values that are plain bytes without a shape, and the code of their type."""
+        """Return the number of ids in values that are plain bytes without a shape, and their type's code."""
         width = np.dtype(self._array.dtype).itemsize
         refuse(sizes % width != 0, lambda i: f"{sizes[i]} bytes of ids, expected a multiple of {width}")
         code = next(code for code, name in DTYPES.items() if name == self._array.dtype)
