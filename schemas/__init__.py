@@ -1,6 +1,6 @@
-"""JSON Schemas, and the declaration of the fields of an example; data only.
+"""JSON Schemas of every file with named fields that bertdata and the trainer read or write.
 
-Everything that reads or writes a file with named fields asks here, so a field is declared once.
+Code that reads or writes such a file loads its schema here, so each field is declared once.
 """
 
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """The parsed contents of ``schemas/<name>.json``."""
+    """Return the parsed schema ``schemas/<name>.json``."""
     text = resources.files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

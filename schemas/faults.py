@@ -1,6 +1,7 @@
-"""Values held against a JSON Schema (draft 2020-12), by the keywords that the schemas here use.
+"""A small JSON Schema validator (draft 2020-12) for the keywords that this package's schemas use.
 
-Tests compare it with the package jsonschema, which is slow to import and not on every machine.
+The package jsonschema would do the same, but it is slow to import and not always installed. Tests compare the
+two.
 """
 
 import re
@@ -14,9 +15,11 @@ Schema = Mapping[str, Any] | bool
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """A value that does not fit.
+    """A value that does not fit its schema.
 
-    path: keys and indices that lead to it. keyword, rule: what it does not fit. message: as jsonschema's.
+    path: keys and indices from the root to the value.
+    keyword, rule: the schema keyword that failed and its argument, such as "minimum" and 1.
+    message: the same text as jsonschema's.
     """
 
     path: tuple[str | int, ...]
@@ -27,17 +30,18 @@ class Fault:
 
 
 def faults(value: Any, schema: Schema) -> Iterator[Fault]:
-    """Every fault of the value, in the order of the schema's keywords."""
+    """Yield every fault of the value, in the order of the schema's keywords."""
     yield from _faults(value, schema, schema, ())
 
 
 def first_fault(value: Any, schema: Schema) -> Fault | None:
-    """The fault nearest to the top; None where the value fits."""
+    """Return the fault with the shortest path, or None if the value fits."""
     found = list(faults(value, schema))
     return min(found, key=lambda fault: len(fault.path)) if found else None
 
 
 def _faults(value: Any, schema: Schema, root: Schema, path: tuple[str | int, ...]) -> Iterator[Fault]:
+    # ``true`` allows every value and ``false`` none.
     if isinstance(schema, bool):
         if not schema:
             message = f"False schema does not allow {value!r}"
@@ -51,15 +55,17 @@ def _faults(value: Any, schema: Schema, root: Schema, path: tuple[str | int, ...
                 yield from _faults(inner, part, root, (*path, *place))
         elif keyword == "anyOf":
             yield from _any_of(value, rule, root, path)
+        # "then" and "else" are handled here, together with "if". On their own they mean nothing.
         elif keyword == "if":
             holds = not any(_faults(value, rule, root, path))
             yield from _faults(value, schema.get("then" if holds else "else", True), root, path)
+        # additionalProperties is in both tables: as a schema it applies to parts, as ``false`` it is a check.
         for message in _CHECKS.get(keyword, _nothing)(value, rule, schema):
             yield Fault(path=path, keyword=keyword, rule=rule, value=value, message=message)
 
 
 def _found(root: Schema, reference: str) -> Schema:
-    """The part of the schema that ``#/$defs/NAME`` names."""
+    """Return the part of the root schema that a reference such as ``#/$defs/NAME`` points to."""
     part: Any = root
     for name in reference.removeprefix("#/").split("/"):
         part = part[name]
@@ -70,7 +76,11 @@ def _found(root: Schema, reference: str) -> Schema:
 def _any_of(
     value: Any, rules: Sequence[Schema], root: Schema, path: tuple[str | int, ...]
 ) -> Iterator[Fault]:
-    """No fault where one of the schemas holds; else those of one whose type fits, or one that says so."""
+    """Yield nothing if one of the alternative schemas fits, else the most helpful faults.
+
+    These are the faults of the first alternative that at least allows the value's type. If no alternative
+    allows the type, a single fault says that none fits.
+    """
     found = [list(_faults(value, rule, root, path)) for rule in rules]
     if not all(found):
         return
@@ -82,7 +92,7 @@ def _any_of(
     yield Fault(path=path, keyword="anyOf", rule=rules, value=value, message=message)
 
 
-# --- keywords that apply a schema to parts of a value: (part, schema, how it is reached) -----------------
+# --- Keywords that apply a schema to parts of the value. Each yields (part, its schema, path to it). ------
 
 
 def _properties(value: Any, rule: Any, schema: Any) -> Iterator[tuple[Any, Schema, tuple[str, ...]]]:
@@ -125,11 +135,11 @@ _APPLIED: dict[str, Callable[[Any, Any, Any], Iterator[tuple[Any, Schema, tuple[
 }
 
 
-# --- keywords that hold for a value itself: the messages where they do not --------------------------------
+# --- Keywords that constrain the value itself. Each yields a message per violation. -----------------------
 
 
 def _nothing(value: Any, rule: Any, schema: Any) -> Iterator[str]:
-    """No message, for keywords that apply a schema to parts, or say nothing of the value."""
+    """Yield no message. Default for keywords that are not checks."""
     yield from ()
 
 
@@ -155,7 +165,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Equality as JSON has it: true is not 1."""
+    """Compare as JSON does, where true is different from 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
@@ -170,14 +180,18 @@ def _const(value: Any, rule: Any, schema: Any) -> Iterator[str]:
 
 
 def _bound(fails: Callable[[Any, Any], bool], words: str) -> Callable[[Any, Any, Any], Iterator[str]]:
+    """Return the check of a numeric bound. fails(value, bound): True if the value violates the bound."""
+
     def check(value: Any, rule: Any, schema: Any) -> Iterator[str]:
-        if _is_number(value) and fails(value, rule):  # not a number fails no bound
+        if _is_number(value) and fails(value, rule):  # bounds apply to numbers only
             yield f"{value!r} is {words} {rule!r}"
 
     return check
 
 
 def _size(kind: type[list[Any]] | type[str], least: bool) -> Callable[[Any, Any, Any], Iterator[str]]:
+    """Return the check of a minimum or maximum length of a list or text."""
+
     def check(value: Any, rule: Any, schema: Any) -> Iterator[str]:
         if isinstance(value, kind) and (len(value) < rule if least else len(value) > rule):
             yield f"{value!r} {_size_words(rule, least)}"
@@ -221,7 +235,7 @@ def _no_others(value: Any, rule: Any, schema: Any) -> Iterator[str]:
 
 
 def _extra(value: Mapping[str, Any], schema: Any) -> list[str]:
-    """The names that neither properties nor patternProperties of the schema have."""
+    """Return the names that match neither ``properties`` nor ``patternProperties`` of the schema."""
     patterns = [_pattern(one) for one in schema.get("patternProperties", ())]
     known = schema.get("properties", {})
     return [name for name in value if name not in known and not any(one.search(name) for one in patterns)]

@@ -1,1 +1,1 @@
-"""Recipes and dialects as data, and the checking of values."""
+"""Settings of datasets: how they are declared and checked, plus the named recipes and dialects."""

@@ -1,4 +1,4 @@
-"""The settings of a dataset in four records: text, tokeniser, objective, container."""
+"""The settings of a dataset as its manifest stores them: text, tokeniser, objective and container."""
 
 import json
 from collections.abc import Mapping
@@ -13,29 +13,31 @@ SettingsRecord = dict[str, Any]
 """Settings by name, as JSON values."""
 
 WORDPIECE = "wordpiece"
-"""The kind of tokeniser that a vocabulary file and a dialect make."""
+"""Value of ``tokenizer["kind"]`` for a WordPiece vocabulary file read by a dialect."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetSettings:
-    """Everything, besides the inputs themselves, that decides a dataset's bytes, as its manifest holds it.
+    """Everything that decides a dataset's bytes except the contents of its inputs.
 
-    tokenizer: which ids a sentence has: kind, the vocabulary's md5 and number of tokens, and of a WordPiece
-    vocabulary dialect and lower_case, of a tokenizer.json file (its name here), roles and between (the text
-    between two sentences).
+    The settings are split into four records, which the manifest stores under these names:
 
-    objective: which examples are made of the ids: name, max_seq_length, random_seed and its own settings.
-    Every objective has a length and a seed, but neither tokeniser nor container asks for them: the length is
-    that of the text which an example takes, the seed that of the draws which make it.
+    tokenizer: decides the ids of a sentence. Holds the kind of tokeniser, the vocabulary's md5 and its number
+    of tokens. A WordPiece vocabulary adds dialect and lower_case. A tokenizer.json file adds its name, the
+    tokens' roles and between, the text that joins two sentences.
 
-    container: which file an example is in and how it lies there: format, order of a record's values (remask),
-    bins, packed rows, padding_id (the id in empty places) where it is not 0, shuffle and num_shards of a
-    global shuffle, dealt_files where the examples of all inputs are dealt to so many files.
+    objective: decides which examples are made of the ids. Holds name, max_seq_length, random_seed and the
+    objective's other settings. max_seq_length and random_seed are here because every objective needs them and
+    neither the tokeniser nor the container does.
 
-    text: which sentences there are: punkt, the variant and tables of the splitter that the parts' manifest
-    names, else None. Known when the dataset is finished; before, the record is empty.
+    container: decides the file format and how examples lie in it: format, order of a record's values
+    (remask), length bins, packed rows, padding_id if it is not 0, shuffle and num_shards of a global shuffle,
+    and dealt_files, the number of files that the examples of all inputs are dealt to.
 
-    A setting that is not used (bin_size without bins) is in no record.
+    text: the sentence splitter. Holds punkt, the variant and tables of the splitter that the input parts'
+    manifest names, or None. It is empty until the dataset is finished.
+
+    A setting that has no effect, such as bin_size without bins, is left out of its record.
     """
 
     tokenizer: SettingsRecord
@@ -45,35 +47,35 @@ class DatasetSettings:
 
     @property
     def objective_name(self) -> str | None:
-        """The objective of the examples. None in a manifest that does not say."""
+        """Name of the examples' objective. None if the manifest does not record it."""
         return self.objective.get("name")
 
     @property
     def vocabulary(self) -> dict[str, Any]:
-        """The vocabulary's md5 and number of tokens."""
+        """The vocabulary's md5 and number of tokens, under the keys md5 and tokens."""
         found: dict[str, Any] = self.tokenizer["vocabulary"]
         return found
 
     @property
     def num_shards(self) -> int | None:
-        """Shards of documents mixed over the whole corpus. None: one shard for each input."""
+        """Number of shards of a global shuffle. None without a shuffle, where each input makes one shard."""
         return self.container.get("num_shards")
 
     @property
     def is_of_all_inputs(self) -> bool:
-        """True where each shard is made of all inputs together."""
+        """True if each shard holds examples of all inputs, not of a single input."""
         return self.num_shards is not None or "dealt_files" in self.container
 
     @property
     def by_name(self) -> SettingsRecord:
-        """The settings that a person may choose, by the names of their flags, but for the vocabulary."""
+        """The settings that a user can choose, by flag name and without the vocabulary."""
         found: SettingsRecord = {} if self.objective_name is None else {"objective": self.objective_name}
         for record in (self.tokenizer, self.objective, self.container):
             found |= {name: value for name, value in record.items() if name not in _RESERVED}
         return found
 
     def as_json(self) -> dict[str, SettingsRecord]:
-        """The records in the order of a dataset's making."""
+        """Return the four records by name, in the order in which the pipeline uses them."""
         return {
             "text": self.text,
             "tokenizer": self.tokenizer,
@@ -92,7 +94,11 @@ _RESERVED = (
     "num_shards",
     "dataset_manifest",
 )
-"""Names that mean something else in a record, or where the plans of two datasets are compared."""
+"""Names that a setting must not have.
+
+A record already uses them for something else, or they would collide where the plans of two datasets are
+compared as one flat mapping.
+"""
 
 
 def records_of(
@@ -101,14 +107,15 @@ def records_of(
     num_shards: int | None = None,
     tokenizer: SettingsRecord | None = None,
 ) -> DatasetSettings:
-    """The records of a dataset of these settings. num_shards: of a global shuffle.
+    """Return the dataset settings for these example settings and this vocabulary.
 
-    tokenizer: the tokeniser's record, where it is not that of a WordPiece vocabulary as the settings read it.
+    num_shards: number of shards of a global shuffle, or None.
+    tokenizer: the tokeniser's record. None builds the record of a WordPiece vocabulary from ``settings``.
 
-    SettingsError for a setting of a name that means something else.
+    SettingsError if an objective's setting has a reserved name.
     """
-    declared = _declared(type(settings)) | _declared(ExampleSettings)  # a field with another default stays
-    values = json.loads(json.dumps(settings.as_json()))  # lists for tuples, as they are read again
+    declared = _declared(type(settings)) | _declared(ExampleSettings)  # an objective may redeclare a field
+    values = json.loads(json.dumps(settings.as_json()))  # tuples become lists, as JSON has them
     name = values.pop("objective")
     found: dict[str, SettingsRecord] = {
         "tokenizer": {"kind": WORDPIECE},
@@ -132,23 +139,24 @@ def records_of(
 
 
 def _declared(kind: type[ExampleSettings]) -> dict[str, str]:
-    """The record of each setting of that kind."""
+    """Return the record that each setting of this settings class belongs to, by setting name."""
     return {item.name: item.metadata.get("record", OBJECTIVE_RECORD) for item in fields(kind)}
 
 
 def vocabulary_record(vocabulary: Vocabulary) -> SettingsRecord:
-    """The vocabulary as a record of the tokeniser has it."""
+    """Return the vocabulary's md5 and size as the tokeniser's record stores them."""
     return {"md5": vocabulary.md5, "tokens": vocabulary.tokens}
 
 
 def without_padding(container: Mapping[str, Any]) -> SettingsRecord:
-    """A container's settings without those that other containers of its examples do not have.
+    """Return container settings without padding_id and dealt_files.
 
-    These are the id in empty places, and the number of files that the examples were dealt to.
+    These two describe the present files. They do not carry over when the same examples are written to another
+    container.
     """
     return {name: value for name, value in container.items() if name not in ("padding_id", "dealt_files")}
 
 
 def shuffled_into(num_shards: int | None) -> SettingsRecord:
-    """The settings of the container that tell a global shuffle. None: there is none."""
+    """Return the container settings of a global shuffle into num_shards shards, or no settings for None."""
     return {} if num_shards is None else {"shuffle": "global", "num_shards": num_shards}

@@ -1,4 +1,4 @@
-"""Settings declared once: a dataclass's field, and the JSON Schema of its values made from it."""
+"""Declare a setting once, as a dataclass field, and derive its JSON Schema from that declaration."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,16 @@ _BOUNDS = {
 }
 
 MOST_WHOLE = (1 << 53) - 1
-"""The largest whole number of a setting that declares no upper bound: more are not exact in every JSON."""
+"""Largest integer allowed for a setting without a declared upper bound.
+
+JSON readers that use 64-bit floats cannot represent every larger integer exactly.
+"""
 
 MOST_NUMBER = 1e38
-"""The largest other number of such a setting, below the largest of 32 bits."""
+"""Largest float allowed for a setting without a declared upper bound. It fits into 32 bits."""
 
 OBJECTIVE_RECORD = "objective"
-"""The record of a dataset's settings that belong to no other."""
+"""Default record of a setting: the objective's. See ``bertdata.config.dataset_settings``."""
 
 
 def setting(
@@ -48,13 +51,14 @@ def setting(
     record: str = OBJECTIVE_RECORD,
     **marks: Any,
 ) -> Any:
-    """A field of settings, with the help text and the choices of its flag.
+    """Return a dataclass field that also declares the setting's help text, choices and bounds.
 
-    least, most, above, below: bounds of a number, or of each number in a list or an object. A number that
-    has a lower bound and no upper one is at most MOST_WHOLE, or MOST_NUMBER.
-    keywords: keywords of JSON Schema that have no argument here. optional: None stands for a setting that is
-    not given, and is no value. record: of a dataset's settings, the record of the manifest that holds this
-    one. marks: further entries of the schema, for the readers of these settings.
+    least, most, above, below: inclusive and exclusive bounds of a number, or of each number in a list or an
+    object. A number with a lower bound and no upper bound is limited to MOST_WHOLE or MOST_NUMBER.
+    keywords: further JSON Schema keywords.
+    optional: None only means "not set". It is not accepted as a value.
+    record: the manifest's record that holds the setting, see ``bertdata.config.dataset_settings``.
+    marks: extra schema entries for the code that reads these settings.
     """
     facts = {
         "help": help,
@@ -69,16 +73,17 @@ def setting(
 
 
 def _keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
-    """The keywords of JSON Schema for these bounds."""
+    """Return the JSON Schema keywords for these bounds."""
     found = {keyword: bounds.get(name) for name, keyword in _BOUNDS.items()}
     return {keyword: bound for keyword, bound in found.items() if bound is not None}
 
 
 def setting_of(kind: Any, name: str, *, help: str = "", default: Any = MISSING, **others: Any) -> Any:
-    """The setting ``name`` that another class declares, as a field of one more class.
+    """Return a field that repeats the setting ``name`` of another settings class.
 
-    help: words behind its help text. default: in place of its own. others: bounds, in place of all of
-    its own, and further marks.
+    help: text appended to the original help.
+    default: replaces the original default.
+    others: new bounds, which replace all original bounds, and further marks.
     """
     [item] = (item for item in fields(kind) if item.name == name)
     bounds = {word: others.pop(word) for word in _BOUNDS if word in others}
@@ -90,7 +95,7 @@ def setting_of(kind: Any, name: str, *, help: str = "", default: Any = MISSING, 
 
 
 def schema_of(kind: Any) -> Mapping[str, dict[str, Any]]:
-    """The JSON Schema of each field that ``setting`` declares in the dataclass, by name."""
+    """Return the JSON Schema of each field that the dataclass declares with ``setting``, by field name."""
     return _schema_of(kind)
 
 
@@ -112,13 +117,13 @@ def _property(item: Field[Any], hint: Any) -> dict[str, Any]:
 
 
 def _kinds(hint: Any) -> list[Any]:
-    """The types that a type hint allows. float allows whole numbers too."""
+    """List the types that a type hint allows. int is left out next to float, which covers it."""
     kinds = list(get_args(hint)) if isinstance(hint, UnionType) else [hint]
     return [kind for kind in kinds if not (kind is int and float in kinds)]
 
 
 def _values(kinds: Sequence[Any], bounds: Mapping[str, float]) -> dict[str, Any]:
-    """The JSON Schema of values of these types."""
+    """Return the JSON Schema of a value that has any of these types."""
     names = list(dict.fromkeys(_TYPES[get_origin(kind) or kind] for kind in kinds))
     found: dict[str, Any] = {"type": names[0] if len(names) == 1 else names}
     if not {"integer", "number"}.isdisjoint(names):

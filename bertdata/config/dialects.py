@@ -1,4 +1,4 @@
-"""Dialects: a table of how the programs that bertdata replaces differ in reading text."""
+"""Dialects: how each program that bertdata replaces differs in reading text and vocabulary."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,14 +10,15 @@ SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialect:
-    """The habits of one original program in reading text. An objective has those in making examples.
+    """How one original program reads text. Differences in making examples belong to the objectives.
 
-    duplicate_tokens: which of two equal vocabulary lines counts; with "last", ids count lines.
-    max_word_chars: a longer word is one [UNK].
-    drops_unassigned: every category C* is dropped in cleaning, not only Cc and Cf.
-    keeps_special_tokens: a white-space token that is exactly a special token stays whole.
-    drops_bad_utf8: bytes that are not UTF-8 are dropped; elsewhere they are an error.
-    universal_newlines: a carriage return ends a line; elsewhere it vanishes.
+    duplicate_tokens: which id a token gets if the vocabulary lists it twice. With "last", ids are line
+    numbers.
+    max_word_chars: a longer word becomes a single [UNK].
+    drops_unassigned: cleaning drops every Unicode category C*, not only Cc and Cf.
+    keeps_special_tokens: a special token between spaces is not split.
+    drops_bad_utf8: bytes that are not UTF-8 are dropped. Otherwise they are an error.
+    universal_newlines: a carriage return ends a line. Otherwise it is dropped.
     """
 
     name: str
@@ -47,7 +48,7 @@ DIALECTS = {
 
 
 def find_dialect(name: str) -> Dialect:
-    """The dialect of that name. SettingsError names the known ones."""
+    """Return the dialect with this name. SettingsError lists the known names."""
     try:
         return DIALECTS[name]
     except KeyError:

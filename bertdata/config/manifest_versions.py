@@ -1,8 +1,9 @@
-"""Manifests of datasets as JSON, of this version of the format and of the one before.
+"""Read and write the two supported versions of a dataset manifest's JSON.
 
-Version 3 holds the settings in four records (``bertdata.config.dataset_settings``). Version 2 held them in
-one object, with vocabulary, punkt and shuffle beside it, and the recipe of no recipe was another word. A
-manifest of version 2 is read as one of version 3, and written as it was.
+Version 3 stores the settings in four records (``bertdata.config.dataset_settings``). Version 2 stored them in
+one object, with vocabulary, punkt and shuffle next to it. It also wrote a placeholder word as the recipe of a
+dataset made without a recipe. A version 2 manifest is converted to version 3 when it is read, and written
+back as version 2.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ _BEFORE = 2
 _REMADE = {
     1: "remove the directory and make it again: its shards get the same bytes",
 }
-"""Remedies for versions that are not read any more."""
+"""What the user should do about a version that can no longer be read, by version."""
 
 _TOKENIZER = ("dialect", "lower_case")
 _CONTAINER = (
@@ -32,18 +33,21 @@ _CONTAINER = (
     "packing_seed",
     "packing_plan",
 )
-"""Settings of version 2 by their record in version 3; all others are the objective's."""
+"""Version 2 settings that moved to the tokenizer and container records. The rest went to objective."""
 
 
 class DatasetJson(NamedTuple):
-    """A manifest in the form of version 3. version_2: as it was written, where that was version 2."""
+    """A manifest in version 3 form. version_2: the manifest as it was written, if that was version 2."""
 
     value: dict[str, Any]
     version_2: dict[str, Any] | None
 
 
 def parse_dataset_json(data: bytes, where: str) -> DatasetJson:
-    """The manifest's JSON, checked against ``schemas/manifest.json``. ManifestError for what does not fit."""
+    """Return the manifest's JSON in version 3 form, checked against ``schemas/manifest.json``.
+
+    where: the manifest's path, for errors. ManifestError names the value that does not fit.
+    """
     written = parse_json(data, where)
     version = written.get("format_version", DATASET_VERSION)
     check_version(version, where, (_BEFORE, DATASET_VERSION), _REMADE)
@@ -53,26 +57,26 @@ def parse_dataset_json(data: bytes, where: str) -> DatasetJson:
 
 
 def settings_digest(settings: Mapping[str, Any]) -> str:
-    """BLAKE2b of the settings' canonical JSON, 32 hexadecimal digits."""
+    """Return the BLAKE2b digest of the settings' canonical JSON as 32 hexadecimal digits."""
     text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _of_version_2(written: dict[str, Any]) -> dict[str, Any]:
-    """The manifest in the form of version 3, as far as it is one: its schema says what does not fit."""
+    """Convert a version 2 manifest to version 3. Malformed parts are kept for the schema check to report."""
     moved = ("punkt", "vocabulary", "shuffle", "num_shards")
     value = {name: item for name, item in written.items() if name not in moved}
     value["format_version"] = DATASET_VERSION
     settings = written.get("settings")
     if isinstance(settings, dict):
         value["settings"] = _records(written, settings)
-        if value.get("recipe") in ("unverified", settings.get("objective")):  # words for none
+        if value.get("recipe") in ("unverified", settings.get("objective")):  # both meant "none"
             value["recipe"] = None
     return value
 
 
 def _records(written: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The settings of a manifest of version 2, and what stood beside them, in records."""
+    """Return the four settings records of a version 2 manifest."""
     others = ("objective", *_TOKENIZER, *_CONTAINER)
     own = {name: value for name, value in settings.items() if name not in others}
     name = {"name": settings["objective"]} if "objective" in settings else {}
@@ -90,7 +94,10 @@ def _chosen(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]
 
 
 def as_version_2(value: dict[str, Any], recipe: str | None, settings: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of version 3 as version 2 wrote it. recipe, settings: those in it."""
+    """Return a version 3 manifest in version 2 form.
+
+    recipe, settings: as the version 2 manifest stored them, since the conversion loses their form.
+    """
     records = value["settings"]
     head = {
         "format_version": _BEFORE,
@@ -114,5 +121,5 @@ def as_version_2(value: dict[str, Any], recipe: str | None, settings: dict[str, 
 
 
 def _without_new(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without those that version 2 did not count."""
+    """Return the values without the counts that version 2 did not have."""
     return {name: value for name, value in values.items() if name != "lost_tokens"}

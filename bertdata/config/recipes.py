@@ -7,16 +7,21 @@ from bertdata.config.settings import check
 from bertdata.errors import SettingsError
 
 Settings = dict[str, Any]
-"""Settings of an objective by name; those left out have its default."""
+"""Settings of an objective by name. The objective's default applies to a setting that is left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """A published data set's settings, one entry a phase. objective: the one whose settings they are.
+    """The settings of a published data set, for one or two phases of pre-training.
 
-    extractor: of Wikipedia's articles, as the program's own scripts pin it, else the newest release.
-    Of the encoders after BERT, in words: exact, what equals the original's data; distribution, what is only
-    drawn like it; paper, what is known from a publication alone.
+    phases: the settings that differ from the objective's defaults, one dictionary per phase.
+    objective: name of the objective that the settings belong to.
+    extractor: version of the Wikipedia extractor that the original program pins, else the newest.
+
+    For encoders published after BERT, three texts say how close the data comes to the original:
+    exact: what is identical.
+    distribution: what is only drawn from the same distribution.
+    paper: what is known only from a publication.
     """
 
     name: str
@@ -29,7 +34,12 @@ class Recipe:
     paper: str = ""
 
     def select(self, phase: int | None) -> dict[str, Settings]:
-        """Settings by output sub-directory: one phase goes to the directory itself, two to phase1, phase2."""
+        """Return the settings by output sub-directory.
+
+        phase: number of the only phase wanted, from 1. None selects all phases. A single phase is written to
+        the output directory itself (key ""), two phases to phase1 and phase2. SettingsError for an unknown
+        phase.
+        """
         if phase is not None:
             check(1 <= phase <= len(self.phases), self._without_phase(phase))
             return {"": self.phases[phase - 1]}
@@ -39,18 +49,18 @@ class Recipe:
 
     @property
     def fidelity(self) -> dict[str, str]:
-        """The settings that are exact, a distribution only, or from a paper, as far as the recipe says it."""
+        """The texts exact, distribution and paper by name, without empty ones."""
         found = {name: getattr(self, name) for name in ("exact", "distribution", "paper")}
         return {name: words for name, words in found.items() if words}
 
     @property
     def varied(self) -> set[str]:
-        """The settings that differ between its phases."""
+        """Names of the settings that differ between the phases."""
         names = {name for phase in self.phases for name in phase}
         return {name for name in names if any(p.get(name) != self.phases[0].get(name) for p in self.phases)}
 
     def _without_phase(self, phase: int) -> str:
-        """The message for a phase that the recipe does not have."""
+        """Return the error message for a phase that this recipe does not have."""
         if len(self.phases) > 1:
             return f"recipe {self.name} has phases 1 and 2; phase {phase} was asked for"
         others = ", ".join(recipe.name for recipe in RECIPES.values() if len(recipe.phases) > 1)
@@ -154,7 +164,10 @@ ENCODERS = (
         paper=_NOTHING,
     ),
 )
-"""Encoders after BERT. Length and share of masks are those of their programs where no paper is named."""
+"""Recipes of encoders published after BERT.
+
+Length and mask rate come from the original programs unless the field ``paper`` names a publication.
+"""
 
 RECIPES = {
     recipe.name: recipe
@@ -203,7 +216,7 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe of that name. SettingsError names the known ones."""
+    """Return the recipe with this name. SettingsError lists the known names."""
     try:
         return RECIPES[name]
     except KeyError:

@@ -1,4 +1,4 @@
-"""Settings that every objective's examples have. An objective derives a class with its own."""
+"""Settings that the examples of every objective have. Objectives add theirs in a derived class."""
 
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar, get_type_hints
@@ -10,7 +10,7 @@ from bertdata.io.foreign_text import MOST_DIGITS
 from bertdata.records import ShardLayout
 
 FORMATS = ("tfrecord", "hdf5", "parquet", "mds")
-"""The containers that ``create`` makes: rows of ``bertdata.shards.containers.CONTAINERS``."""
+"""Containers that ``create`` writes. ``bertdata.shards.containers.CONTAINERS`` describes them."""
 LONGEST_SEQUENCE = 65_535
 
 SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
@@ -18,9 +18,10 @@ SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExampleSettings:
-    """Everything, besides the text and the vocabulary, that decides a shard's bytes.
+    """Everything that decides a shard's bytes except the text and the vocabulary.
 
-    The record of each in a manifest: ``bertdata.config.dataset_settings``.
+    ``setting(record=...)`` names the manifest's record that stores the setting, see
+    ``bertdata.config.dataset_settings``.
     """
 
     objective: str = setting("bert", "objective of the examples; one of your own: package.module:NAME")
@@ -66,23 +67,28 @@ class ExampleSettings:
 
     @property
     def files_of_run(self) -> tuple[str, ...]:
-        """Names of the files that the examples of all inputs are dealt to in turn.
+        """Names of the files that the examples of all inputs are dealt to, round robin.
 
-        Empty: each input has a shard of its own.
+        Empty if each input makes its own shard.
         """
         return ()
 
     @property
     def rules(self) -> Dialect:
+        """The dialect: how the imitated program reads text."""
         return find_dialect(self.dialect)
 
     @property
     def layout(self) -> ShardLayout:
-        """The shape of the records of these settings."""
+        """The shape of the records that these settings produce."""
         return ShardLayout(objective=self.objective, max_seq_length=self.max_seq_length)
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name. Some only where they count, so that a manifest keeps its bytes."""
+        """Return the settings by name.
+
+        keep_accents, chinese_words and bin_size are left out if they have no effect. Manifests written before
+        these settings existed therefore keep their bytes.
+        """
         found = asdict(self)
         if not self.keep_accents:
             del found["keep_accents"]
@@ -93,13 +99,13 @@ class ExampleSettings:
         return found
 
     def with_changes(self: SettingsKind, **changes: Any) -> SettingsKind:
-        """A checked copy with the given fields changed."""
+        """Return a validated copy with these fields changed. SettingsError for a bad name or value."""
         check_known(type(self), changes)
         return replace(self, **changes)
 
 
 def check_known(kind: type[ExampleSettings], given: dict[str, Any]) -> None:
-    """SettingsError for names that are no settings of that kind."""
+    """Raise SettingsError if ``given`` names a setting that the settings class ``kind`` does not have."""
     known = {item.name: item.default for item in fields(kind)}
     unknown = sorted(set(given) - set(known))
     objective = given.get("objective", known["objective"])
@@ -113,9 +119,9 @@ _KINDS = {int: "an integer", float: "a number", bool: "True or False", str: "a t
 
 
 def typed_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The given settings in the types of the fields of a settings class: an integer may stand for a float.
+    """Return the settings converted to the field types of the settings class ``kind``.
 
-    SettingsError names one of another type.
+    Only an integer for a float field is converted. SettingsError names any other value of the wrong type.
     """
     hints, values = get_type_hints(kind), dict(given)
     for name, value in given.items():
@@ -128,6 +134,6 @@ def typed_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def check(holds: bool, message: str) -> None:
-    """SettingsError with the message unless it holds."""
+    """Raise SettingsError with this message unless the condition holds."""
     if not holds:
         raise SettingsError(message)

@@ -1,4 +1,4 @@
-"""Names and values that a person gave, held against a JSON Schema. Each fault is one line."""
+"""Check names and values from a user against a JSON Schema. Each error is a single line."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -34,16 +34,20 @@ _SWITCH = {
 
 
 def check_names(given: Iterable[str], known: Collection[str], where: str = "") -> None:
-    """SettingsError for the first unknown name, with the nearest known one if one is near."""
+    """Raise SettingsError for the first unknown name, and suggest the most similar known name.
+
+    where: text before the name in the message, such as a path.
+    """
     for name in given:
         if name not in known:
             raise SettingsError(f"{where}{name} is not a known key{nearest_known(name, sorted(known))}")
 
 
 def nearest_known(given: str, known: Sequence[str], likeness: float = 0.6) -> str:
-    """The nearest known name, as the end of a message. Empty where none has that likeness (0 to 1).
+    """Return the end of an error message that suggests the known name most similar to ``given``.
 
-    The -- of a flag does not count.
+    Leading dashes of flags are ignored. The text is empty if no name reaches the similarity ``likeness`` (0
+    to 1, as difflib's ratio).
     """
     names = {name.removeprefix("--"): name for name in known}
     nearest = get_close_matches(given.removeprefix("--"), names, n=1, cutoff=likeness)
@@ -51,7 +55,10 @@ def nearest_known(given: str, known: Sequence[str], likeness: float = 0.6) -> st
 
 
 def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where: str = "") -> None:
-    """SettingsError for the first of the values whose type or range is not that of its property."""
+    """Raise SettingsError for the first value whose type or range does not fit its property's schema.
+
+    properties: JSON Schema by property name. where: text before the name in the message.
+    """
     found = min(
         faults(values, {"properties": properties}), key=lambda fault: list(map(str, fault.path)), default=None
     )
@@ -66,12 +73,12 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
 
 
 def _told(fault: Fault, item: Mapping[str, Any]) -> str:
-    """Return the line about a fault. item: the property's schema."""
+    """Return the error message for a fault. item: schema of the faulty property."""
     name, rule = ".".join(map(str, fault.path)), fault.rule
     if fault.keyword == "enum":
         choices = [value or "none" for value in rule]
         expected = "one of " + ", ".join(choices) + nearest_known(str(fault.value), choices, 0.7)
-    elif fault.keyword == "pattern" and "examples" in item:  # a known name, or one of the user's own
+    elif fault.keyword == "pattern" and "examples" in item:  # a known name, or package.module:NAME
         names = item["examples"]
         nearest = nearest_known(fault.value, names, 0.7)
         expected = f"one of {', '.join(names)} or package.module:NAME{nearest}"
@@ -86,19 +93,23 @@ def _told(fault: Fault, item: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value in words, cut short."""
+    """Return the value's repr, cut to a readable length."""
     words = repr(value)
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
 
 
 def types_of(schema: Mapping[str, Any]) -> list[str]:
-    """The JSON types that a property's value may have."""
+    """Return the JSON types that the property's schema allows."""
     kinds = schema.get("type", ["string", "null"] if None in schema.get("enum", ()) else "string")
     return [kinds] if isinstance(kinds, str) else kinds
 
 
 def read_value(text: str, kinds: list[str], name: str) -> Any:
-    """The text as the first of the JSON types that it fits. SettingsError, with the name, where none does."""
+    """Convert command-line text to the first JSON type in ``kinds`` that accepts it.
+
+    "none" and "null" become None if "null" is among the types. name: the setting's name, for the
+    SettingsError that is raised if no type fits.
+    """
     if "null" in kinds and text.lower() in ("none", "null"):
         return None
     for kind in kinds:
@@ -135,7 +146,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def read_object(path: str) -> dict[str, Any]:
-    """The JSON object in the file. SettingsError names the file."""
+    """Return the JSON object stored in the file. SettingsError names the file if it holds anything else."""
     try:
         value = read_json(path)
     except ValueError as error:

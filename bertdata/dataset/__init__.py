@@ -1,1 +1,1 @@
-"""A directory of shards: its manifest, writing, finding, reading and verifying it."""
+"""Dataset directories: write, find, read and verify shards and their manifest."""

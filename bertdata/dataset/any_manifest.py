@@ -1,4 +1,4 @@
-"""Manifests of all kinds, read by what they say of themselves."""
+"""Parse a manifest of any type. The manifest's field ``kind`` names the type."""
 
 from bertdata.dataset.binarised_manifest import BINARISED_KIND, BinarisedManifest, parse_binarised_manifest
 from bertdata.dataset.manifest import DATASET_KIND, Manifest, parse_manifest
@@ -11,7 +11,7 @@ AnyManifest = Manifest | TextManifest | ArticlesManifest | BinarisedManifest
 
 
 def parse_any_manifest(data: bytes, where: str) -> AnyManifest:
-    """The manifest in ``data``. ManifestError says what does not fit."""
+    """Parse a manifest of any type. ManifestError says what does not fit. where: its path, for errors."""
     value = parse_json(data, where)
     kind = value.get("kind", DATASET_KIND)
     if kind == DATASET_KIND:

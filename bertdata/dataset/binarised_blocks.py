@@ -1,6 +1,6 @@
-"""A ``.bin`` of fairseq's as the dataset that its trainer makes of it: blocks in the order of the text.
+"""Read fairseq's ``.bin`` as the blocks that fairseq's trainer makes of it, in the order of the text.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,10 @@ _OBJECTIVE = "mlm"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedBlocks(OpenedDataset):
-    """Unmasked blocks of binarised lines, numbered as fairseq's. All ids are held while they are read."""
+    """Unmasked blocks of binarised lines, numbered as in fairseq.
+
+    All ids are held in memory while reading.
+    """
 
     breaks: str
     tokens_per_sample: int
@@ -33,18 +36,18 @@ class BinarisedBlocks(OpenedDataset):
         return False
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
-        """All blocks, a few thousand at a time."""
+        """Yield all blocks, a few thousand at a time."""
         blocks = _read(shard.path, self.breaks, self.tokens_per_sample)
         for start in range(0, len(blocks), _PIECE):
             yield columns.compact(columns.cut(blocks, start, start + _PIECE))
 
 
 def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBlocks:
-    """The blocks of a ``.bin`` whose ``.idx`` lies beside it.
+    """Open the blocks of a ``.bin`` with its ``.idx`` next to it.
 
-    breaks, tokens_per_sample: fairseq's ``--sample-break-mode`` and ``--tokens-per-sample``. A line too long
-    for a block is one by itself, as in fairseq, and the layout has room for it. ShardError or SettingsError
-    says what is wrong.
+    breaks, tokens_per_sample: fairseq's ``--sample-break-mode`` and ``--tokens-per-sample``.
+    A line longer than a block becomes a block of its full length, as in fairseq, and the layout has room for
+    it. ShardError or SettingsError says what is wrong.
     """
     blocks = _read(path, breaks, tokens_per_sample)
     if not len(blocks):

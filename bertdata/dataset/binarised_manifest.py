@@ -1,6 +1,6 @@
-"""The manifest of fairseq's binarised lines that were made of text.
+"""The manifest of binarised lines: text that bertdata converted to fairseq's binary format.
 
-Declared in ``schemas/binarised_manifest.json``. Deterministic: no clock, no host, no path.
+Its format is defined in ``schemas/binarised_manifest.json``. It holds no time, host name or path.
 """
 
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ BINARISED_KIND = "binarised lines"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedInput:
-    """A file of text, and what its lines became. tokens: ids with the end tokens."""
+    """A text file that was binarised. tokens: ids of its lines, end tokens included."""
 
     name: str
     bytes: int
@@ -27,8 +27,8 @@ class BinarisedInput:
 class BinarisedManifest:
     """A finished directory of binarised lines.
 
-    tokenizer: kind, md5 of the tokeniser's file (``vocabulary``) and the token of each role. inputs: in the
-    order of their lines.
+    tokenizer: kind, md5 of the tokeniser's file (``vocabulary``) and the token of each role.
+    inputs: in the order of their lines in the binary file.
     """
 
     tokenizer: dict[str, Any]
@@ -44,7 +44,7 @@ class BinarisedManifest:
         return sum(one.tokens for one in self.inputs)
 
     def terms(self) -> dict[str, Any]:
-        """The plan as the commit protocol compares it with another."""
+        """Return the plan that the commit protocol compares with another plan."""
         return plan_terms(self.tokenizer, [one.name for one in self.inputs])
 
     def dump(self) -> bytes:
@@ -60,12 +60,12 @@ class BinarisedManifest:
         )
 
     def md5sums(self) -> bytes:
-        """Lines as md5sum prints and checks them."""
+        """Return the contents of MD5SUMS, in the format of the program md5sum."""
         return md5sums(self.files, self.dump())
 
 
 def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
-    """Everything the bytes depend on except the contents of the inputs."""
+    """Return everything that the bytes depend on except the contents of the inputs."""
     return {
         "tokenizer": tokenizer["kind"],
         "vocabulary": tokenizer["vocabulary"],
@@ -75,7 +75,7 @@ def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
 
 
 def parse_binarised_manifest(data: bytes, where: str) -> BinarisedManifest:
-    """The manifest in ``data``, checked against its schema. ManifestError says what does not fit."""
+    """Parse a manifest and check it against its schema. ManifestError says what does not fit."""
     value = parse_checked(data, where, "binarised_manifest")
     return BinarisedManifest(
         tokenizer=value["tokenizer"],

@@ -1,12 +1,13 @@
-"""Walk from a dataset back to its dump by the manifests that each step cites.
+"""Follow a dataset back to its Wikipedia dump through the manifests that each step cites.
 
 ::
 
     packed dataset <- dataset <- parts <- articles <- dump
 
-A packed dataset holds a copy of the manifest of the dataset that was packed. A dataset holds copies of
-the manifests of its parts and of their articles, a directory of parts one of its articles', so no path
-needs to be known. The upstream directories themselves are checked where they are named.
+Each directory holds copies of the manifests it was made from. A packed dataset has a copy of the original
+dataset's manifest, a dataset copies of its parts' and articles' manifests, and a directory of parts a copy of
+its articles' manifest. The chain can therefore be followed without knowing where those directories are. The
+directories themselves are verified only if the user names them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,10 +43,10 @@ class _File(Protocol):
 
 
 def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = False) -> Report:
-    """Check a directory as ``verify`` does, then each link from it back to the dump.
+    """Verify a directory as verify_files does, then each link from it back to the dump.
 
-    sources: directories of parts or of articles, or the dump itself, to be checked too. A chain that
-    ends early is no fault; a digest, an input or a source that does not fit is one.
+    sources: directories of parts or articles, or the dump itself, to be verified too. A chain that ends early
+    is no fault. A digest, an input or a source that does not match is a fault.
     """
     report = verify_files(path, content=content)
     walks = [_Walk(directory, sources) for directory in _directories(path)]
@@ -61,7 +62,7 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
             )
     return replace(
         report,
-        findings=tuple(dict.fromkeys(findings)),  # both phases of a recipe have the same parts
+        findings=tuple(dict.fromkeys(findings)),  # both phases of a recipe share their parts
         links=tuple(link for walk in walks for link in walk.links),
     )
 
@@ -80,7 +81,7 @@ def _directories(path: str) -> list[str]:
 
 
 class _Walk:
-    """The links of one directory, findings, and the sources that it led to."""
+    """The chain of a directory: its links, the findings, and the named sources that it reached."""
 
     def __init__(self, directory: str, sources: Sequence[str]) -> None:
         self.links: list[ChainLink] = []
@@ -91,6 +92,10 @@ class _Walk:
         self._manifests = _manifests_of(sources)
 
     def run(self) -> None:
+        """Follow the chain as far as it goes.
+
+        Each step replaces ``manifest`` by the manifest it was made from.
+        """
         path = storage.join(self._directory, MANIFEST_NAME)
         data = storage.read_bytes(path)
         manifest = parse_any_manifest(data, path)
@@ -132,7 +137,7 @@ class _Walk:
             self._reach_dump(manifest)
 
     def _check_packed(self, packed: Manifest, source: Manifest, path: str) -> None:
-        """Packed rows hold all examples of the dataset, and name its inputs."""
+        """Report a fault unless the packed rows hold all examples of the dataset and list the same inputs."""
         for name in ("inputs", "skipped", "parts_manifest", "punkt"):
             found, expected = getattr(packed, name), getattr(source, name)
             if found != expected:
@@ -143,7 +148,10 @@ class _Walk:
                 self._fault(path, f"wrong number of {name}", str(found), str(expected))
 
     def _follow(self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]) -> AnyManifest | None:
-        """The cited manifest, from the copy or from a source. None where the chain ends."""
+        """Return the cited manifest, from the copy in this directory or from a named source.
+
+        cited: md5 of the manifest. copy: name of the copy. None if the chain ends here.
+        """
         if cited is None:
             self._end(f"no manifest was beside the {step} when they were read")
             return None
@@ -171,7 +179,7 @@ class _Walk:
     def _check_inputs(
         self, inputs: Sequence[_File], files: Sequence[FileEntry], step: str, copy: str
     ) -> None:
-        """Each input must be a file that the upstream manifest lists, with the same bytes and md5."""
+        """Report each input that the upstream manifest does not list with the same size and md5."""
         listed = {entry.name: entry for entry in files}
         for item in inputs:
             entry = listed.get(item.name)
@@ -190,7 +198,7 @@ class _Walk:
                 )
 
     def _check_text(self, found: dict[str, Any], expected: dict[str, Any], path: str) -> None:
-        """The dataset must name the sentence splitter of its parts."""
+        """Report a fault if the dataset names another sentence splitter than its parts do."""
         for name in {**expected, **found}:
             if found.get(name) != expected.get(name):
                 self._fault(path, name, str(found.get(name)), str(expected.get(name)))
@@ -213,7 +221,7 @@ class _Walk:
 
 
 def _manifests_of(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
-    """Path and bytes of each named directory's manifest, by md5."""
+    """Return the path and bytes of each named directory's manifest, by md5."""
     found = {}
     for source in sources:
         if not storage.exists(source):

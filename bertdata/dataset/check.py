@@ -1,4 +1,4 @@
-"""Comparison of a shard's file with its entry, for resume, dry run, verify, discover and readers."""
+"""Compare a shard's file with its manifest entry, for readers and for every command that checks shards."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -15,17 +15,20 @@ from bertdata.shards.framing import FrameCounter
 from bertdata.shards.packed.packs import PackReader
 
 Depth = Literal["size", "bytes", "counted", "examples"]
-"""Extent of a check: the file's size; its md5 too; the number of its examples, or packed rows, too; or,
-instead of all three, the content md5 of its examples."""
+"""How thoroughly to check a shard.
+
+size: the file's size. bytes: also its md5. counted: also the number of its examples or packed rows.
+examples: only the content md5 of its examples.
+"""
 
 
 def check_shard(
     directory: str, entry: ShardEntry, depth: Depth = "bytes", objective: str | None = None
 ) -> Misfit | None:
-    """The first difference between a shard in the directory and its entry. None where it fits.
+    """Return the first difference between a shard and its entry, or None if they match.
 
-    objective: of the examples, where they are to be compared or counted; None: as the file's columns
-    tell. ShardError where the examples are to be compared or counted and cannot be read.
+    objective: of the examples, for the depths counted and examples. None to recognise it from the file.
+    ShardError if the examples have to be decoded and cannot be.
     """
     path = storage.join(directory, entry.name)
     if depth == "counted":
@@ -50,7 +53,7 @@ def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfi
     what, expected = ("examples", entry.examples) if entry.rows is None else ("packed rows", entry.rows)
     try:
         found = frames.count if is_framed else _count(path, objective)
-    except MissingExtraError:  # the md5 can be checked without
+    except MissingExtraError:  # without the package, the md5 has to suffice
         return None
     if found == expected:
         return None
@@ -58,13 +61,16 @@ def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfi
 
 
 def _count(path: str, objective: str | None) -> int:
-    """The examples of a shard, or its packed rows."""
+    """Return the number of packed rows of a packed shard, or of examples of any other shard."""
     with open_reader(path, objective=objective) as reader:
         return reader.rows if isinstance(reader, PackReader) else len(reader)
 
 
 def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
-    """The difference between the index of a shard's records and its entry. None where it fits or has none."""
+    """Return the difference between a shard's index file and its entry.
+
+    None if it matches or there is no index.
+    """
     if (index := index_entry(entry)) is None:
         return None
     path = storage.join(directory, index.name)
@@ -75,17 +81,17 @@ def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
 
 
 def check_shard_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | None]:
-    """The sizes of many shards, compared at once: for each None, or the difference."""
+    """Compare the sizes of many shards in parallel. Return the difference or None for each."""
     by_path = {storage.join(directory, entry.name): entry for entry in entries}
     return storage.each(list(by_path), lambda path: check_shard(directory, by_path[path], "size"))
 
 
 @contextmanager
 def unwritten(file: BinaryIO, path: str) -> Iterator[None]:
-    """The time in which nobody may write to an open shard. ShardError at its end where somebody did.
+    """Make sure that a shard is not written to while it is open. ShardError if it was.
 
-    That counts before any other fault, since a shard that was cut looks damaged. Another file that takes the
-    path's place is no fault: the open one stays as it is.
+    This error replaces an error raised in the block, because a file that was cut while it was read looks
+    damaged. If another file takes over the path there is no error, because the open file stays unchanged.
     """
     before = os.fstat(file.fileno())
     try:
@@ -106,7 +112,10 @@ def _refuse_written(file: BinaryIO, path: str, before: os.stat_result) -> None:
 
 
 def refuse_changed(path: str, found: str, expected: str | None) -> None:
-    """ShardError where a shard that was read has another md5 than its entry. None: it has no entry."""
+    """Raise ShardError if the md5 that was computed differs from the entry's.
+
+    expected: None without an entry.
+    """
     if expected and found != expected:
         raise ShardError(
             f"{path}: found md5 {found}, expected {expected}: it was damaged or changed since it was made"

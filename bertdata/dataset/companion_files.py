@@ -1,4 +1,4 @@
-"""Small files that other programs want beside the shards: LDDL's counts, MDS's index, ``datasets``' card."""
+"""Small files that other programs expect next to the shards: LDDL's counts, MDS's index, a dataset card."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ Other libraries take the shards by their pattern, `*.parquet`.
 def companion_files(
     directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]
 ) -> dict[str, bytes]:
-    """Return the files by name: a function of the dataset's settings and shards. See mds_index."""
+    """Return the contents of the companion files by name. They depend only on the settings and the shards."""
     make = _FILES.get(settings.container["format"])
     return {} if make is None else make(directory, settings, shards)
 
@@ -62,19 +62,20 @@ def _mds_files(directory: str, settings: DatasetSettings, shards: Iterable[Shard
 
 
 _FILES = {LDDL: _lddl_files, ARROW: _arrow_files, MDS: _mds_files}
-"""Maker of the further files of a dataset, by container. Other containers have none."""
+"""Function that makes the companion files of a container. Other containers have none."""
 
 
 def num_samples(shards: Iterable[ShardEntry]) -> bytes:
-    """Return LDDL's file of the number of examples of each shard, which its loader needs."""
+    """Return the file with the number of examples of each shard, which LDDL's loader needs."""
     counts = {shard.name: shard.examples for shard in shards}
     return dump_json({name: counts[name] for name in sorted(counts)})
 
 
 def mds_index(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> bytes:
-    """Return ``index.json``, which Mosaic's loader reads first. Hashed or compressed shards are read for it.
+    """Return ``index.json``, which Mosaic's loader reads first.
 
-    A shard without examples, as a part without text has, is left out: loaders expect some in each.
+    Shards with hashes or compression are read for it. Empty shards are left out, because loaders expect at
+    least one example in each.
     """
     load_numpy()
     from bertdata.shards.mds.directory import describe_shard
@@ -98,7 +99,7 @@ def mds_index(directory: str, settings: DatasetSettings, shards: Iterable[ShardE
 
 
 def form_of(settings: DatasetSettings) -> "ShardForm":
-    """Return the form of MDS shards, as wide as the vocabulary needs."""
+    """Return the form of MDS shards for these settings, with ids as wide as the vocabulary needs."""
     from bertdata.shards.mds.ids import id_form
 
     container, vocabulary = settings.container, settings.vocabulary
@@ -112,15 +113,15 @@ def form_of(settings: DatasetSettings) -> "ShardForm":
 
 
 def dataset_card(title: str, settings: DatasetSettings) -> bytes | None:
-    """Return README.md, by which ``datasets.load_dataset(DIR)`` finds the shards among the other files.
+    """Return README.md, which tells ``datasets.load_dataset(DIR)`` which files are shards.
 
-    Without it, ``datasets`` takes all files of the directory for data: lengths, manifests, the vocabulary.
-    The card names the shards by a pattern, so it is the same for any number of them. None where ``datasets``
-    does not read the shards, and for Arrow files: ``load_dataset`` refuses each directory that
-    ``load_from_disk`` reads. title: of the dataset.
+    Without the card, ``datasets`` would take every file of the directory for data. The card names the shards
+    by a pattern, so it does not depend on their number. None if ``datasets`` cannot read the shards, and for
+    Arrow files, because ``load_dataset`` refuses directories made for ``load_from_disk``. title: of the
+    dataset.
     """
     container = settings.container
-    # LDDL's files of bins end in .parquet_0 and so on, of which load_dataset(DIR) knows no reader.
+    # With length bins, LDDL's files end in .parquet_0 and so on, which load_dataset(DIR) cannot read.
     is_read = container["format"] == "parquet" or (
         container["format"] == LDDL and "bin_size" not in container
     )

@@ -1,4 +1,4 @@
-"""Search for shards: datasets with their manifests, and the files of other tools, which have none."""
+"""Find shards: datasets with a manifest, and files of other programs, which have none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,21 +23,21 @@ from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundShard:
-    """A file of examples, and its manifest's entry if there is one. Picklable work for a worker."""
+    """A file of examples with its manifest entry, if any. Picklable, so that it can be sent to a worker."""
 
     path: str
     name: str
     bytes: int
     entry: ShardEntry | None = None
-    objective: str | None = None  # as the manifest or the caller says
-    padding_id: int | None = None  # None: no manifest tells it
+    objective: str | None = None  # from the manifest or the caller
+    padding_id: int | None = None  # None if no manifest records it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundDataset:
-    """Shards that belong together. Without a manifest they are another tool's.
+    """Shards that belong together. manifest is None for files of another program.
 
-    notes: a line for each reason for which files below the path that was asked for are left out.
+    notes: one line for each reason why files below the path are left out.
     """
 
     path: str
@@ -47,20 +47,22 @@ class FoundDataset:
 
     @property
     def title(self) -> str:
-        """Recipe and phase in words, as the manifest has them."""
+        """Recipe and phase in words, from the manifest."""
         return self.manifest.plan.title if self.manifest else "no manifest"
 
 
 def find_datasets(
     path: str, *, exact: bool = False, damaged: bool = False, objective: str | None = None
 ) -> list[FoundDataset]:
-    """The datasets of a directory, a manifest, a shard or a pattern of shards. Nothing is decoded.
+    """Find the datasets that a path means: a directory, a manifest, a shard or a glob pattern of shards.
 
-    A directory is a dataset if it holds a manifest, several if directories below it do, and else
-    another tool's: its shards are then what find_shards finds. Shards named one by one have a manifest
-    if the one beside them lists them all. exact: ManifestError for an edited manifest, ShardError for
-    sizes other than it says. damaged: shards that are missing are left out, and are no error.
-    MissingInputError, DatasetError, ManifestError and ShardError name what is not there.
+    Nothing is decoded. A directory with a manifest is a dataset. A directory whose sub-directories have
+    manifests is several datasets. Any other directory holds another program's shards, as find_shards selects
+    them. Shards given as files belong to the manifest next to them if it lists them all.
+
+    exact: ManifestError for an edited manifest, and ShardError for shards of a wrong size.
+    damaged: leave missing shards out instead of raising an error.
+    MissingInputError, DatasetError, ManifestError or ShardError if something is missing.
     """
     if not storage.is_directory(path):
         if path.endswith(".json"):
@@ -88,7 +90,7 @@ def find_datasets(
 
 
 def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
-    """One file of examples, and its dataset. objective: as for check_objective."""
+    """Find a single file of examples. Return its dataset and the file. objective: see check_objective."""
     if storage.is_directory(path):
         return _find_mds(path, objective)
     [dataset] = find_datasets(path, objective=objective)
@@ -101,7 +103,10 @@ def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, F
 
 
 def _find_mds(path: str, objective: str | None) -> tuple[FoundDataset, FoundShard]:
-    """The directory of MDS shards, its index in place of a file. MissingInputError for any other."""
+    """Find a directory of MDS shards, and return its index file as the shard.
+
+    MissingInputError for any other directory.
+    """
     index = storage.join(path, INDEX_NAME)
     if not storage.exists(index):
         raise MissingInputError(f"{path}: is a directory, expected a file, or a directory of MDS shards")
@@ -114,7 +119,7 @@ def _find_mds(path: str, objective: str | None) -> tuple[FoundDataset, FoundShar
 
 
 def check_objective(path: str, found: str, objective: str | None) -> None:
-    """SettingsError where a manifest tells another objective of the examples than is given, if one is."""
+    """Raise SettingsError if the user gave another objective than the manifest records."""
     if objective not in (None, found):
         raise SettingsError(
             f"{path}: its manifest has the objective {found}, but {objective} was given; give {found}, "
@@ -123,17 +128,17 @@ def check_objective(path: str, found: str, objective: str | None) -> None:
 
 
 def find_shards(path: str) -> list[FoundShard]:
-    """Find the shards of any tool: what the path or pattern names, or the files below a directory.
+    """Find the shards of any program: the files that the path or pattern names, or those below a directory.
 
-    Of these, the ones named as shards, or else those without any ending (as the original programs name
-    theirs); of a directory that ``datasets`` saved the data files that it lists. Manifests are not looked at.
-    DatasetError if there are none.
+    In a directory these are the files named as shards. If there are none, they are the files without an
+    ending, as the original programs name their shards. In a directory saved by ``datasets`` they are the data
+    files that it lists. Manifests are ignored. DatasetError if there are no shards.
     """
     return list(_find_shards(path)[0])
 
 
 def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
-    """Find the shards as find_shards does. The second value: lines on files that are left out."""
+    """Find the shards as find_shards does. Also return lines about the files left out."""
     notes: list[str] = []
     if storage.is_directory(path):
         listing = list_inputs(path, hidden=True)
@@ -155,9 +160,9 @@ def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
 
 
 def refuse_unfinished(path: str, names: Sequence[str]) -> None:
-    """ManifestError if one of the files below the directory is the plan of a directory which is being made.
+    """Raise ManifestError if a directory below the path is still being made: it has a plan but no manifest.
 
-    A training run that writes below it has an ``unfinished/`` too, but no plan.
+    A training run that writes below the path also has an ``unfinished/`` directory, but no plan in it.
     """
     for name in names:
         directory, mark, _ = f"/{name}".partition(f"/{UNFINISHED}/{PLAN_NAME}")
@@ -169,7 +174,7 @@ def refuse_unfinished(path: str, names: Sequence[str]) -> None:
 
 
 def datasets_below(names: Sequence[str]) -> list[str]:
-    """The directories that hold a manifest, by the names of a directory's files."""
+    """Return the directories that hold a manifest. names: all files below a directory."""
     return sorted(storage.parent(name) for name in names if storage.base_name(name) == MANIFEST_NAME)
 
 
@@ -180,7 +185,10 @@ def _unlisted(path: str, objective: str | None) -> FoundDataset:
 
 
 def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
-    """The manifest's dataset, of the chosen shards if some are. None if it does not list all of them."""
+    """Return the manifest's dataset, restricted to the chosen shards if there are any.
+
+    An empty list if the manifest does not list all chosen shards. exact, damaged: see find_datasets.
+    """
     data = storage.read_bytes(where)
     if (kind := _kind(data, where)) != DATASET_KIND:
         if chosen:
@@ -219,12 +227,12 @@ def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) 
 
 
 def _is_listed(manifest: Manifest, directory: str) -> bool:
-    """True unless MD5SUMS says something else of the dataset."""
+    """Return False if MD5SUMS contradicts the manifest. True if there is no MD5SUMS."""
     try:
         found = storage.read_bytes(storage.join(directory, MD5SUMS_NAME))
     except MissingInputError:
         return True
-    return found in (manifest.md5sums(), md5sums(manifest.listed))  # with and without its own line
+    return found in (manifest.md5sums(), md5sums(manifest.listed))  # with or without the manifest's line
 
 
 def _kind(manifest: bytes, where: str) -> str:
@@ -239,9 +247,9 @@ def _fault(path: str, misfit: Misfit, entry: ShardEntry) -> str:
 
 
 def _binarised(path: str, names: list[str]) -> list[str]:
-    """The .bin files of a directory of fairseq's: those to train on, where some are named so.
+    """Return the .bin files in a directory of fairseq's: those named train* if there are any, else all.
 
-    DatasetError where there are none.
+    DatasetError if there are none.
     """
     found = [name for name in names if name.endswith(".bin") and f"{name.removesuffix('.bin')}.idx" in names]
     if not found:
@@ -250,7 +258,7 @@ def _binarised(path: str, names: list[str]) -> list[str]:
 
 
 def _shard_names(path: str, names: list[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose the shards among the names of a directory's files. The second value: left out, by reason."""
+    """Choose the shards among a directory's file names. Also return the names left out, by reason."""
     saved, dropped = take_data_files(path, names)
     candidates = [name for name in saved if not is_hidden(storage.base_name(name))]
     named = [name for name in candidates if is_shard_name(name)]

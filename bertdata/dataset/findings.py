@@ -1,4 +1,4 @@
-"""Findings of a verification: one for each file, collected in a report."""
+"""Findings of a verification, one for each file, and the report that collects them."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -8,9 +8,9 @@ from typing import Any
 from bertdata.io.file_check import Misfit
 
 MISSING = "missing"
-"""Status of a file that is listed and not there."""
+"""Status of a listed file that does not exist."""
 EXTRA = "extra"
-"""Status of a file that is there and not listed."""
+"""Status of a file that exists but is not listed."""
 LEFT_OUT = "left out"
 """Status of an input that the manifest lists as skipped."""
 
@@ -19,7 +19,7 @@ _WORKERS = 4  # hashing releases the GIL
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """A statement on one file. status is right, missing, extra, wrong size, wrong md5, damaged ..."""
+    """The result of checking a file. status: "right", "missing", "wrong md5", "damaged" and so on."""
 
     file: str
     status: str
@@ -39,9 +39,10 @@ class Finding:
 class ChainLink:
     """A step on the way from a dataset back to its dump.
 
-    directory: of the first step, else empty. step: dataset, text, articles or dump, "" where the chain ends
-    early. description: of what the step made, or the reason why it ends. manifest_md5: None where there is no
-    manifest.
+    directory: only for the first step.
+    step: "dataset", "parts", "articles", "dump" and so on. Empty if the chain ends early.
+    description: what the step made, or why the chain ends.
+    manifest_md5: None if there is no manifest.
     """
 
     directory: str = ""
@@ -59,7 +60,10 @@ class ChainLink:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """All findings of one verification. links: from each directory back to its dump, one after another."""
+    """All findings of a verification.
+
+    links: the chains from each directory back to its dump, one after another.
+    """
 
     path: str
     findings: tuple[Finding, ...] = field(default=())
@@ -67,7 +71,7 @@ class Report:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """The links as lines for a person."""
+        """The links as lines of text."""
         return tuple(map(str, self.links))
 
     @property
@@ -92,25 +96,25 @@ class Report:
 
 
 def right(file: str, detail: str | None = None) -> Finding:
-    """The finding of a file that is what it should be."""
+    """Return the finding for a file without a fault."""
     return Finding(file=file, status="right", detail=detail, is_fault=False)
 
 
 def of_misfit(file: str, misfit: Misfit, detail: str | None = None) -> Finding:
-    """The finding of a file that does not fit its entry."""
+    """Return the finding for a file that does not match its entry."""
     return Finding(
         file=file, status=misfit.status, found=misfit.found, expected=misfit.expected, detail=detail
     )
 
 
 def compare(file: str, wrong: str, found: str, expected: str, detail: str | None = None) -> Finding:
-    """Right where found is what was expected, else of that status."""
+    """Return the finding "right" if both values are equal, else a fault with the status ``wrong``."""
     if found == expected:
         return right(file)
     return Finding(file=file, status=wrong, found=found, expected=expected, detail=detail)
 
 
 def in_parallel(check: Callable[[Any], Finding], items: Iterable[Any]) -> list[Finding]:
-    """The finding of every item, in order."""
+    """Check every item in parallel threads. Return the findings in the items' order."""
     with ThreadPoolExecutor(_WORKERS) as pool:
         return list(pool.map(check, items))

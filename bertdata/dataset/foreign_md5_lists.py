@@ -1,4 +1,4 @@
-r"""Lists of md5s and names, as programs print them.
+r"""Parse lists of md5s and file names, in the formats of several programs.
 
 ::
 
@@ -7,7 +7,7 @@ r"""Lists of md5s and names, as programs print them.
     MD5 (a.txt) = d41d8cd98f00b204e9800998ecf8427e md5 of BSD and macOS, md5sum --tag, openssl md5
     # a comment                                    ; a comment of programs for Windows
 
-In a list of md5sum --zero each entry ends in a NUL, and no name is escaped.
+In a list of md5sum --zero each entry ends with a NUL, and names are not escaped.
 """
 
 import re
@@ -22,10 +22,9 @@ _ESCAPED = {"n": "\n", "r": "\r", "\\": "\\"}
 
 
 def parse_md5_list(data: bytes, where: str) -> list[tuple[str, str]]:
-    """Return (md5, file name) of each entry, ``./`` before a name left out.
+    """Return (md5, file name) for each entry. A leading ``./`` of a name is removed.
 
-    A name need not be UTF-8, as file systems allow. ManifestError names a line that is no entry, and a list
-    without any.
+    Names need not be UTF-8. ManifestError for a line that is not an entry, and for a list without entries.
     """
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     try:
@@ -42,7 +41,7 @@ def parse_md5_list(data: bytes, where: str) -> list[tuple[str, str]]:
 
 
 def _holds_other_bytes(text: str) -> bool:
-    """Return whether the text was made of bytes that are not UTF-8."""
+    """Return True if the text was decoded from bytes that are not UTF-8."""
     return any("\udc80" <= character <= "\udcff" for character in text)
 
 
@@ -67,7 +66,7 @@ def _entries(text: str, where: str) -> Iterator[tuple[str, str]]:
 
 
 def _relative(name: str) -> str:
-    """Return the name without ``./`` before it, as find prints names, and with single slashes."""
+    """Return the name without a leading ``./``, which find prints, and without repeated slashes."""
     if "://" in name or name.startswith("/"):
         return name
     parts = [part for part in name.split("/") if part not in ("", ".")]

@@ -1,4 +1,4 @@
-"""Counts of a dataset's labels: the guesses that a model must beat, and their probabilities."""
+"""Count a dataset's labels, to know the accuracy and loss of a guess that ignores the text."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,37 +25,39 @@ _PAIR_LABELS = 2
 
 
 class Frequencies(NamedTuple):
-    """The number of times that each label was counted: ``counts[i]`` is that of the label ``i``."""
+    """How often each label was counted. counts: number of times by label, from label 0 on."""
 
     counts: Sequence[int]
 
     @property
     def most_frequent(self) -> int:
-        """The most frequent label, the smallest among equals."""
+        """The most frequent label. Among equally frequent labels, the smallest."""
         return int(np.argmax(self.counts))
 
     @property
     def share(self) -> float:
-        """The share of the most frequent label."""
+        """The share of the most frequent label, from 0 to 1."""
         return max(self.counts) / max(sum(self.counts), 1)
 
     def losses(self) -> npt.NDArray[np.float64]:
-        """-log of each label's share, of one that was never counted too: 1 is added to every count."""
+        """Return -log of each label's share. Adding 1 to every count keeps a label without counts finite."""
         counts = np.array(self.counts, np.float64) + 1
         found: npt.NDArray[np.float64] = -np.log(counts / counts.sum())
         return found
 
     @property
     def loss(self) -> float:
-        """The mean of these losses over the counted labels themselves."""
+        """The mean of ``losses()`` over the counted labels."""
         return float(self.losses() @ np.array(self.counts, np.float64) / sum(self.counts))
 
 
 class LabelSurvey(NamedTuple):
-    """The labels of a dataset's first 20,000 examples: masked words, and labels of pairs where it has some.
+    """Label counts of a dataset's first 20,000 examples.
 
-    word: the most frequent masked word by its spelling, or ``token 17`` where no vocabulary is at hand.
-    pair_words: the labels 0 and 1 of a pair in words.
+    words: counts of masked words.
+    word: spelling of the most frequent masked word, or ``token 17`` if the vocabulary is not available.
+    pairs: counts of the segment pairs' labels. None if the examples have none.
+    pair_words: words for the pair labels 0 and 1.
     """
 
     words: Frequencies
@@ -65,12 +67,15 @@ class LabelSurvey(NamedTuple):
 
     @property
     def pair_word(self) -> str:
-        """The most frequent label of a pair in words."""
+        """The most frequent pair label in words."""
         return quoted(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
 
     @property
     def guess(self) -> str:
-        """Accuracy and loss of a guess that reads nothing, in words, empty where nothing was counted."""
+        """Accuracy and loss of always guessing the most frequent label, in words.
+
+        Empty if nothing was counted.
+        """
         told = []
         for head, labels, word in (("mlm", self.words, self.word), ("nsp", self.pairs, self.pair_word)):
             if labels and sum(labels.counts):
@@ -88,9 +93,9 @@ class LabelSurvey(NamedTuple):
 
 
 def survey_labels(data: OpenedDataset) -> LabelSurvey:
-    """Count the labels of the dataset's first 20,000 examples, however its files are read.
+    """Count the labels of the dataset's first 20,000 examples.
 
-    Of examples without masks every id counts that can be masked when they are loaded.
+    Examples without masks count every id that may be masked when they are loaded.
     """
     objective = find_objective(data.layout.objective)
     has_pairs = has_group(objective.batch_type, PAIR_LABEL)
@@ -105,7 +110,7 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
             pairs.update(pair_labels(batch).tolist())
     vocabulary = _vocabulary_of(data)
     words = words or texts.words(_never_masked(data, vocabulary))
-    size = data.vocabulary_size or max(words, default=0) + 2  # with one that was never counted
+    size = data.vocabulary_size or max(words, default=0) + 2  # room for a label without counts
     counts = Frequencies([words[token] for token in range(size)])
     return LabelSurvey(
         words=counts,
@@ -116,7 +121,10 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
 
 
 def tell_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
-    """Tell of a guess that reads nothing, where the objective has such labels and the files can be read."""
+    """Report the accuracy of a guess that ignores the text, if the objective has labels to guess.
+
+    tell: called with the line. Files that cannot be read are silently skipped, since this is only a hint.
+    """
     batch_type = find_objective(data.layout.objective).batch_type
     has_labels = has_group(batch_type, MASKS) or has_group(batch_type, PAIR_LABEL)
     with suppress(BertDataError):
@@ -125,23 +133,23 @@ def tell_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
 
 
 class _TextIds:
-    """The ids of examples without masks, of which any may be masked when they are loaded."""
+    """Id counts of examples without masks."""
 
     def __init__(self) -> None:
         self._ids, self._edges = Counter[int](), Counter[int]()
 
     def update(self, batch: ExampleBatch) -> None:
-        """Count the batch's ids, and apart from them the first and the last one of each example."""
+        """Count the batch's ids. The first and last id of each example are also counted separately."""
         ids, ends = np.asarray(batch.ids), np.asarray(batch.ends).astype(np.int64)
         values, counts = np.unique(ids, return_counts=True)
         self._ids.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
         self._edges.update(ids[np.concatenate([np.append(0, ends[:-1]), ends - 1])].tolist())
 
     def words(self, never_masked: bytes | None) -> Counter[int]:
-        """The counts without the ids that are never masked.
+        """Return the counts without the ids that are never masked.
 
-        never_masked: by id, 1 for such an id. None: not known; then the two most frequent ids at the
-        examples' edges are left out.
+        never_masked: one byte per id, 1 if the id is never masked. None if unknown. The two most frequent ids
+        at the edges of examples, usually [CLS] and [SEP], are then left out.
         """
         if never_masked is None:
             special = {token for token, _ in self._edges.most_common(2)}
@@ -155,9 +163,9 @@ def quoted(guess: str) -> str:
 
 
 def _vocabulary_of(data: OpenedDataset) -> Vocabulary | None:
-    """Return the vocabulary of the dataset that holds the first shard, None where it is not at hand.
+    """Return the vocabulary of the dataset that the first shard belongs to, or None if it is not available.
 
-    Generated examples are in no file: what lies in the working directory is not theirs.
+    Generated examples have no file. Their empty path must not lead to a dataset in the working directory.
     """
     path = data.shards[0].path if data.shards else ""
     if not path:
@@ -170,14 +178,17 @@ def _vocabulary_of(data: OpenedDataset) -> Vocabulary | None:
 
 
 def _never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> bytes | None:
-    """Return for each id 1 if it is never masked: as the dataset's masks are drawn, else by its role."""
+    """Return one byte per id, 1 if the id is never masked. None if that is unknown.
+
+    The answer comes from the masking rules of the dataset, else from the default rules of its vocabulary.
+    """
     if data.never_masked is not None or vocabulary is None:
         return data.never_masked
     return masking_rules(vocabulary, MaskingSettings(), masks=False).never_masked
 
 
 def _spelt(vocabulary: Vocabulary | None, token: int) -> str:
-    """The token as a person reads it, in quotes, or ``token 17`` where its vocabulary is not at hand."""
+    """Return the token's readable spelling in quotes, or ``token 17`` without a vocabulary."""
     if vocabulary is None:
         return f"token {token}"
     return quoted(readable_words(vocabulary)[token].strip())

@@ -1,8 +1,8 @@
-"""Sidecars of a dataset: the number of tokens of every example, in one file beside each shard.
+"""Lengths files: the number of tokens of every example, in a small file for each shard.
 
-The file ``lengths/NAME.u16`` of shard NAME holds 2 bytes an example, in the shard's order: an unsigned
-little-endian integer, the example's real (not padded) tokens. So a reader can divide examples by their
-tokens without decoding a shard.
+The file ``lengths/NAME.u16`` of the shard NAME holds an unsigned 16-bit little-endian integer per example, in
+the shard's order: the example's number of tokens without padding. A reader can therefore distribute examples
+by length without decoding shards.
 """
 
 import sys
@@ -20,22 +20,25 @@ ITEM_BYTES = 2
 
 
 class ShardLengths:
-    """The lengths of a shard's examples, collected while it is written."""
+    """The lengths of a shard's examples, collected while the shard is written."""
 
     def __init__(self) -> None:
         self._lengths = array("H")
 
     def add(self, batch: ExampleBatch) -> None:
-        """Add the lengths of the shard's next examples."""
+        """Append the lengths of the next examples."""
         self._lengths.extend(map(sub, batch.ends, chain((0,), batch.ends)))
 
     def dump(self) -> bytes:
-        """The bytes of the file."""
+        """Return the bytes of the lengths file."""
         return _little_endian(self._lengths).tobytes()
 
 
 def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
-    """The first difference between a shard's lengths and its entry. None where they fit or are not listed."""
+    """Return the first difference between a shard's lengths file and its entry.
+
+    None if they match, or if the entry lists no lengths file.
+    """
     if entry.lengths_md5 is None:
         return None
     path = storage.join(directory, lengths_name(entry.name))
@@ -50,7 +53,10 @@ def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
 
 
 def read_lengths(path: str, examples: int, md5: str) -> "array[int]":
-    """The lengths of a shard's examples. ShardError where the file is not the one that is listed."""
+    """Return the lengths of a shard's examples.
+
+    ShardError if the file differs from the expected size or md5.
+    """
     data = storage.read_bytes(path)
     if len(data) != ITEM_BYTES * examples:
         raise ShardError(f"{path}: found {len(data)} bytes, expected {ITEM_BYTES * examples} bytes")
@@ -64,7 +70,7 @@ def _parse(data: bytes | bytearray) -> "array[int]":
 
 
 def _little_endian(items: "array[int]") -> "array[int]":
-    """The items in the byte order of the file, or back from it."""
+    """Convert between the machine's byte order and the file's."""
     if sys.byteorder == "big":
         items = array("H", items)
         items.byteswap()

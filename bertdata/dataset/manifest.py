@@ -1,6 +1,7 @@
-"""The manifest of a dataset directory: contents, inputs and settings.
+"""The manifest of a dataset directory: its shards, inputs and settings.
 
-Deterministic: no clock, no host, no path. Declared in ``schemas/manifest.json``.
+The same dataset always gets the same manifest: it holds no time, host name or path. Its format is defined in
+``schemas/manifest.json``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,10 +27,10 @@ UNICODE_VERSION = "11.0.0"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputEntry:
-    """One input part: its bytes, and what the tokeniser found in it.
+    """An input part: its bytes, and what the tokeniser counted in it.
 
-    unknown_tokens: tokens that are [UNK]; None where the tokeniser has none, or an older version did not
-    count them.
+    unknown_tokens: number of [UNK] tokens. None if the tokeniser has no such token, or in manifests of
+    versions that did not count them.
     """
 
     name: str
@@ -41,19 +42,22 @@ class InputEntry:
     unknown_tokens: int | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The entry as a manifest holds it: without a count that nobody made."""
+        """Return the entry as the manifest stores it, without counts that are None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardEntry:
-    """One shard. Tokens are real (not padded) positions, content_md5 that of its canonical TFRecord form.
+    """A shard as the manifest lists it.
 
-    lengths_md5: md5 of its lengths' file; None in manifests of versions that wrote none. rows: of a packed
-    shard the number of rows that hold the examples; None where each row is one example. index_md5: md5 of
-    the index of its records, which some layouts of packed rows have; else None. lost_tokens: tokens of its
-    text that no example holds; where several shards have one text, the first counts them all and the others
-    have 0. None where nobody counted them.
+    input: name of the input part, empty for a shard of all inputs.
+    content_md5: md5 of the shard's examples in canonical TFRecord form, which is equal for all containers.
+    tokens: number of positions without padding.
+    lengths_md5: md5 of the lengths file. None in manifests of versions that wrote no such file.
+    rows: number of packed rows. None if each row is a single example.
+    index_md5: md5 of the index file of the records. None for layouts without an index.
+    lost_tokens: tokens of the shard's text that no example holds. If several shards share a text, the first
+    counts all of them and the others have 0. None if they were not counted.
     """
 
     name: str
@@ -70,13 +74,13 @@ class ShardEntry:
     lost_tokens: int | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The entry as a manifest holds it: without a file that was not written."""
+        """Return the entry as the manifest stores it, without fields that are None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SkippedEntry:
-    """One input that was left out because it cannot be read. reason: its error's, without path or remedy."""
+    """An input that was left out because it cannot be read. reason: the error without path and remedy."""
 
     name: str
     bytes: int
@@ -86,11 +90,11 @@ class SkippedEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetPlan:
-    """All that a dataset's bytes depend on, but the contents of its inputs.
+    """Everything a dataset's bytes depend on except the contents of its inputs.
 
-    recipe: the one whose settings were taken where no others were given; None where none was, as for an
-    objective that no recipe is for. packed_from: md5 of the manifest of the dataset whose examples are packed
-    here; None: not packed, or it has none.
+    recipe: name of the recipe that supplied the settings. None if no recipe was used.
+    packed_from: for a packed dataset, md5 of the manifest of the dataset that was packed. None if this
+    dataset is not packed, or the packed dataset had no manifest.
     """
 
     recipe: str | None
@@ -101,12 +105,12 @@ class DatasetPlan:
 
     @property
     def objective(self) -> str | None:
-        """The objective of the examples. None in a manifest that does not say."""
+        """Name of the examples' objective. None if the manifest does not record it."""
         return self.settings.objective_name
 
     @property
     def title(self) -> str:
-        """Recipe and phase in words, or the objective where there is no recipe."""
+        """Recipe and phase in words, or the objective if there is no recipe."""
         name = self.recipe or self._without_recipe
         return name if self.phase is None else f"{name} phase {self.phase}"
 
@@ -116,9 +120,9 @@ class DatasetPlan:
         return unverified or self.objective or "no recipe"
 
     def terms(self) -> dict[str, Any]:
-        """The plan as the commit protocol compares it with another: flat, in words for a person.
+        """Return the plan as flat, readable terms, which the commit protocol compares with another plan's.
 
-        Those of version 2 of the manifest, so that its directories are taken up.
+        The terms are still those of manifest version 2, so that a run can continue a directory begun with it.
         """
         shards = self.settings.num_shards
         return {
@@ -133,11 +137,13 @@ class DatasetPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """A finished dataset. The plan's inputs are those in it and those skipped, its settings have a text.
+    """A finished dataset. The plan's inputs include skipped inputs, and its settings include the text record.
 
-    parts_manifest: md5 of the manifest that bertdata segment wrote beside the inputs; None for inputs without
-    one. warnings: of what its maker left out of the inputs, without their names. version_2: recipe and
-    settings as they stand in a manifest of version 2, where this is one; None: it is of our version.
+    parts_manifest: md5 of the manifest that bertdata segment wrote next to the inputs. None if there was
+    none.
+    warnings: what was left out of the inputs, without their names.
+    version_2: for a manifest of version 2, recipe and settings as it stores them. None for the current
+    version.
     """
 
     plan: DatasetPlan
@@ -150,12 +156,12 @@ class Manifest:
 
     @property
     def punkt(self) -> dict[str, Any] | None:
-        """Variant of the sentence splitter of the inputs, md5s of its tables. None where nobody knows."""
+        """The sentence splitter's variant and the md5s of its tables. None if they are unknown."""
         found: dict[str, Any] | None = self.plan.settings.text["punkt"]
         return found
 
     def as_json(self) -> dict[str, Any]:
-        """The manifest in the version of the format in which it was read."""
+        """Return the manifest in the format version in which it was read."""
         value = self._head() | self._contents()
         return value if self.version_2 is None else as_version_2(value, **self.version_2)
 
@@ -192,16 +198,16 @@ class Manifest:
 
     @property
     def lost_tokens(self) -> int | None:
-        """Tokens of the inputs that no example holds. None unless every shard says how many."""
+        """Tokens of the inputs that no example holds. None unless every shard has this count."""
         counts = [shard.lost_tokens for shard in self.shards]
         known = [count for count in counts if count is not None]
         return sum(known) if counts and len(known) == len(counts) else None
 
     def entries(self) -> dict[str, tuple[InputEntry, ShardEntry]]:
-        """The entries of each shard and of what it is made of, by the shard's name.
+        """Return for each shard name the entry of its input and the entry of the shard.
 
-        What a shard of all inputs together is made of is corpus_entry; a shard of a dataset that does not
-        say where it comes from, a converted one, is left out.
+        A shard of all inputs has corpus_entry as its input. Shards of converted datasets, whose inputs are
+        unknown, are left out.
         """
         inputs = {entry.name: entry for entry in self.inputs}
         if self.plan.settings.is_of_all_inputs:
@@ -210,7 +216,7 @@ class Manifest:
 
     @property
     def listed(self) -> tuple[Listed, ...]:
-        """The files of MD5SUMS, but the manifest: the shards, then their lengths, then their indexes."""
+        """The files in MD5SUMS except the manifest: all shards, then lengths files, then indexes."""
         beside = (lengths_entry, index_entry)
         found = (entry for entry_of in beside for shard in self.shards if (entry := entry_of(shard)))
         return (*self.shards, *found)
@@ -219,36 +225,39 @@ class Manifest:
         return dump_json(self.as_json())
 
     def md5sums(self) -> bytes:
-        """Lines as md5sum prints and checks them."""
+        """Return the contents of MD5SUMS, in the format of the program md5sum."""
         return md5sums(self.listed, self.dump())
 
 
 def lengths_name(shard: str) -> str:
-    """The name of the file with the lengths of a shard's examples. See ``bertdata.dataset.lengths``."""
+    """Return the name of the lengths file of a shard. See ``bertdata.dataset.lengths``."""
     return f"lengths/{shard}{LENGTHS_ENDING}"
 
 
 def lengths_entry(shard: ShardEntry) -> FileEntry | None:
-    """The entry of the shard's lengths. None where it has none."""
+    """Return the entry of the shard's lengths file, or None if it has none."""
     if shard.lengths_md5 is None:
         return None
     return FileEntry(name=lengths_name(shard.name), bytes=2 * shard.examples, md5=shard.lengths_md5)
 
 
 class _Unsized(NamedTuple):
-    """A file whose size the manifest does not hold."""
+    """A listed file whose size the manifest does not store."""
 
     name: str
     md5: str
 
 
 def index_entry(shard: ShardEntry) -> Listed | None:
-    """Name and md5 of the index of the shard's records. None where it has none."""
+    """Return the name and md5 of the shard's index file, or None if it has none."""
     return None if shard.index_md5 is None else _Unsized(index_name(shard.name), shard.index_md5)
 
 
 def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
-    """All inputs as one, nameless: sums of those read, corpus_md5 of all."""
+    """Summarise all inputs as a single entry without a name.
+
+    Its counts are sums over the inputs that were read. Its md5 also covers the skipped inputs.
+    """
     read = tuple(inputs)
     counts: dict[str, Any] = {
         name: sum(getattr(entry, name) for entry in read)
@@ -260,20 +269,20 @@ def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) 
 
 
 def unknown_tokens(inputs: Iterable[InputEntry]) -> int | None:
-    """The [UNK] tokens of all inputs together. None unless every entry says how many."""
+    """Return the number of [UNK] tokens in all inputs. None unless every entry has this count."""
     counts = [entry.unknown_tokens for entry in inputs]
     known = [count for count in counts if count is not None]
     return sum(known) if counts and len(known) == len(counts) else None
 
 
 def corpus_md5(md5s: Mapping[str, str]) -> str:
-    """The md5 of the inputs' lines as md5sum prints them, sorted by name."""
+    """Return the md5 of the list of the inputs' md5s, in md5sum's format and sorted by name."""
     lines = "".join(md5sum_line(md5s[name], name) for name in sorted(md5s))
     return md5_of(lines.encode())
 
 
 def summary(directory: str, manifest: dict[str, Any]) -> str:
-    """One line on a finished dataset, from its manifest's JSON."""
+    """Return a one-line summary of a finished dataset from its manifest's JSON."""
     totals = manifest["totals"]
     line = (
         f"{directory}: {len(manifest['shards'])} shards, {totals['examples']} examples, "
@@ -291,12 +300,15 @@ def summary(directory: str, manifest: dict[str, Any]) -> str:
 
 
 def skipped_note(inputs: int) -> str:
-    """The end of a summary for so many skipped inputs. Empty for none."""
+    """Return the end of a summary that counts the skipped inputs, empty for none."""
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 
 def parse_manifest(data: bytes, where: str) -> Manifest:
-    """The manifest in ``data``, checked against its schema. ManifestError says what does not fit."""
+    """Parse a manifest and check it against its schema. ManifestError says what does not fit.
+
+    where: the manifest's path, for errors.
+    """
     value, version_2 = parse_dataset_json(data, where)
     inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
     shards = tuple(_entry(ShardEntry, item) for item in value["shards"])

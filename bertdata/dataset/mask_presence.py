@@ -1,6 +1,6 @@
-"""Datasets whose examples have no masks, so that a model of masked words would learn nothing from them.
+"""Detect datasets without masks, from which a masked language model would learn nothing.
 
-Needs NumPy once examples are read.
+NumPy is imported when examples are read.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from bertdata.io import storage
 
 
 def without_masks(data: OpenedDataset) -> list[str]:
-    """Return the directories whose examples have no masks, where their objective learns masked words.
+    """Return the directories whose examples have no masks although their objective predicts masked words.
 
-    Masks that are drawn when examples are read count. Where no manifest tells it, the first examples are
-    decoded.
+    Datasets that draw masks while they are read have masks. If no manifest counts the masks, the first
+    examples are decoded.
     """
     if isinstance(data, MaskedData) or not has_group(find_objective(data.layout.objective).batch_type, MASKS):
         return []

@@ -1,6 +1,6 @@
-"""A dataset whose masks are drawn when its examples are read.
+"""A dataset that draws the masks of its examples while they are read.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,11 @@ from bertdata.records import Buffer, ExampleBatch, ShardLayout, Vocabulary
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskedData(OpenedDataset):
-    """The examples of ``source`` with the masks of one epoch and rate. Those that they have do not count."""
+    """The examples of ``source`` with newly drawn masks. Masks stored in the examples are ignored.
+
+    seed, epoch: decide the masks, together with the example's number.
+    rate: share of tokens to mask.
+    """
 
     source: OpenedDataset
     masker: Masker
@@ -35,11 +39,11 @@ class MaskedData(OpenedDataset):
         return self.source.has_lengths
 
     def lengths(self, shard: Shard) -> Buffer:
-        """The tokens of each of the shard's examples."""
+        """Return the number of tokens of each example in the shard."""
         return self.source.lengths(shard)
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
-        """The shard's examples, masked."""
+        """Yield the shard's examples with drawn masks."""
         first = 0
         for batch in self.source.batches(shard):
             yield self._masked(batch, shard, first)
@@ -47,15 +51,15 @@ class MaskedData(OpenedDataset):
 
     @property
     def stored(self) -> OpenedDataset:
-        """The examples with the masks that they have."""
+        """The examples with the masks that are stored in the files."""
         return self.source.stored
 
     def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """The stored examples, masked."""
+        """Return the stored examples with drawn masks."""
         return self._masked(self.source.altered(batch, shard, first), shard, first)
 
     def at_epoch(self, epoch: int) -> "MaskedData":
-        """The same examples with the masks of another epoch, counted from 0."""
+        """Return the same examples with the masks of this epoch, counted from 0."""
         return replace(self, source=self.source.at_epoch(epoch), epoch=epoch + self.masker.first_epoch)
 
     def _masked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
@@ -70,13 +74,13 @@ class MaskedData(OpenedDataset):
 def masked_data(
     source: OpenedDataset, masker: Masker, *, seed: int, epoch: int | None = None, rate: float | None = None
 ) -> MaskedData:
-    """The dataset with masks of one epoch, by default the first. rate: the masker's by default.
+    """Return the dataset with masks of an epoch, by default the first. rate: None for the masker's rate.
 
-    SettingsError for an epoch before the first one of another program's masks.
+    SettingsError for an epoch before the first, if the masker imitates a program that counts epochs from 1.
     """
     if epoch is None:
         epoch = masker.first_epoch
-    elif epoch < masker.first_epoch and masker.first_epoch:  # dynamic masks have an epoch of any number
+    elif epoch < masker.first_epoch and masker.first_epoch:  # dynamic masks accept any epoch
         raise SettingsError(f"epoch is {epoch}, expected {masker.first_epoch} or more")
     return MaskedData(
         name=source.name,
@@ -100,11 +104,13 @@ def masker_of(
     settings: MaskingSettings,
     masking: str = MASKINGS[0],
 ) -> Masker:
-    """The masker of a dataset's examples, by its objective and the settings in its manifest.
+    """Return the masker for a dataset's examples, from its objective and the settings in its manifest.
 
-    dataset: the source as it was found, or a part of it. max_predictions_per_seq 0 stands for the dataset's
-    (at a rate above the dataset's: for as many as that asks of a full example), or for as many masks as
-    another program draws. masking: one of MASKINGS. SettingsError where no masks can be drawn.
+    dataset: the source as it was found, or a part of it.
+    settings: a max_predictions_per_seq of 0 stands for the dataset's limit. If the rate is above the
+    dataset's, the limit is raised to what that rate asks of a full example.
+    masking: name in MASKINGS: our dynamic masks or another program's.
+    SettingsError if masks cannot be drawn.
     """
     if masking not in MASKINGS:
         raise SettingsError(f"masking is {masking!r}, expected one of {', '.join(MASKINGS)}")
@@ -119,16 +125,19 @@ def masker_of(
 
 
 def _limit(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
-    """Most masks of an example, where nobody gave it. of_data: the objective's settings in the manifest."""
+    """Return the most masks of an example if the user gave no limit.
+
+    of_data: the manifest's objective settings.
+    """
     limit = layout.max_predictions_per_seq
     made_for = of_data.get("masked_lm_prob", MaskingSettings().masked_lm_prob)
     return max(limit, round(layout.max_seq_length * rate)) if rate > made_for else limit
 
 
 def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
-    """The dataset's layout with room for the masks.
+    """Return the dataset's layout with room for the masks.
 
-    SettingsError as from check_masks, and where nothing tells the whole words that the masker takes.
+    SettingsError as from check_masks, and if the masker needs whole words that the shards do not mark.
     """
     check_masks(source)
     if masker.needs_starts and not has_group(find_objective(source.layout.objective).batch_type, WORD_STARTS):
@@ -140,7 +149,7 @@ def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
 
 
 def check_masks(source: OpenedDataset) -> None:
-    """SettingsError for a dataset whose masks cannot be drawn anew."""
+    """Raise SettingsError for a dataset whose masks cannot be drawn again."""
     name = source.layout.objective
     if not has_group(find_objective(name).batch_type, MASKS):
         raise SettingsError(f"{source.name}: the examples of the objective {name} have no masked words")

@@ -1,7 +1,6 @@
-"""Provenance of a dataset: the manifest of its parts, and through it that of the extracted articles.
+"""The upstream manifests that a dataset cites: those of its parts, of their articles and of a packed dataset.
 
-A packed dataset cites the manifest of the dataset whose examples it holds too. Copies of them lie in it, in
-``sources/``.
+A dataset keeps copies of these manifests in ``sources/``, so that it can be traced back without them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,19 +15,19 @@ from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.manifest import ARTICLES_COPY, TEXT_KIND, TextManifest, parse_text_manifest
 
 PARTS_COPY = "sources/parts.json"
-"""A dataset's copy of its parts' manifest; ARTICLES_COPY is that of the articles'."""
+"""Name of a dataset's copy of its parts' manifest. ARTICLES_COPY is the copy of the articles' manifest."""
 
 DATASET_COPY = "sources/dataset.json"
-"""A packed dataset's copy of the manifest of the dataset that was packed."""
+"""Name of a packed dataset's copy of the manifest of the dataset that was packed."""
 
 COPY_NAMES = (DATASET_COPY, PARTS_COPY, ARTICLES_COPY)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
-    """Upstream manifests, as bytes. Articles is None where the parts' directory holds no copy of it.
+    """Upstream manifests as bytes, each None if it is not available.
 
-    dataset: of a packed dataset, that of the one which was packed.
+    dataset: manifest of the dataset that was packed, for a packed dataset.
     """
 
     parts: bytes | None = None
@@ -37,12 +36,12 @@ class Provenance:
 
     @property
     def parts_md5(self) -> str | None:
-        """The digest that a dataset cites."""
+        """The md5 of the parts' manifest, which a dataset cites."""
         return None if self.parts is None else md5_of(self.parts)
 
     @property
     def text(self) -> dict[str, Any]:
-        """The sentence splitter of the parts, as a dataset's record ``text`` names it."""
+        """The sentence splitter of the parts, in the form of the dataset's settings record ``text``."""
         return {"punkt": None} if self.parts is None else self._listing().splitting()
 
     @property
@@ -51,12 +50,12 @@ class Provenance:
         return None if self.parts is None else self._listing().between
 
     def files(self) -> Mapping[str, bytes]:
-        """The copies that a dataset keeps, by name."""
+        """Return the copies that a dataset keeps, by file name."""
         found = {DATASET_COPY: self.dataset, PARTS_COPY: self.parts, ARTICLES_COPY: self.articles}
         return {name: data for name, data in found.items() if data is not None}
 
     def check_inputs(self, inputs: Sequence[InputEntry | SkippedEntry]) -> None:
-        """InputError for an input that is not what the parts' manifest lists."""
+        """Raise InputError for an input that differs from the parts' manifest."""
         if self.parts is None:
             return
         listed = {entry.name: entry for entry in self._listing().files}
@@ -78,13 +77,13 @@ class Provenance:
 
 
 NO_PROVENANCE = Provenance()
-"""Inputs without a manifest."""
+"""Provenance of inputs without a manifest."""
 
 
 def find_provenance(parts: Sequence[str]) -> Provenance:
-    """The manifest beside the parts, where one directory holds all of them and its manifest lists them.
+    """Return the manifest next to the parts, if they all lie in its directory and it lists all of them.
 
-    InputError for a part of another size than is listed.
+    InputError for a part whose size differs from the manifest.
     """
     directories = {storage.parent(part) for part in parts}
     if len(directories) != 1:
@@ -108,9 +107,10 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
 
 
 def provenance_of_packed(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
-    """Return the provenance of a packed dataset: the manifest it was packed from, and those that it cites.
+    """Return the provenance of a packed dataset.
 
-    parts_md5: of the parts' manifest that the dataset cites.
+    It is the manifest of the dataset that was packed, and the manifests that this dataset cites.
+    directory, manifest: of the dataset that was packed. parts_md5: md5 of the parts' manifest that it cites.
     """
     parts = None if parts_md5 is None else _read(storage.join(directory, PARTS_COPY))
     if parts is None or md5_of(parts) != parts_md5:

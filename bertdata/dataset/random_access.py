@@ -1,6 +1,6 @@
-"""Examples of a dataset by their numbers, in any order, with bounded memory.
+"""Read examples of a dataset by their numbers, in any order and with bounded memory.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 import os
@@ -29,12 +29,14 @@ _SPOOLED_ROWS = 64
 
 
 class RandomAccess:
-    """Examples by their numbers, counted over all shards in order. Picklable, for threads and forks too.
+    """Random access to examples, numbered over all shards in order.
 
-    Up to 64 MiB of decoded examples and 64 open shards are kept. A container decodes a run of examples at a
-    time: 16 of TFRecord, a block of HDF5, a row group of Parquet. A file that can only be read in order
-    (packed rows, other programs' layouts) is decoded once into a temporary file. A shard's md5 is checked
-    when it is opened, once while the file stays as it is; one in a bucket is downloaded then.
+    Picklable, and safe for threads and forks. Decoded examples (up to 64 MiB) and open shards (up to 64) are
+    cached. A container decodes a run of examples
+    at a time: 16 of TFRecord, a block of HDF5, a row group of Parquet. A file that can only be read in order,
+    such as packed rows or another program's layout, is decoded once into a temporary file. A shard's md5 is
+    checked when it is opened, but not again while the file stays unchanged. A remote shard is downloaded when
+    it is opened.
     """
 
     def __init__(self, data: OpenedDataset) -> None:
@@ -45,7 +47,7 @@ class RandomAccess:
     def _start(self) -> None:
         self._process, self._lock = os.getpid(), Lock()
         self._open: OrderedDict[int, _OpenShard] = OrderedDict()
-        self._versions: dict[int, tuple[int, ...]] = {}  # of shards that were opened, checked then
+        self._versions: dict[int, tuple[int, ...]] = {}  # file versions whose md5 was checked
         self._indexes: dict[int, Any] = {}
         self._cache: OrderedDict[tuple[int, int], ExampleBatch] = OrderedDict()
         self._cached_bytes = 0
@@ -54,13 +56,16 @@ class RandomAccess:
         return RandomAccess, (self._data,)
 
     def batch(self, numbers: Sequence[int]) -> ExampleBatch:
-        """The examples of these numbers, each from 0 on, in this order. One at least."""
+        """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
         if os.getpid() != self._process:
             self._start()  # a forked process shares the files' positions with its parent
         with self._lock:
             return self._batch(numbers)
 
     def _batch(self, numbers: Sequence[int]) -> ExampleBatch:
+        # numbers [7, 2, 3] -> order [1, 2, 0]. Sorted, all examples of a run follow each other, so that each
+        # run is decoded once.
+        """Read the examples run by run, then restore the caller's order."""
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
         places = groupby((self._place(numbers[at]) for at in order), key=lambda place: place[:2])
         found = [
@@ -70,7 +75,7 @@ class RandomAccess:
         return batch if order == list(range(len(order))) else columns.take(batch, np.argsort(order))
 
     def _place(self, number: int) -> tuple[int, int, int]:
-        """The shard of an example, its run there, and its place in the run."""
+        """Return the example's shard, its run in the shard, and its place in the run."""
         shard = bisect_right(self._ends, number)
         return shard, *self._open_shard(shard).place(number - (self._ends[shard - 1] if shard else 0))
 
@@ -81,7 +86,7 @@ class RandomAccess:
         return columns.take(batch, np.array(places))
 
     def _piece(self, shard: int, piece: int) -> ExampleBatch:
-        """A run of examples, from the cache if it is there."""
+        """Return a decoded run of examples, from the cache if possible."""
         key = shard, piece
         if key in self._cache:
             self._cache.move_to_end(key)
@@ -111,14 +116,19 @@ class RandomAccess:
 
 
 class _Pieces(Protocol):
-    """Runs of stored examples, each decoded alone."""
+    """Stored examples in runs, each of which can be decoded alone."""
 
     def piece(self, number: int) -> ExampleBatch: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _OpenShard:
-    """A shard that stays open, and where its runs of examples end."""
+    """A shard that is kept open.
+
+    ends: number of examples up to the end of each run.
+    index: the reader's index, which makes opening the file again cheap.
+    is_altered: True if ``pieces`` already holds the examples as the dataset returns them.
+    """
 
     data: OpenedDataset
     shard: Shard
@@ -129,12 +139,12 @@ class _OpenShard:
     is_altered: bool
 
     def place(self, number: int) -> tuple[int, int]:
-        """The run that holds the shard's example of that number, and its place there."""
+        """Return the run that holds this example of the shard, and the example's place in the run."""
         piece = bisect_right(self.ends, number)
         return piece, number - self._first(piece)
 
     def piece(self, number: int) -> ExampleBatch:
-        """The examples of a run as the dataset gives them."""
+        """Return the examples of a run, altered as the dataset alters them."""
         batch = self.pieces.piece(number)
         if self.is_altered:
             return batch
@@ -151,12 +161,14 @@ class _OpenShard:
 def _open(
     data: OpenedDataset, shard: Shard, checked: tuple[int, ...] | None = None, index: Any = None
 ) -> _OpenShard:
-    """The shard, opened. ShardError as from reading.
+    """Open a shard for random access. Errors as for reading.
 
-    checked, index: the version of the file and its reader's index, where it was open before.
+    checked, index: the file's version and the reader's index from an earlier opening, if any.
     """
     with ExitStack() as stack:
         kind, ends, is_altered = type(data), None, False
+        # Read runs directly from the file if the dataset's examples are the stored ones, or if it can alter a
+        # batch of them. A dataset that overrides only ``batches`` has to be read in order.
         if kind.batches is OpenedDataset.batches or kind.altered is not OpenedDataset.altered:
             reader = stack.enter_context(
                 data.stored.open_shard(replace(shard, checked=checked or shard.checked))
@@ -177,7 +189,7 @@ def _open(
 
 
 class _Spooled:
-    """Examples of a shard that is read in order, in a temporary file."""
+    """Examples of a shard that can only be read in order, stored in a temporary file."""
 
     def __init__(self, file: IO[bytes], data: OpenedDataset, shard: Shard) -> None:
         self._file, self._starts, sizes = file, [0], []

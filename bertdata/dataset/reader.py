@@ -1,6 +1,6 @@
-"""Reader of a dataset: its shards, their sizes and examples, checked against the manifest.
+"""Open a dataset and read its examples, checked against the manifest.
 
-Needs NumPy once examples are read.
+NumPy is imported only when examples are read.
 """
 
 import hashlib
@@ -34,34 +34,36 @@ from bertdata.shards.protocol import ShardReader
 if TYPE_CHECKING:
     from bertdata.shards.rows import RecordCheck
 
-# Layouts with their paths; files with their numbers of examples and packed rows; size of the vocabulary;
+# _Files: each file with its number of examples and of packed rows (None if it is not packed).
+# _Contents: layouts with the paths they come from, the files, the size of the vocabulary if known, and the
 # number of files left out.
 _Files = list[tuple[FoundShard, int, int | None]]
 _Contents = tuple[list[tuple[str, ShardLayout]], _Files, int | None, int]
 
 Split = Literal["training", "test"]
-"""The files to train on, or those held out, of a dataset that has both."""
+"""Which files to take from a dataset that has both training files and held-out files."""
 
-_THREADS = 8  # mostly waiting for the file system
+_THREADS = 8  # they mostly wait for the file system
 _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
-    """One file of examples. ``name`` is its path below the directory that all files share.
+    """A file of examples.
 
-    rows: the packed rows that hold the examples; None where each row is one example. masked_tokens: masked
-    positions of all examples; None where no manifest tells them. checked: the version of the file
-    (``storage.version``) whose md5 was found right.
+    name: path relative to the directory that all files share.
+    rows: number of packed rows. None if each row is a single example.
+    masked_tokens: number of masked positions. None if no manifest records it.
+    checked: version of the file (``storage.version``) whose md5 was already checked.
     """
 
     name: str
     path: str
     examples: int
-    md5: str | None = None  # None: listed in no manifest
+    md5: str | None = None  # None if no manifest lists the file
     lengths_path: str = ""
-    lengths_md5: str | None = None  # None: the dataset has no lengths
+    lengths_md5: str | None = None  # None if there is no lengths file
     rows: int | None = None
     masked_tokens: int | None = None
     checked: tuple[int, ...] | None = None
@@ -69,7 +71,7 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceShare:
-    """A source of a mixture: the path given for it, its whole weight, and how many shards are its own."""
+    """A source of a mixture: its path as the user gave it, its integer weight, and its number of shards."""
 
     name: str
     weight: int
@@ -78,12 +80,13 @@ class SourceShare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenedDataset:
-    """The shards of a dataset with their layout. Examples are decoded when they are asked for.
+    """The shards of a dataset and their common layout. Examples are decoded only when they are read.
 
-    vocabulary_size: every id must be below it; None: unknown, and ids are not checked. left_out: the number
-    of files that are not of the split, where one was asked for. sources: those of a mixture, whose shards
-    follow each other. never_masked: where masks are drawn when examples are loaded, by id 1 for one that is
-    never masked.
+    vocabulary_size: every id must be below it. None if it is unknown, and ids are then not checked.
+    left_out: number of files outside the requested split.
+    sources: the sources if this is a mixture, in the order of their shards.
+    never_masked: for a dataset that draws masks while it is read, one byte per id, 1 if the id is never
+    masked.
     """
 
     name: str
@@ -100,35 +103,47 @@ class OpenedDataset:
 
     @property
     def file_rows(self) -> list[tuple[str, int]]:
-        """The name of each shard and its rows: its packed rows, or its examples."""
+        """The name of each shard with its number of rows: packed rows if it is packed, else examples."""
         return [(one.name, one.examples if one.rows is None else one.rows) for one in self.shards]
 
     @property
     def examples_before(self) -> tuple[int, ...]:
-        """For each shard the examples of the shards before it, of a mixture those of its source."""
+        """For each shard, the number of examples in earlier shards.
+
+        In a mixture, in earlier shards of its source.
+        """
         ends = [*accumulate(source.shards for source in self.sources)] or [len(self.shards)]
         sizes = [[shard.examples for shard in self.shards[start:end]] for start, end in pairwise([0, *ends])]
         return tuple(number for source in sizes for number in accumulate(source[:-1], initial=0))
 
     @property
     def digest(self) -> str:
-        """A digest of shards' names, sizes, md5s, and of weights. Equal for the same dataset elsewhere."""
+        """A digest of the shards' names, sizes and md5s and of the weights.
+
+        A copy elsewhere has the same digest.
+        """
         found = [f"{shard.name} {shard.examples} {shard.md5}\n" for shard in self.shards]
         found += [f"{source.weight} parts of {source.shards}\n" for source in self.sources]
         return hashlib.blake2b("".join(found).encode(), digest_size=16).hexdigest()
 
     @property
     def has_lengths(self) -> bool:
-        """True where the lengths of all examples can be had without decoding them."""
+        """True if the lengths of all examples are available without decoding the examples."""
         return all(shard.lengths_md5 is not None for shard in self.shards if shard.examples)
 
     def lengths(self, shard: Shard) -> Buffer:
-        """The tokens of each of the shard's examples, 16 bits each. ShardError where the file was changed."""
+        """Return the number of tokens of each example in the shard, as 16-bit integers.
+
+        ShardError if the lengths file differs from its entry.
+        """
         assert shard.lengths_md5 is not None, f"{shard.path}: has no lengths"
         return read_lengths(shard.lengths_path, shard.examples, shard.lengths_md5)
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
-        """The shard's examples as NumPy columns. ShardError where they differ from the manifest or layout."""
+        """Yield the shard's examples in batches of NumPy columns.
+
+        ShardError if the file does not match the manifest or the layout.
+        """
         found = 0
         with self.open_shard(shard) as reader:
             for batch in reader.batches(_ROWS):
@@ -138,19 +153,28 @@ class OpenedDataset:
 
     @property
     def stored(self) -> "OpenedDataset":
-        """The examples as they are in the files, where this dataset gives altered ones."""
+        """The dataset as it is in the files.
+
+        Differs from self for datasets that alter examples while reading.
+        """
         return self
 
     def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Stored examples of the shard, from number ``first`` on, as this dataset gives them."""
+        """Alter stored examples as this dataset does. The base class leaves them unchanged.
+
+        batch: examples of the shard, from number ``first`` on.
+        """
         return batch
 
     def at_epoch(self, epoch: int) -> "OpenedDataset":
-        """The dataset of another epoch, where its examples change from one to the next."""
+        """Return the dataset for this epoch.
+
+        Only datasets that draw masks while reading depend on the epoch.
+        """
         return self
 
     def checked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """A reader's batch as NumPy columns, its ids checked. first: the number of its first example."""
+        """Convert a reader's batch to NumPy columns and check its ids. first: number of its first example."""
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
@@ -159,7 +183,7 @@ class OpenedDataset:
         return columns.compact(batch)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
-        """The packed rows of a shard that has some, in order. Their examples and errors as from batches."""
+        """Yield the packed rows of a packed shard in order. Checks and errors as for batches."""
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
@@ -177,8 +201,8 @@ class OpenedDataset:
 
     @contextmanager
     def open_shard(self, shard: Shard) -> Iterator[ShardReader]:
-        """A reader of the shard, whose md5 and layout fit."""
-        # the process that opened the dataset trusts its objective; this may be another one
+        """Open the shard, check its md5 and layout, and return its reader."""
+        # Load a user's objective: this may be another process than the one that opened the dataset.
         find_objective(self.layout.objective)
         with self._opened(shard) as file:
             reader = make_reader(
@@ -188,13 +212,15 @@ class OpenedDataset:
                 padding_id=self.layout.padding_id,
                 layout=self.layout,
             )
+            # A format that does not store its sizes is measured file by file. The dataset's sizes are the
+            # largest.
             if reader.is_measured:
                 reader.layout = self.layout
             check_same_layout(shard.path, reader.layout, self.layout)
             yield reader
 
     def run(self, numbers: range) -> Iterator[ExampleBatch]:
-        """The examples whose numbers, counted over all shards in order, are in the range."""
+        """Yield the examples with these numbers, counted over all shards in order."""
         from bertdata.examples import columns
 
         start = 0
@@ -211,21 +237,23 @@ class OpenedDataset:
             start += shard.examples
 
     def changed(self, change: "Callable[[OpenedDataset], OpenedDataset]") -> "OpenedDataset":
-        """The dataset changed, of a mixture each source."""
+        """Return the dataset with the change applied. In a mixture it is applied to each source."""
         return change(self)
 
     @contextmanager
     def _opened(self, shard: Shard) -> Iterator[BinaryIO]:
-        """The shard's file, its md5 checked. A remote one is downloaded once, into a local file.
+        """Open the shard's file after checking its md5.
 
-        ShardError, at the end, where a local file was written to since it was opened: the md5 was then that
-        of other bytes.
+        A remote file is first downloaded to a temporary file. ShardError at the end if a local file was
+        written to while it was open, since the check was then of other bytes.
         """
         remote = storage.is_remote(shard.path)
         if not remote and shard.checked is not None and shard.checked == storage.version(shard.path):
             with storage.open_input(shard.path) as file, unwritten(file, shard.path):
                 yield file
             return
+        # Read the file once for its md5. A remote file is copied on the way, so that it is transferred only
+        # once.
         md5 = hashlib.md5(usedforsecurity=False)
         with (
             storage.open_input(shard.path) as source,
@@ -257,13 +285,16 @@ def open_dataset(
     objective: str | None = None,
     split: Split | None = None,
 ) -> OpenedDataset:
-    """The dataset at the paths: directories, manifests, shards of a directory with a manifest, or patterns.
+    """Open the dataset at these paths: directories, manifests, shards next to a manifest, or glob patterns.
 
-    Sizes are compared with the manifest now, md5s when a shard is decoded. unverified: take files of
-    any tool without a manifest, and count their examples. objective: of the examples, where neither a
-    manifest nor their fields tell it; SettingsError where a manifest tells another. split: of a dataset of
-    both training and test files, take these only. MissingInputError, DatasetError, ManifestError or
-    ShardError name the fault.
+    Sizes are compared with the manifest now, md5s only when a shard is decoded.
+
+    unverified: accept files of any program without a manifest. Their examples are counted now.
+    objective: of the examples, if neither a manifest nor the files' fields identify it.
+    split: take only the training or test files of a dataset that has both.
+
+    MissingInputError, DatasetError, ManifestError or ShardError if the files do not fit. SettingsError if the
+    manifest names another objective.
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
@@ -286,7 +317,7 @@ def open_dataset(
 
 
 def _refuse_repeated(paths: Sequence[str]) -> None:
-    """Raise DatasetError where two of the paths mean one dataset or file: its examples would come twice."""
+    """Raise DatasetError if two paths mean the same dataset or file, whose examples would be read twice."""
     if (repeated := find_repeated(paths)) is not None:
         first, second = repeated
         other = "" if first == second else f", as {second} too"
@@ -294,7 +325,7 @@ def _refuse_repeated(paths: Sequence[str]) -> None:
 
 
 def _refuse_shared(files: Sequence[tuple[str, str]]) -> None:
-    """Raise DatasetError for a file that two of the given paths name. files: the given path, the file's."""
+    """Raise DatasetError if a file belongs to two of the user's paths. files: pairs (user's path, file)."""
     seen: dict[str, str] = {}
     reals = real_paths(file for _, file in files)
     for (path, file), real in zip(files, reals, strict=True):
@@ -303,7 +334,7 @@ def _refuse_shared(files: Sequence[tuple[str, str]]) -> None:
 
 
 def _shards(files: _Files) -> tuple[Shard, ...]:
-    """The shards, each named by its path below the directory that all files share."""
+    """Return the shards, named relative to the directory that all files share."""
     start = os.path.commonprefix([file.path for file, _, _ in files]).rfind("/") + 1  # noqa: RUF071
     return tuple(
         Shard(
@@ -317,7 +348,7 @@ def _shards(files: _Files) -> tuple[Shard, ...]:
             masked_tokens=file.entry.masked_tokens if file.entry else None,
         )
         for file, examples, rows in files
-        if examples  # a bin of lengths may have none, and an empty TFRecord does not tell its layout
+        if examples  # length bins may be empty, and an empty TFRecord has no layout
     )
 
 
@@ -341,7 +372,7 @@ def _verified(paths: list[str], split: Split | None) -> _Contents:
 
 
 def _planned_layout(path: str, plan: DatasetPlan) -> ShardLayout:
-    """The layout of a dataset by its manifest."""
+    """Return the layout that the dataset's manifest describes."""
     settings = plan.settings.by_name
     objective = objective_of_file(plan.objective or DEFAULT_OBJECTIVE, path)
     others = {field.name for field in fields(ShardLayout)} - {"sizes"}
@@ -352,7 +383,7 @@ def _planned_layout(path: str, plan: DatasetPlan) -> ShardLayout:
 
 
 def _listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, int]:
-    """The plan of the one dataset at the path, its shards with examples and rows, how many are left out."""
+    """Return the plan of the only dataset at the path, its files, and the number of files left out."""
     found = find_datasets(path, exact=True)
     if found[0].path.startswith(storage.join(path, "")):
         inner = ", ".join(dataset.path for dataset in found)
@@ -371,7 +402,10 @@ def _listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, int]:
 def _of_split(
     path: str, shards: Sequence[FoundShard], tests: Sequence[str], split: Split | None
 ) -> Sequence[FoundShard]:
-    """The shards of a directory that are of the split, or all where it has no tests or a pattern is given."""
+    """Return the shards of the split.
+
+    All shards if there are no test shards, or if a pattern names the files.
+    """
     if split is None or not tests or not (storage.is_directory(path) or path.endswith(".json")):
         return shards
     return [shard for shard in shards if (shard.name in tests) == (split == "test")]
@@ -382,7 +416,7 @@ def _unverified(paths: list[str], objective: str | None, split: Split | None) ->
     kept = {
         real_path(file.path): file for shards, _ in found for file in shards if not _is_empty_of_deal(file)
     }
-    files = {file.path: file for file in kept.values()}  # patterns may name a file twice
+    files = {file.path: file for file in kept.values()}  # two patterns may match the same file
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
     layouts = with_largest_sizes((path, layout, measured) for path, layout, _, _, measured in counted)
@@ -391,14 +425,18 @@ def _unverified(paths: list[str], objective: str | None, split: Split | None) ->
 
 
 def _is_empty_of_deal(file: FoundShard) -> bool:
-    """True for an empty one of the files to which a program dealt its examples in turn, as ELECTRA's."""
+    """Return True for an empty file of a program that deals its examples to a fixed number of files.
+
+    ELECTRA's program does so. With few examples some of its files stay empty.
+    """
     return not file.bytes and re.search(r"-\d+-of-\d+$", file.name) is not None
 
 
 def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
-    """The shards and how many are left out. Without a split DatasetError for a directory of both kinds.
+    """Return the shards of the split and the number left out.
 
-    As NVIDIA's trainer, take "training" anywhere in a file's name for the mark of what to train on.
+    DatasetError if a directory holds training and test files and no split was asked for. As in NVIDIA's
+    trainer, "training" anywhere in a file's name marks a training file.
     """
     shards = find_shards(path)
     names = {shard.name: storage.base_name(shard.path) for shard in shards}
@@ -424,7 +462,7 @@ def _check_number(path: str, found: int, expected: int, what: str) -> None:
 
 
 def check_same_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
-    """ShardError names the first size that is another one."""
+    """Raise ShardError if two layouts differ, naming the first field that does."""
     for field in fields(ShardLayout):
         ours, wanted = getattr(found, field.name), getattr(expected, field.name)
         if ours != wanted:

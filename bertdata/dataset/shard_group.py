@@ -1,4 +1,4 @@
-"""Shards that are written side by side, as the bins of a part are: their files, lengths and entries."""
+"""Write several shards at the same time, such as the length bins of a part."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -23,10 +23,11 @@ def write_shard_group(
     source: str = "",
     engine: Engine | None = None,
 ) -> tuple[ShardEntry, ...]:
-    """Write the shards of these names. Returns their entries, which are not yet noted.
+    """Write the shards with these names. Return their entries, which the caller still has to record.
 
-    make_writer: the writer of the shard of that number; write: writes examples of the layout with the
-    shards' writers. source: the input that the entries name.
+    make_writer: returns the writer of a shard from the shard's number and its file.
+    write: writes the examples to the shards' writers.
+    source: name of the input in the entries.
     """
     lengths = [ShardLengths() for _ in names]
     with ExitStack() as files:

@@ -1,7 +1,7 @@
-"""Shards that two datasets have in common: data to evaluate on that a model is trained on.
+"""Detect evaluation data that is also in the training data.
 
-A dataset is known by its files, not by how its path is written: ``e``, ``./e``, a link, and a copy are the
-same data.
+Datasets are compared by their files, not by their paths. ``e``, ``./e``, a link to it and a copy of it are
+the same data.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from bertdata.io.real_paths import real_path
 
 
 def shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
-    """Count the shards of ``held_out`` that ``training`` has too: the same file, or the same bytes."""
+    """Count the shards of ``held_out`` that are also in ``training``: the same file, or the same bytes."""
     paths = {real_path(shard.path) for shard in training.shards}
     listed = {shard.md5 for shard in training.shards if shard.md5 is not None}
     by_size = _by_size(training, held_out)
@@ -30,14 +30,14 @@ def shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
 
 
 def shared_warnings(training: OpenedDataset, held_out: OpenedDataset) -> list[str]:
-    """Return a warning where data to evaluate on are among the training data."""
+    """Return a warning if evaluation data is also in the training data."""
     if training.shards and held_out.shards and (found := shared_shards(training, held_out)):
         return [same_data(held_out.name, training.name, f"{found} of its {len(held_out.shards)} files are")]
     return []
 
 
 def same_data(held_out: str, training: str, what: str) -> str:
-    """Return the warning. what: the part of the data that is the same, with its verb."""
+    """Return the warning's text. what: which part of the data is shared, with its verb."""
     return (
         f"{held_out}: {what} training data ({training}) too, so what is measured on it tells what was "
         "learned by heart; evaluate on data that were held out"
@@ -45,9 +45,9 @@ def same_data(held_out: str, training: str, what: str) -> str:
 
 
 def _by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
-    """Return the training shards by their bytes, none where manifests list the md5s of all shards.
+    """Return the training shards by size in bytes. Empty if manifests list the md5s of all shards.
 
-    So a file that no manifest lists is read only where one of its size is on the other side.
+    A file without a manifest has to be read for its md5. The sizes limit this to files that could be equal.
     """
     found: defaultdict[int, list[Shard]] = defaultdict(list)
     if any(shard.md5 is None for shard in (*training.shards, *held_out.shards)):

@@ -1,11 +1,11 @@
-"""Examples sorted by group and key: runs in files, then one group at a time.
+"""External sort: write examples sorted by group and key to run files, then read a group at a time.
 
-So a process holds a run or a group, however many examples there are. A file holds a run of examples, sorted
-by group: a piece for each group, some of them empty, then where each piece starts and where the last one ends
-(uint64). A piece holds the number of its examples and the bytes of an id (uint32 each), the keys of the
-examples (uint64), then the batch's columns, those that hold ends first. All is little-endian.
+Only a run or a group is in memory, however many examples there are. A run file holds a piece for each group,
+possibly empty, followed by an index: the offset where each piece starts and where the last one ends (uint64).
+A piece holds its number of examples and the width of an id in bytes (uint32 each), the keys of the examples
+(uint64), then the batch's columns, columns of ends first. All numbers are little-endian.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,15 +24,15 @@ from bertdata.shards.protocol import Sink
 _TYPES = {"uint8": "<u1", "uint16": "<u2", "uint32": "<u4"}
 
 RUN_TOKENS = 1 << 23
-"""Tokens of a run that is held and sorted at a time; they need about three bytes each, a few times over."""
+"""Tokens of a run, which is sorted in memory. A token takes about three bytes, held a few times over."""
 
 Placed = tuple[ExampleBatch, Array, Array]
-"""Examples, the number of each one's group, and its key in the group (uint64)."""
+"""A batch of examples, the group of each example, and its sort key within the group (uint64)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortedExamples:
-    """The sorted files of some consecutive shards, and how many examples they hold. name: of the shards."""
+    """The run files of consecutive shards, and their number of examples. name: the shards, for messages."""
 
     files: tuple[str, ...]
     examples: int
@@ -41,27 +41,27 @@ class SortedExamples:
 
     @classmethod
     def of(cls, source: OpenedDataset, files: tuple[str, ...], is_kept: bool) -> "SortedExamples":
-        """The files of the source's shards."""
+        """Return the run files of the source's shards."""
         first, last = source.shards[0].name, source.shards[-1].name
         name = first if first == last else f"{first} to {last}"
         return cls(files=files, examples=source.examples, name=name, is_kept=is_kept)
 
     @property
     def line(self) -> str:
-        """The shards' fate, for a person."""
+        """The progress line for these shards."""
         return f"kept {self.name}, sorted before" if self.is_kept else f"sorted {self.name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedGroup:
-    """Examples of one group, each with its key."""
+    """The examples of a group, each with its sort key."""
 
     keys: Array
     examples: ExampleBatch
 
 
 def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tuple[str, ...]:
-    """Write the examples into files, and note these. Returns the paths."""
+    """Write the examples to run files and note that they are complete. Return their paths."""
     paths: list[str] = []
     entries: list[ScratchEntry] = []
     held: list[Placed] = []
@@ -86,7 +86,7 @@ def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tu
 
 
 def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
-    """Write the held examples, sorted by group, and let go of them."""
+    """Write the held examples to a run file, sorted by group, and release their memory."""
     batch = join([examples for examples, _, _ in held])
     which = np.concatenate([found for _, found, _ in held])
     keys = np.concatenate([found for _, _, found in held])
@@ -95,6 +95,7 @@ def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
     examples, keys = take(batch, order), keys[order]
     del batch
     starts, first = [0], 0
+    # groups 3, sorted groups of the examples [0, 0, 2] -> pieces of 2, 0 and 1 examples, four offsets
     for count in np.bincount(which, minlength=groups).tolist():
         size = 0
         if count:
@@ -108,7 +109,7 @@ def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
 
 
 def _columns(keys: Array, examples: ExampleBatch) -> list[Array]:
-    """The arrays of a piece, in their order."""
+    """Return the arrays of a piece in file order."""
     width = next(getattr(examples, item.name).itemsize for item in examples.columns() if item.item == "id")
     values = [getattr(examples, item.name) for item in _in_order(type(examples))]
     types = [_type(item, width) for item in _in_order(type(examples))]
@@ -118,7 +119,7 @@ def _columns(keys: Array, examples: ExampleBatch) -> list[Array]:
 
 
 def _in_order(batch_type: type[ExampleBatch]) -> list[Column]:
-    """The columns, those first that say how many items others have."""
+    """Return the columns with columns of ends first, since these give the sizes of the others."""
     ends = batch_type.ragged()
     return sorted(batch_type.columns(), key=lambda item: item.name not in ends)
 
@@ -128,7 +129,7 @@ def _type(item: Column, id_bytes: int) -> str:
 
 
 def read_group(paths: Iterable[str], group: int, groups: int, batch_type: type[ExampleBatch]) -> SortedGroup:
-    """The examples of a group in all files, in the order of their keys."""
+    """Return the examples of a group from all run files, in the order of their keys."""
     found = (_read_piece(path, group, groups, batch_type) for path in paths)
     piece = _join([one for one in found if one is not None])
     order = np.argsort(piece.keys)
@@ -136,8 +137,9 @@ def read_group(paths: Iterable[str], group: int, groups: int, batch_type: type[E
 
 
 def _read_piece(path: str, group: int, groups: int, batch_type: type[ExampleBatch]) -> SortedGroup | None:
-    """The examples of a group in one file. None where it has none."""
+    """Return the examples of a group in a run file, or None if there are none."""
     with storage.open_input(path) as file:
+        # The last groups + 1 numbers are the offsets. Two neighbours are the start and end of the piece.
         file.seek(-8 * (groups + 1 - group), 2)
         start, stop = np.frombuffer(file.read(16), "<u8").tolist()
         return _parse(_read_at(file, start, stop - start), batch_type) if stop > start else None
@@ -162,7 +164,7 @@ def _parse(data: bytes, batch_type: type[ExampleBatch]) -> SortedGroup:
 
 
 def _join(pieces: Sequence[SortedGroup]) -> SortedGroup:
-    """All examples of some pieces."""
+    """Join the examples of several pieces."""
     return SortedGroup(
         np.concatenate([piece.keys for piece in pieces]), join([piece.examples for piece in pieces])
     )

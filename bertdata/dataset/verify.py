@@ -1,7 +1,7 @@
-"""Hold the files of a directory against its manifest, or against an md5sum file.
+"""Verify the files of a directory against its manifest, or against a list of md5s.
 
-A directory is a dataset, sentence parts or extracted articles. Every check collects all faults and
-reports each; nothing stops at the first.
+A directory holds a dataset, sentence parts or extracted articles. Every check reports all faults, and none
+stops at the first.
 """
 
 import os
@@ -56,10 +56,12 @@ def verify_files(
     anywhere: bool = False,
     on_file: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Check a directory that has a manifest, several below it, a manifest or an md5sum file.
+    """Verify a directory with a manifest, a directory of such directories, a manifest, or an md5sum file.
 
-    content: compare content md5s of shards, so that another tool's files of the same examples pass.
-    anywhere: an md5sum file may list files outside of its directory.
+    content: compare only the content md5s of shards, so that another program's files of the same examples
+    pass.
+    anywhere: allow an md5sum file to list files outside its directory.
+    on_file: called after each file.
     """
     if storage.is_directory(path):
         return _verify_directory(path, content, anywhere, on_file)
@@ -105,22 +107,26 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
         on_file()
         return finding
 
+    # 1. The listed files themselves, in parallel. This takes nearly all of the time.
     files: tuple[Any, ...] = manifest.shards if isinstance(manifest, Manifest) else manifest.files
     findings = [*_check_manifest_itself(manifest, data, path), *in_parallel(check, files)]
     listed = _listed(manifest)
     findings += _check_md5sums_of(manifest, listed, directory)
+    # 2. Small files that the manifest implies: vocabulary, copies of upstream manifests, lengths, indexes.
     companions = list(_companions(manifest, directory))
     for name, md5, must_be_there in companions:
         findings += _check_companion(storage.join(directory, name), md5, must_be_there)
     if isinstance(manifest, Manifest):
         findings += [finding for shard in manifest.shards for finding in _check_lengths(directory, shard)]
         findings += [finding for shard in manifest.shards for finding in _check_index(directory, shard)]
+        # The MDS index is rebuilt from the shards, so damaged shards would be reported a second time.
         if not any(finding.is_fault for finding in findings):
             findings += _check_mds_index(directory, manifest)
         findings += [
             Finding(file=entry.name, status=LEFT_OUT, detail=entry.reason, is_fault=False)
             for entry in manifest.skipped
         ]
+    # 3. Anything else in the directory is extra.
     known = {MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in listed), *(name for name, *_ in companions)}
     findings += [
         Finding(file=storage.join(directory, name), status=EXTRA, detail="the manifest does not list it")
@@ -131,17 +137,17 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
 
 def _verify_vocabulary(data: bytes, path: str, directory: str) -> Report:
-    """Check the one file that the manifest of a trained vocabulary lists."""
+    """Verify the only file that the manifest of a trained vocabulary lists."""
     manifest = parse_vocabulary_manifest(data, path)
     findings = [*_edited(manifest.dump(), data, path), _check_plain(directory, manifest.file)]
     return Report(path=path, findings=tuple(findings))
 
 
 def _companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, str | None, bool]]:
-    """Small files beside the listed ones: name, md5 where the manifest has it, whether it must be there.
+    """Yield the small files that belong to the manifest: (name, md5, whether the file is required).
 
-    The articles' manifest is copied from the parts' directory, which may lack it; of what md5 a dataset's
-    copy should be, only the parts' manifest says.
+    md5 is None if the manifest does not record it. The articles' manifest is optional, since the parts'
+    directory may lack it. Its md5 is recorded only in the parts' manifest, so a dataset cannot check it.
     """
     if isinstance(manifest, Manifest):
         tokenizer = manifest.plan.settings.tokenizer
@@ -150,7 +156,7 @@ def _companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, st
             yield DATASET_COPY, manifest.plan.packed_from, True
         if manifest.plan.settings.container["format"] == FAIRSEQ:
             yield DICTIONARY_NAME, None, True
-        if manifest.plan.settings.container["format"] == MDS:  # made of the shards' bytes: _check_mds_index
+        if manifest.plan.settings.container["format"] == MDS:  # _check_mds_index compares its contents
             yield INDEX_NAME, None, True
         else:
             for name, data in companion_files(directory, manifest.plan.settings, manifest.shards).items():
@@ -172,14 +178,14 @@ def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Fi
 
 
 def _files_of(directory: str) -> list[str]:
-    """The files of the directory, without those of other directories of ours within it."""
+    """Return the files of the directory, without the files of bertdata directories inside it."""
     names = storage.list_files(directory)
     inner = tuple(f"{name}/" for name in nested_directories(names))
     return [name for name in names if not name.startswith(inner)] if inner else names
 
 
 def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> list[Finding]:
-    """Fault of a manifest that was edited by hand and no longer is what its own parts make."""
+    """Return the fault of a manifest that was edited by hand, so that it contradicts its own entries."""
     if isinstance(manifest, Manifest):
         recorded = str(parse_json(data, path)["settings_digest"])
         digest = str(manifest.as_json()["settings_digest"])
@@ -189,7 +195,7 @@ def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> lis
 
 
 def _edited(made: bytes, data: bytes, path: str) -> list[Finding]:
-    """Return the fault of a manifest whose bytes are not those that its entries make."""
+    """Return a fault if the manifest's bytes differ from the bytes that its parsed entries produce."""
     if made == data:
         return []
     detail = "it is not what its own entries make: totals, order or layout"
@@ -197,7 +203,7 @@ def _edited(made: bytes, data: bytes, path: str) -> list[Finding]:
 
 
 def _listed(manifest: AnyManifest) -> Sequence[Listed]:
-    """The files of MD5SUMS, but the manifest."""
+    """Return the files that MD5SUMS lists, without the manifest."""
     return manifest.listed if isinstance(manifest, Manifest) else manifest.files
 
 
@@ -205,13 +211,16 @@ def _check_md5sums_of(manifest: AnyManifest, listed: Sequence[Listed], directory
     path = storage.join(directory, MD5SUMS_NAME)
     if not storage.exists(path):
         return [Finding(file=path, status=MISSING)]
-    if storage.read_bytes(path) not in (manifest.md5sums(), md5sums(listed)):  # with and without its own line
+    if storage.read_bytes(path) not in (
+        manifest.md5sums(),
+        md5sums(listed),
+    ):  # with or without the manifest's line
         return [Finding(file=path, status="differs", detail=f"it does not say what {MANIFEST_NAME} says")]
     return []
 
 
 def _check_lengths(directory: str, shard: ShardEntry) -> list[Finding]:
-    """The fault of the shard's lengths, if there is one."""
+    """Return the fault of the shard's lengths file, if any."""
     path = storage.join(directory, lengths_name(shard.name))
     try:
         misfit = check_lengths(directory, shard)
@@ -221,13 +230,13 @@ def _check_lengths(directory: str, shard: ShardEntry) -> list[Finding]:
 
 
 def _check_index(directory: str, shard: ShardEntry) -> list[Finding]:
-    """The fault of the index of the shard's records, if there is one."""
+    """Return the fault of the shard's index file, if any."""
     misfit = check_index(directory, shard)
     return [of_misfit(storage.join(directory, index_name(shard.name)), misfit)] if misfit else []
 
 
 def _check_mds_index(directory: str, manifest: Manifest) -> list[Finding]:
-    """The fault of the index of sound MDS shards, if there is one."""
+    """Return the fault of the MDS index, if any. The shards must be sound."""
     if manifest.plan.settings.container["format"] != MDS:
         return []
     path = storage.join(directory, INDEX_NAME)
@@ -268,7 +277,7 @@ def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: st
 
 
 def _damage(path: str, objective: str | None = None) -> str:
-    """The record that is at fault, for a person who has to find it."""
+    """Return a description of the damaged record, to help the user find it."""
     if not storage.size(path):
         return "it is empty"
     try:
@@ -318,7 +327,7 @@ def _verify_md5sums(
 
 
 def _within(directory: str, name: str) -> str:
-    """Return the name of a listed file relative to the list's directory, where it lies below it."""
+    """Return the listed file's name relative to the list's directory, if the file lies below it."""
     if storage.is_remote(directory):
         return name
     above = os.path.abspath(directory.removeprefix("file://")).rstrip("/")

@@ -1,4 +1,4 @@
-"""Hold a directory tree against a published table of sizes and md5s, or of sums of shards."""
+"""Verify a directory tree against a published table of file sizes and md5s, or of sums of shards."""
 
 import os
 import re
@@ -17,11 +17,14 @@ from bertdata.shards.crc32c import masked_checksum
 from bertdata.shards.row_sums import row_sum
 
 _TFRECORDS = "tfrecord"
-"""The directory of TFRecords in the paths of a table."""
+"""Directory of TFRecord files in the paths of a table."""
 
 
 def verify_table(directory: str, table: str, workers: int = 1) -> Report:
-    """Hold a directory tree against a published table. workers: processes that compute sums of shards."""
+    """Verify a directory tree against a published table.
+
+    table: name of a built-in table or path of a .tsv file. workers: processes that compute sums of shards.
+    """
     sums = find_sums(table)
     if sums is not None:
         return _verify_sums(directory, table, sums, workers)
@@ -29,9 +32,9 @@ def verify_table(directory: str, table: str, workers: int = 1) -> Report:
 
 
 def _verify_sums(directory: str, table: str, sums: dict[str, str], workers: int) -> Report:
-    """Hold a directory of shards against their sums: right, wrong sum, damaged, missing or extra.
+    """Verify a directory of shards against their sums: right, wrong sum, damaged, missing or extra.
 
-    All but right are faults: the table lists one data set whole.
+    Everything except right is a fault, because the table lists a complete data set.
     """
     _refuse_file(directory, table)
     names = [name for name in list_inputs(directory, hidden=True).names if name.endswith(".hdf5")]
@@ -67,10 +70,10 @@ def _refuse_file(directory: str, table: str) -> None:
 
 
 def _verify_files(directory: str, table: str) -> Report:
-    """Hold a directory tree against a published table: right, wrong size, wrong md5 or missing, for each row.
+    """Verify a directory tree against a table. Each row is right, missing or has a wrong size or md5.
 
-    A missing file is reported but no fault, so that any stage's directory can be checked; a tree that
-    holds none of the files is a fault.
+    A missing file is reported but is no fault, so that the directory of any stage can be verified. A tree
+    that holds none of the table's files is a fault.
     """
     rows = load_table(table)
     _refuse_file(directory, table)
@@ -84,7 +87,7 @@ def _verify_files(directory: str, table: str) -> Report:
 
 
 class _Tree:
-    """The files of a directory tree, held against the rows of a table."""
+    """The files of a directory tree, compared with the rows of a table."""
 
     def __init__(self, directory: str, rows: list[PublishedFile]) -> None:
         self._directory = directory
@@ -95,7 +98,7 @@ class _Tree:
         self._is_tfrecord = cache(lambda name: _begins_with_a_record(self._path(name)))
 
     def check(self, row: PublishedFile) -> Finding:
-        """The finding of one row."""
+        """Return the finding for a row."""
         matches = [
             (name, pattern) for pattern in row.paths for name in self._names if self._is_at(name, pattern)
         ]
@@ -108,9 +111,10 @@ class _Tree:
         return next((finding for finding in findings if not finding.is_fault), findings[0])
 
     def _check_total(self, matches: list[tuple[str, str]], row: PublishedFile) -> Finding:
-        """The finding of a row that sums over files: of the fullest directory, all of whose files are there.
+        """Return the finding for a row that gives the total size of several files in a directory.
 
-        Where some are not, nothing can be said of the sum, which is no fault.
+        If the files match in several directories, the directory with the most files is taken. If some of its
+        files are missing, the total cannot be checked, which is no fault.
         """
         sizes: dict[str, dict[str, int]] = {}
         for name, _ in matches:
@@ -123,7 +127,7 @@ class _Tree:
         return compare(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
 
     def elsewhere(self) -> str | None:
-        """A file that has the name of one of the table's but lies elsewhere, for a person."""
+        """Return a hint about a file that has a name from the table but lies in another directory."""
         for row in self._rows:
             for pattern in row.paths:
                 for name in self._names:
@@ -142,7 +146,10 @@ class _Tree:
         return compare(path, "wrong md5", self._md5(path), row.md5)
 
     def _row_of(self, name: str) -> PublishedFile:
-        """The row that the file is held against: of those that have its path the one that it fits best."""
+        """Return the row that the file should be compared with.
+
+        Of several rows with its path, the best match.
+        """
         rows, path = self._sharing(name), self._path(name)
         if len(rows) == 1:
             return rows[0]
@@ -153,13 +160,14 @@ class _Tree:
         return next((row for row in fitting if row.md5 == self._md5(path)), fitting[0])
 
     def _sharing(self, name: str) -> list[PublishedFile]:
-        """The rows of one file each that have the file's path."""
+        """Return the rows that describe a single file and whose path matches this file."""
         return [row for row in self._rows if any(self._is_at(name, p) for p in row.paths if "*" not in p)]
 
     def _is_at(self, name: str, pattern: str) -> bool:
-        """True if the path, with the directories above the tree, ends in the pattern's components.
+        """Return True if the file's path ends in the pattern's components.
 
-        The directory ``tfrecord`` of a pattern may have any name that holds a TFRecord: MLPerf gives it none.
+        The path includes the directories above the tree. The directory ``tfrecord`` of a pattern matches any
+        directory whose file is a TFRecord, because MLPerf does not name that directory.
         """
         parts, wanted = [*self._above, *name.split("/")], pattern.split("/")
         if len(parts) >= len(wanted) and all(map(fnmatch, parts[-len(wanted) :], wanted)):
@@ -172,19 +180,19 @@ class _Tree:
 
 
 def _files_of(pattern: str) -> int | None:
-    """The number of files that a pattern's own name tells, as in part-*-of-00500, or None."""
+    """Return the number of files that the pattern's name states, such as 500 in part-*-of-00500, or None."""
     told = re.search(r"-of-([0-9]{1,9})", pattern)
     return int(told[1]) if told else None
 
 
 def _begins_with_a_record(path: str) -> bool:
-    """True if the file begins with the length of a TFRecord's record and its checksum."""
+    """Return True if the file begins with a TFRecord header: a length and its correct checksum."""
     with storage.open_input(path) as file:
         head = file.read(12)
     return len(head) == 12 and masked_checksum(head[:8]) == int.from_bytes(head[8:], "little")
 
 
 def _components(directory: str) -> list[str]:
-    """The directory's name and those above it."""
+    """Return the names of the directory and of all directories above it."""
     whole = directory if storage.is_remote(directory) else os.path.abspath(directory.removeprefix("file://"))
     return whole.rstrip("/").split("/")

@@ -1,4 +1,4 @@
-"""The vocabulary that shards were made with, as far as it is given or at hand."""
+"""Find the vocabulary that a dataset's shards were made with."""
 
 from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.manifest import DatasetPlan, unknown_tokens
@@ -18,16 +18,17 @@ _CASING_REMEDIES = (
 
 
 def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabulary | None:
-    """The given vocabulary, else the dataset's own copy, else a named one in the cache, else None.
+    """Return the vocabulary of a dataset, or None if it is not available.
 
-    The latter two only with the manifest's md5. UsageError if the given one has another.
+    path_or_name: the user's choice. Without it, the dataset's copy or a cached named vocabulary is taken if
+    its md5 matches the manifest. UsageError if the user's vocabulary has another md5.
     """
     file = known_tokenizer(path_or_name, dataset)
     return None if file is None else vocabulary_of(file)
 
 
 def known_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> TokenizerFile | None:
-    """The tokeniser's file of known_vocabulary, read as the manifest says. UsageError as there."""
+    """Return the tokeniser's file for known_vocabulary, read as the manifest's tokenizer record says."""
     plan = dataset.manifest.plan if dataset.manifest else None
     path = known_vocabulary_path(path_or_name, dataset)
     if path is None:
@@ -42,7 +43,11 @@ def known_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> Tokenize
 
 
 def _in_directory(directory: str, plan: DatasetPlan) -> str:
-    """The tokeniser's file in a directory, or a model's directory itself where that says the data's."""
+    """Return the tokeniser's file in a directory.
+
+    If the directory holds a model with the same vocabulary instead of a copy of the file, return the
+    directory.
+    """
     inside = storage.join(directory, name_in_dataset(plan.settings.tokenizer))
     if "file" not in plan.settings.tokenizer:
         return inside
@@ -52,14 +57,17 @@ def _in_directory(directory: str, plan: DatasetPlan) -> str:
 
 
 def known_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> str | None:
-    """The file of known_vocabulary, found in the same places. That a given one fits is not checked."""
+    """Return the path of the file for known_vocabulary. The md5 of the user's choice is not checked."""
     if path_or_name is not None:
         return find_vocabulary(path_or_name)
     return _at_hand(dataset, dataset.manifest.plan if dataset.manifest else None)
 
 
 def fit_warnings(dataset: FoundDataset) -> list[str]:
-    """Warnings where the vocabulary does not suit the casing or the text, as the manifest counts it."""
+    """Return warnings if the vocabulary does not suit the casing, or knows too little of the text.
+
+    The counts of unknown tokens come from the manifest.
+    """
     vocabulary = known_vocabulary(None, dataset) if dataset.manifest else None
     if vocabulary is None or dataset.manifest is None:
         return []

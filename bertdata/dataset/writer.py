@@ -1,8 +1,8 @@
-"""A dataset directory while it is made: shards by the commit protocol of ``bertdata.io.directory_protocol``.
+"""Write a dataset directory. Files are committed as ``bertdata.io.directory_protocol`` describes.
 
-A shard of an earlier run is kept where its note fits its input and its bytes; once the manifest is
-there it holds the entries instead. So an attempt of a runner that comes late, or ends late, makes
-nothing anew and leaves nothing behind.
+A finished shard gets a note: a small file with the entries of the shard and of its input. A later run keeps
+the shard if its note matches the input and the file on disk. Once the manifest exists it replaces the notes.
+A worker that starts late, or repeats finished work, therefore makes nothing again and leaves no stray files.
 """
 
 import re
@@ -45,9 +45,9 @@ _PHASE = re.compile(r"phase\d+")
 
 
 class Dataset:
-    """A dataset directory of one plan. Picklable, cheap to make, shared by all workers.
+    """A dataset directory that is made according to a plan. Picklable, so that all workers share it.
 
-    within: the directory that a run of several phases was given, which holds this one and the others.
+    within: the directory given to a run of several phases, which holds this directory as a sub-directory.
     """
 
     def __init__(self, directory: str, plan: DatasetPlan, *, within: str | None = None) -> None:
@@ -58,41 +58,45 @@ class Dataset:
 
     @property
     def unfinished(self) -> str:
-        """The directory of growing files and notes."""
+        """The sub-directory that holds notes and files that are still being written."""
         return self.commit.unfinished
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """The time of a run: the directory is locked and claimed, and given up where the run fails."""
+        """Lock and claim the directory for a run.
+
+        If the run fails before a shard is finished, give the claim up.
+        """
         self.refuse_others()
         with self.commit.run():
             yield
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """The time in which no other run may write to the directory."""
+        """Keep other runs from writing to the directory, without claiming it."""
         self.refuse_others()
         with self.commit.locked():
             yield
 
     def begin(self) -> None:
-        """Claim the directory. DatasetError if it belongs to another plan or to something else."""
+        """Claim the directory. DatasetError if it holds a dataset with another plan, or anything else."""
         self.refuse_others()
         self.commit.claim()
 
     def refuse_others(self, *, inputs_known: bool = True) -> None:
-        """DatasetError as from begin. Nothing is changed.
+        """Raise the DatasetError that begin would raise, without changing anything.
 
-        Without inputs_known the plan's inputs are yet to come, and those found may be any.
+        inputs_known: False if the plan's inputs are not known yet. Any inputs are then accepted.
         """
         self._refuse_above()
         self.commit.refuse_others(unknown=() if inputs_known else ("inputs",))
         self._refuse_below()
 
     def _refuse_above(self) -> None:
-        """DatasetError where the directory that was given is one of ours itself, which would hide this one.
+        """Raise DatasetError if the directory above this phase is itself a bertdata directory.
 
-        Commands look below a directory for datasets only where it holds no manifest.
+        Commands search the sub-directories of a directory only if it holds no manifest, so this phase would
+        never be found.
         """
         if self._within is None:
             return
@@ -106,7 +110,7 @@ class Dataset:
             )
 
     def _refuse_below(self) -> None:
-        """DatasetError where a new dataset would hide the phases of another below it."""
+        """Raise DatasetError if a new dataset would hide phases of another dataset in its sub-directories."""
         if self._within is not None or self.commit.found_terms() is not None:
             return
         for name in filter(_PHASE.fullmatch, nested_directories(storage.list_files(self.directory))):
@@ -118,28 +122,31 @@ class Dataset:
                 )
 
     def give_up(self) -> None:
-        """Free the directory for other settings if not one shard was finished in it."""
+        """Release the claim on the directory if no shard was finished, so that other settings can use it."""
         self.commit.give_up()
 
     @contextmanager
     def open_shard(self, name: str) -> Iterator[BinaryIO]:
-        """A shard, opened for writing. It appears when the block ends well."""
+        """Open a shard for writing.
+
+        The file appears under its name only when the block ends without an error.
+        """
         with self.commit.open(name) as file:
             yield file
 
     def write_lengths(self, shard: str, lengths: ShardLengths) -> str:
-        """Write the lengths of a shard's examples beside it. Returns their md5."""
+        """Write the file with the lengths of a shard's examples. Return its md5."""
         data = lengths.dump()
         self.commit.write(lengths_name(shard), data)
         return md5_of(data)
 
     def write_index(self, shard: str, index: bytes) -> str:
-        """Write the index of a shard's records beside it. Returns its md5."""
+        """Write the index file of a shard's records. Return its md5."""
         self.commit.write(index_name(shard), index)
         return md5_of(index)
 
     def found_manifest(self) -> Manifest | None:
-        """The manifest that is there."""
+        """Return the manifest that the directory already holds, or None."""
         found = self._parsed_manifest()
         return found[0] if found else None
 
@@ -148,14 +155,17 @@ class Dataset:
         return None if data is None else _parse_manifest(data, self.commit.path(MANIFEST_NAME))
 
     def finished_entry(self, shard: str, input_md5: str) -> Entries | None:
-        """The entries of a shard that an earlier run finished from the same input, if its bytes still fit."""
+        """Return the entries of a shard that an earlier run finished from the same input.
+
+        None if there is no such shard, or if the file on disk no longer matches.
+        """
         entries = self.read_entry(shard)
         return entries if self.why_made(shard, lambda: input_md5, entries) is None else None
 
     def why_made(self, shard: str, input_md5: Callable[[], str], entries: Entries | None) -> str | None:
-        """The reason to make a shard of those entries anew. None where a run keeps it.
+        """Return why a shard has to be made again, or None if it can be kept.
 
-        input_md5 is asked only where the answer hangs on it.
+        input_md5: called only if the entries do not already decide, because it reads the whole input.
         """
         if entries is None:
             return "not known to be whole" if storage.exists(self.commit.path(shard)) else "missing"
@@ -170,47 +180,52 @@ class Dataset:
         return f"its index: {misfit.status}" if misfit else None
 
     def noted_shards(self) -> list[str]:
-        """The shards that are noted, whether or not they still fit."""
-        return [name for name in self.commit.noted() if "/" not in name]  # others are of steps before
+        """Return the names of the shards that have a note. They may no longer match their notes."""
+        return [
+            name for name in self.commit.noted() if "/" not in name
+        ]  # other notes belong to earlier steps
 
     def read_entry(self, shard: str) -> Entries | None:
-        """The entries of a finished shard, as a run noted them or as the manifest of our plan has them."""
+        """Return a finished shard's entries from its note, else from the manifest if it has the same plan."""
         note = self.commit.read_note(shard)
         if note is None:
             return self._listed_entry(shard)
         try:
             entries = parse_entry(InputEntry, note.get("input")), parse_entry(ShardEntry, note.get("shard"))
-        except ManifestError:  # a note of another version
+        except ManifestError:  # the note has another format
             return self._listed_entry(shard)
         return entries if self._may_note(shard, entries[1]) else self._listed_entry(shard)
 
     def _may_note(self, shard: str, entry: ShardEntry) -> bool:
-        """True for what a run of this version notes: lengths, and rows where the shard is packed."""
+        """Return True if the note has what this version writes: lengths, and rows if the shard is packed."""
         packed = self.plan.settings.container.get("packing") is not None
         has_index = packed or self.plan.settings.container["format"] == FAIRSEQ
         rows_fit = (entry.rows is not None) == packed and (has_index or entry.index_md5 is None)
         return entry.name == shard and entry.lengths_md5 is not None and rows_fit
 
     def _listed_entry(self, shard: str) -> Entries | None:
-        """The entries of a shard in the manifest of the finished dataset, if it is of our plan."""
+        """Return the shard's entries from the manifest. None if there is no manifest with the same plan."""
         found = self._parsed_manifest()
         if found is None or found[0].plan.terms() != self.plan.terms():
             return None
         return found[1].get(shard)
 
     def record(self, input_entry: InputEntry, shard_entry: ShardEntry) -> None:
-        """Note that a shard is finished, made from that input (corpus_entry: from all of them).
+        """Note that a shard is finished.
 
-        Where the manifest says so already, nothing needs to be noted.
+        input_entry: the input that the shard was made from. For a shard of all inputs, their corpus_entry.
+        The note is removed again if the manifest already lists the shard.
         """
         self.commit.note(shard_entry.name, {"input": asdict(input_entry), "shard": asdict(shard_entry)})
-        # Looked for afterwards: the last step lists what it removes when the manifest is there, so either
-        # it sees this note, or this sees the manifest.
+        # Write the note first and look at the manifest second. ``finish`` does the opposite: it writes the
+        # manifest and then removes the notes it sees. So a late worker's note is either seen and removed by
+        # ``finish``, or this method sees the manifest and removes the note itself. With the other order, both
+        # could miss each other and a stray note would remain.
         if self._listed_entry(shard_entry.name) == (input_entry, shard_entry):
             self.commit.forget(shard_entry.name)
 
     def discard(self, shard: str) -> None:
-        """Remove the shard that an earlier run made of an input that is left out now, if it is there."""
+        """Remove the shard, if any, that an earlier run made from an input that is now left out."""
         self.commit.forget(shard)
         for name in (shard, lengths_name(shard)):
             storage.remove(self.commit.path(name), missing_ok=True)
@@ -225,11 +240,12 @@ class Dataset:
         provenance: Provenance = NO_PROVENANCE,
         warnings: Iterable[str] = (),
     ) -> Manifest:
-        """Write the tokeniser's file, copies of cited manifests, MD5SUMS and the manifest. Remove the rest.
+        """Write the small companion files, MD5SUMS and the manifest. Then remove notes and leftovers.
 
-        vocabulary: the path of the tokeniser's file.
-        InputError where every input was skipped, since a dataset of nothing helps nobody, and where an input
-        is not what its cited manifest lists. ChangedInputError for a tokeniser's file that was changed.
+        vocabulary: path of the tokeniser's file, which is copied into the dataset.
+        provenance: upstream manifests, which are copied to ``sources/``.
+        InputError if every input was skipped, or if an input differs from the manifest it came with.
+        ChangedInputError if the tokeniser's file changed during the run.
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.found_manifest()
@@ -241,14 +257,16 @@ class Dataset:
             skipped=tuple(left_out),
             parts_manifest=provenance.parts_md5,
             warnings=tuple(warnings),
-            version_2=found.version_2 if found else None,  # others may cite the manifest that is there
+            version_2=found.version_2
+            if found
+            else None,  # a manifest that exists may be cited, so it keeps its bytes
         )
         if not manifest.shards:
             refuse_nothing(manifest.skipped)
         provenance.check_inputs([*read, *left_out])
         cited = provenance.files()
         for name in COPY_NAMES:
-            if name not in cited:  # copied by an earlier run, whose parts had a manifest
+            if name not in cited:  # left by a run whose parts had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
         tokenizer = tokenizer_bytes(vocabulary)
@@ -257,19 +275,21 @@ class Dataset:
         others = {own_name: tokenizer, **cited}
         others |= companion_files(self.directory, settings, manifest.shards)
         card = dataset_card(self.plan.title, settings)
-        if card is not None and not storage.exists(self.commit.path(CARD_NAME)):  # a person's own is kept
+        if card is not None and not storage.exists(
+            self.commit.path(CARD_NAME)
+        ):  # keep a card that the user edited
             others[CARD_NAME] = card
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
 
 
 def _found_terms(directory: str) -> Mapping[str, Any] | None:
-    """The terms of a directory of ours, whatever its plan. None where there is none."""
+    """Return the plan of the bertdata directory at this path as flat terms, or None if there is none."""
     return Commit(directory, DATASET_KIND, {}, _manifest_terms).found_terms()
 
 
 def _description(terms: Mapping[str, Any]) -> str:
-    """A directory of ours by its terms, for a person."""
+    """Return words for error messages that say what a bertdata directory is."""
     return (
         f"the dataset {terms['recipe']}"
         if terms["kind"] == DATASET_KIND
@@ -278,7 +298,7 @@ def _description(terms: Mapping[str, Any]) -> str:
 
 
 def refuse_nothing(skipped: Sequence[SkippedEntry]) -> None:
-    """InputError where every input was skipped."""
+    """Raise InputError if inputs were skipped. For callers that have no shard left."""
     if skipped:
         first = min(skipped, key=attrgetter("name"))
         raise InputError(f"{first.name}: {first.reason}; every input was skipped, nothing is left")
@@ -286,7 +306,10 @@ def refuse_nothing(skipped: Sequence[SkippedEntry]) -> None:
 
 @lru_cache(maxsize=2)
 def _parse_manifest(data: bytes, path: str) -> tuple[Manifest, dict[str, Entries]]:
-    """The manifest and its entries by shard. Kept, as every part of a finished dataset asks for them."""
+    """Parse a manifest. Return it with its entries by shard name.
+
+    The last results are cached, because every shard of a finished dataset asks for them.
+    """
     manifest = parse_manifest(data, path)
     return manifest, manifest.entries()
 

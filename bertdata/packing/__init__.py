@@ -1,7 +1,8 @@
-"""Examples to packed rows, from the dataset to be packed to the one that holds the rows.
+"""Pack the examples of a dataset into rows that hold several examples each, and write them as a new dataset.
 
-``source`` finds the examples and counts their lengths; ``methods`` makes the plan of the rows, ``placement``
-gives each example its place; ``sort`` writes examples sorted by row into files, ``gather`` makes a shard of
-them; ``run`` does it all. What a packed shard looks like is ``bertdata.shards.packed``, for a reader of
-shards must know it. Modules here need NumPy when they are imported.
+``input_dataset`` opens the dataset and counts the lengths of its examples. ``methods`` plans which lengths
+share a row, and ``placement`` assigns each example a row and a place in it. ``sort`` writes the examples to
+scratch files sorted by row, and ``gather`` merges these files into shards. ``run`` calls them in this order.
+``bertdata.shards.packed`` defines the file layouts, because shard readers need them too. The modules here
+import NumPy.
 """

@@ -1,4 +1,4 @@
-"""A planned packed dataset in numbers: how full its rows are, and the time that they save."""
+"""Statistics of a planned packed dataset: how full its rows are and how much training time they save."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,11 +9,13 @@ from bertdata.packing.planned_pack import PlannedPack, plan_md5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackForecast:
-    """Numbers of a plan. efficiency: share of the positions that hold tokens. bound: the most that any
-    packing of at most max_sequences_per_pack examples a row can have, None where it was not asked for.
+    """Statistics of a packing plan.
 
-    time_saved: share of the time of an epoch with one padded example a row, where a row takes its time
-    whatever it holds.
+    efficiency: share of the positions that hold tokens.
+    bound: highest efficiency that any packing with at most max_sequences_per_pack examples per row can reach.
+    None if it was not computed.
+    time_saved: share of an epoch's time saved over one padded example per row. It assumes that every row
+    takes equally long.
     """
 
     path: str
@@ -39,7 +41,7 @@ class PackForecast:
 
 
 def forecast_of(planned: PlannedPack, path: str, *, with_bound: bool) -> PackForecast:
-    """The numbers of a plan for the dataset at the path. The bound takes as long as a plan."""
+    """Return the statistics of a plan. with_bound: also compute the bound, which takes as long as a plan."""
     plan, settings = planned.plan, planned.settings
     by_examples: dict[int, int] = {}
     for lengths, rows in plan.rows_by_lengths:

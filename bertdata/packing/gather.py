@@ -1,4 +1,4 @@
-"""One shard of packed rows, gathered from the sorted files, written and noted as finished."""
+"""Write a shard of packed rows from the sorted scratch files, and record it as finished."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -27,7 +27,7 @@ _ROWS = 512
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedShardTask:
-    """Make shard ``number`` from the sorted files of all examples."""
+    """Work order: write shard ``number``. files: the scratch files of all sort tasks."""
 
     job: PackJob
     number: int
@@ -40,32 +40,32 @@ class PackedShardTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedShard:
-    """A shard that was made or kept."""
+    """A packed shard that was written now, or kept from an earlier run."""
 
     entry: ShardEntry
     is_kept: bool = False
 
     @property
     def line(self) -> str:
-        """The shard's fate, for a person."""
+        """The progress line for this shard."""
         made = "kept" if self.is_kept else "made"
         return f"{made} {self.entry.name} ({self.entry.rows} rows, {self.entry.examples} examples)"
 
 
 def keep_shard(task: PackedShardTask) -> PackedShard | None:
-    """The shard as an earlier run finished it of the same inputs. None where it has to be made."""
+    """Return the shard if an earlier run finished it from the same inputs, else None."""
     entries = task.job.dataset.finished_entry(task.name, task.job.corpus.md5)
     return None if entries is None else PackedShard(entry=entries[1], is_kept=True)
 
 
 def gather_shard(task: PackedShardTask) -> PackedShard:
-    """Make the task's shard, or keep the one that an earlier run finished."""
+    """Write the task's shard, or keep it if an earlier run finished it."""
     [made] = gather_together([task])
     return made
 
 
 def gather_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
-    """``gather_shard`` of each task. The shards grow side by side, so that their contents are hashed so."""
+    """Run ``gather_shard`` for each task. Their md5s are computed together, in parallel."""
     kept = [keep_shard(task) for task in tasks]
     left = [task for task, shard in zip(tasks, kept, strict=True) if shard is None]
     made = iter(_make(left))
@@ -73,6 +73,9 @@ def gather_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
 
 
 def _make(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
+    # Each generator yields pieces of its shard's content and finally its entry. In every round each
+    # unfinished shard writes a few hundred rows, and one call updates all md5s at once. A finished shard
+    # contributes b"".
     contents, entries = md5_streams(len(tasks)), dict[int, ShardEntry]()
     with ExitStack() as stack:
         growing = [stack.enter_context(closing(_write(task))) for task in tasks]
@@ -91,7 +94,7 @@ def _make(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
 
 
 def _write(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, None, None]:
-    """Write a shard. Its content piece by piece, at last its entry, which lacks the content's md5."""
+    """Write a shard. Yield its content in pieces, and finally its entry, which still lacks content_md5."""
     job, name = task.job, task.name
     has_index = find_layout(job.layout.packing).has_index and job.format == "tfrecord"
     lengths = ShardLengths()
@@ -124,7 +127,7 @@ def _write(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, 
 
 
 class _Both:
-    """Passes bytes on to two functions."""
+    """Callable that passes bytes on to two functions."""
 
     def __init__(self, first: Callable[[Any], object], second: Callable[[Any], object]) -> None:
         self._first, self._second = first, second
@@ -135,7 +138,7 @@ class _Both:
 
 
 def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
-    """The shard's rows in order, a few hundred at a time. In memory is one bucket."""
+    """Yield the shard's rows in order, a few hundred at a time. Only one bucket is in memory."""
     buckets = task.job.cuts.buckets
     for bucket in task.job.cuts.buckets_of(task.number):
         packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
@@ -144,7 +147,7 @@ def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
 
 
 def _in_32_bits(packs: PackBatch) -> PackBatch:
-    """The rows with ends as kernels take them."""
+    """Return the rows with 32-bit offsets, as the native kernels expect."""
     examples = packs.examples
     ends = {name: getattr(examples, name).astype(np.uint32) for name in examples.ragged()}
     return PackBatch(examples=replace(examples, **ends), ends=packs.ends)
@@ -153,6 +156,7 @@ def _in_32_bits(packs: PackBatch) -> PackBatch:
 def _gather_bucket(task: PackedShardTask, bucket: int, rows: int) -> PackBatch:
     kind, buckets = find_objective(task.job.layout.objective).batch_type, len(task.job.cuts.buckets) - 1
     piece = read_group(task.files, bucket, buckets, kind)
+    # The examples are already sorted by row and place. Only the number of examples per row is missing.
     counts = np.bincount((piece.keys >> np.uint64(PLACE_BITS)).astype(np.int64), minlength=rows)
     assert len(counts) == rows, (len(counts), rows)
     assert counts.all(), "every row has an example"

@@ -1,4 +1,4 @@
-"""The metadata file that Habana's packer writes beside its directory, and its trainer reads."""
+"""The metadata file that Habana's packer writes next to the packed directory and its trainer reads."""
 
 import json
 from typing import Any
@@ -10,17 +10,17 @@ TOP = 8
 
 
 def metadata_path(directory: str) -> str:
-    """The path of the file for that directory."""
+    """Return the path of the metadata file for this directory."""
     return f"{directory.rstrip('/')}_metadata.json"
 
 
 def dump_metadata(plan: PackPlan) -> bytes:
-    """The file's bytes."""
+    """Return the metadata file's bytes."""
     return (json.dumps(metadata(plan), indent=1) + "\n").encode()
 
 
 def metadata(plan: PackPlan) -> dict[str, Any]:
-    """The numbers of a packed dataset in Habana's file, under the same names."""
+    """Return the statistics of a packed dataset under the names of Habana's file."""
     positions, padded = plan.rows * plan.max_seq_length, plan.examples * plan.max_seq_length
     return {
         "number_of_sequences_dropped": 0,
@@ -39,10 +39,10 @@ def metadata(plan: PackPlan) -> dict[str, Any]:
 
 
 def top_strategies(plan: PackPlan) -> list[int]:
-    """The most used rows as numbers in Habana's list of all full rows, in lexical order.
+    """Return the eight most used patterns as indices into Habana's list of full patterns, in lexical order.
 
-    A row with room left counts as the full row that padding makes of it. Of rows used as often the last
-    comes first. Empty where rows hold more examples than any of that list.
+    A row that is not full counts as the full pattern that its padding completes. Among equally used patterns
+    the higher index comes first. The list is empty if any row holds more examples than Habana's patterns do.
     """
     if plan.most_in_a_row > LONGEST_SUMS:
         return []
@@ -56,7 +56,10 @@ def top_strategies(plan: PackPlan) -> list[int]:
 
 
 def _filled(lengths: Lengths, max_seq_length: int) -> Lengths:
-    """The lengths with padding as one more, or in the last where there are as many as may be."""
+    """Return the lengths of the row made full by its padding.
+
+    The padding becomes one more length. If no more lengths fit, it is added to the last one.
+    """
     padding = max_seq_length - sum(lengths)
     if not padding:
         return lengths

@@ -1,4 +1,4 @@
-"""The dataset to be packed: its examples, settings and provenance, and the lengths of its examples."""
+"""The dataset to be packed: its examples, settings, provenance and the lengths of its examples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,11 +32,12 @@ from bertdata.tokens.load import file_at, vocabulary_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputDataset:
-    """A dataset to be packed, or other tools' files.
+    """A dataset to be packed, or files of other programs.
 
-    vocabulary: the path of its file, None where it is not at hand; tokens: in it; inputs: None where the
-    files themselves are, of which nothing is known before they are read. lost_tokens: tokens of the inputs
-    that no example holds; None where nobody counted them.
+    vocabulary: path of the vocabulary file. None if it is not available.
+    inputs: the dataset's input entries. None if the files come without a manifest: the files are then the
+    inputs, and their entries are made while they are counted.
+    lost_tokens: tokens of the inputs that no example holds. None if they were not counted.
     """
 
     opened: OpenedDataset
@@ -50,11 +51,11 @@ class InputDataset:
     lost_tokens: int | None = None
 
     def of_shards(self, start: int, stop: int) -> OpenedDataset:
-        """Some of the shards alone."""
+        """Return the opened dataset with only the shards start to stop - 1."""
         return replace(self.opened, shards=self.opened.shards[start:stop])
 
     def vocabulary_path(self) -> str:
-        """The vocabulary's file. AssetError where it is not at hand."""
+        """Return the path of the vocabulary file. AssetError if it is not available."""
         if self.vocabulary is None:
             raise AssetError(
                 f"{self.opened.name}: its vocabulary, md5 {self.settings.vocabulary['md5']}, is not at hand: "
@@ -66,9 +67,9 @@ class InputDataset:
 def find_input_dataset(
     path: str, vocabulary: str | None, unverified: bool, rows: Layout, objective: str | None = None
 ) -> InputDataset:
-    """The source at the path as from open_source, to be packed into rows of that layout.
+    """Open a dataset to be packed in the layout ``rows``. Arguments as for open_input_dataset.
 
-    DatasetError where it is packed already, SettingsError for examples that the layout does not hold.
+    DatasetError if it is already packed. SettingsError if the layout cannot hold the objective's examples.
     """
     found = open_input_dataset(path, vocabulary, unverified, objective)
     layout = found.opened.layout
@@ -84,9 +85,12 @@ def find_input_dataset(
 def open_input_dataset(
     path: str, vocabulary: str | None, unverified: bool, objective: str | None = None
 ) -> InputDataset:
-    """The dataset at the path. unverified: files of any tool, which need a vocabulary.
+    """Open the dataset at the path.
 
-    objective: one of somebody's own, which the examples may have. Errors as from ``reader.open_dataset``.
+    vocabulary: path or name of the vocabulary, or None to use the dataset's.
+    unverified: accept files of any program without a manifest. They need a vocabulary.
+    objective: a user's objective as package.module:NAME, which the examples may have.
+    Errors as from ``reader.open_dataset``.
     """
     if objective is not None:
         find_objective(objective)
@@ -169,8 +173,11 @@ def _tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> SettingsRe
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LengthCounts:
-    """A shard's examples by length. masks: the most masked positions of an example of each length, where
-    the examples were read; entry: of the file, where no manifest lists it."""
+    """The number of a shard's examples by length.
+
+    masks: most masked positions of an example by length. None if the lengths came from a lengths file.
+    entry: the file as an input. None if a manifest lists it.
+    """
 
     histogram: Histogram
     masks: Array | None = None
@@ -178,9 +185,9 @@ class LengthCounts:
 
 
 def with_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDataset:
-    """The source whose files have the md5s that were found when they were counted.
+    """Return the source with the md5s that were computed while its files were counted.
 
-    So whoever reads them next gets the same bytes, or a ShardError.
+    A later reader therefore gets the same bytes, or raises ShardError.
     """
     shards = tuple(
         shard if one.entry is None else replace(shard, md5=one.entry.md5)
@@ -191,15 +198,16 @@ def with_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputData
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountTask:
-    """Count the lengths of a shard's examples. source: that shard alone."""
+    """Work order: count the lengths of a shard's examples. source: a dataset with only this shard."""
 
     source: OpenedDataset
 
 
 def count_shard_lengths(task: CountTask) -> LengthCounts:
-    """The lengths from the shard's sidecar, else by reading the shard. ShardError where it is damaged.
+    """Count a shard's lengths from its lengths file if it has one, else by reading the shard.
 
-    ChangedInputError for another tool's file that was changed since it was counted.
+    ShardError if the shard is damaged. ChangedInputError if a file without a manifest changed while it was
+    read.
     """
     [shard] = task.source.shards
     size = task.source.layout.max_seq_length
@@ -217,7 +225,10 @@ def count_shard_lengths(task: CountTask) -> LengthCounts:
 
 
 def _file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> InputEntry:
-    """The entry of another tool's file as an input. Nobody knows of how many documents it was made."""
+    """Return a file without a manifest as an input entry.
+
+    Its documents and sentences are unknown and recorded as 0.
+    """
     tokens = int((histogram * np.arange(len(histogram))).sum())
     return InputEntry(
         name=shard.name,
@@ -230,7 +241,10 @@ def _file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> I
 
 
 def masks_by_length(source: InputDataset, counts: list[LengthCounts]) -> Array:
-    """The most masked positions that an example of each length may have: as found, else by the settings."""
+    """Return the most masked positions of an example by length.
+
+    They were counted if every shard was read. Otherwise they follow from the masking settings.
+    """
     found = [one.masks for one in counts if one.masks is not None]
     if len(found) == len(counts):
         highest: Array = np.max(found, axis=0)

@@ -1,4 +1,4 @@
-"""The settings that all tasks of a packing run share, and the run's placement of examples."""
+"""The settings that all tasks of a packing run share, and the resulting placement of examples."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,10 +13,12 @@ from bertdata.records import ShardLayout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackJob:
-    """A packed dataset to be made. Picklable, travels to workers.
+    """A packed dataset to be written. Picklable, so that it can be sent to worker processes.
 
-    layout: that of the packed rows; names: of the shards; corpus: all inputs as one; folder: of the sorted
-    files, None: ``unfinished/``, where a later run finds them.
+    layout: of the packed rows.
+    names: of the shards.
+    corpus: all inputs summarised as a single entry.
+    folder: where scratch files are written. None for ``unfinished/``, where a later run finds them.
     """
 
     dataset: Dataset
@@ -30,7 +32,7 @@ class PackJob:
     folder: str | None = None
 
     def placement(self) -> Placement:
-        """The places of the plan, made once in each process."""
+        """Return the placement of the plan. It is computed once per process."""
         return _placement(self.plan, self.seed)
 
 

@@ -1,7 +1,7 @@
 """Packing by non-negative least squares, as Habana's and Graphcore's programs do (Krell et al. 2021).
 
-The published algorithm, for those who want it; SciPy's solution may differ between its versions in the
-last digits, and then a plan by a few rows.
+It is offered for comparison with the published algorithm. SciPy's solution may differ in the last digits
+between versions, which can change a plan by a few rows.
 """
 
 import numpy as np
@@ -13,18 +13,18 @@ from bertdata.packing.scipy_import import load_scipy
 
 ROUNDS = 20
 ENOUGH = 100
-"""Examples left below which no further round is made."""
+"""Stop once fewer examples than this are left without a slot."""
 SHORT = 8
-"""Lengths up to this weigh SHORT / (2 S): their padding costs little."""
+"""Lengths up to this get the weight SHORT / (2 * max_seq_length), because padding them costs little."""
 LONGEST_ROW = 512
-"""Row length up to which it is tried: matrix and time grow with its third power."""
+"""Longest row that the method accepts. Memory and time grow with the cube of the row length."""
 
 
 def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
-    """Rows of full patterns that come nearest to the histogram. What they cannot hold is alone in its row.
+    """Choose rows of full patterns whose slots match the histogram best. Remaining examples get rows alone.
 
-    Each round solves for the examples that are left, and rounds: values below 2 to the nearest number,
-    others down. Slots of examples that there are not stay empty.
+    Unlike the linear program, surplus slots stay empty. SettingsError if ``most`` or the row length is too
+    large.
     """
     max_seq_length = len(histogram) - 1
     if most > LONGEST_SUMS:
@@ -36,6 +36,8 @@ def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
             f"method is nnls and rows have {max_seq_length} positions, at most {LONGEST_ROW} allowed"
         )
     patterns = full_patterns(max_seq_length, most)
+    # matrix[l - 1, p]: how many slots of length l pattern p has. The pattern (2, 3, 3) adds 1 in row 1 and 2
+    # in row 2 of its column. matrix @ rows_per_pattern is then the number of slots of each length.
     matrix = np.zeros((max_seq_length, len(patterns)))
     for place in range(patterns.shape[1]):
         rows = np.flatnonzero(patterns[:, place])
@@ -45,6 +47,8 @@ def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
     weights = np.sqrt(weights)
     numbers, left = np.zeros(len(patterns)), histogram[1:].astype(np.float64)
     nnls = load_scipy("optimize").nnls
+    # Each round fits the examples that are still without a slot. Small values are rounded to the nearest
+    # integer, larger ones down, so a round rarely makes many more slots than there are examples.
     for _ in range(ROUNDS):
         solution, _ = nnls(weights[:, None] * matrix, weights * np.maximum(left, 0))
         rounded = np.where(solution < 2, np.rint(solution), np.floor(solution))

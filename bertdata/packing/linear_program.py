@@ -1,11 +1,12 @@
-"""The linear program of packing, solved by HiGHS in SciPy.
+"""Packing by a linear program, solved by HiGHS through SciPy.
 
-A variable x for each pattern of a full row, and y for each length l from 2 on: slots of length l that are
-handed down to length l - 1. Minimise the number of rows, sum(x), so that for each length l
+Variables: x[p], the number of rows with full pattern p, and y[l] for each length l from 2 on, the number of
+slots of length l that are handed down to length l - 1. The program minimises the number of rows, sum(x), so
+that for each length l
 
     slots of l in the patterns + y[l + 1] - y[l] >= examples of length l
 
-Patterns of rows that are not full need no variable: a longer slot may hold a shorter example.
+Rows that are not full need no variables, because a slot may hold a shorter example.
 """
 
 from typing import Any
@@ -19,21 +20,24 @@ from bertdata.packing.patterns import LONGEST_SUMS, Patterns, fill_slots, full_p
 from bertdata.packing.scipy_import import load_scipy
 
 LONGEST_ROW = 1024
-"""Row length up to which the program is solved: it has the square of that, by 12, variables."""
+"""Longest row that the method accepts. The program has about max_seq_length ** 2 / 12 variables."""
 
 COST = 1000.0
-"""Cost of a row: HiGHS's tolerances are absolute, so large costs make them fine."""
+"""Cost of a row. HiGHS's tolerances are absolute, so larger costs make them relatively finer."""
 TIE_BREAK = 1e-5
-"""By how much rows of different patterns may differ in cost, so that one solution alone is the best."""
+"""Largest relative difference between the costs of two patterns.
+
+The slight differences make the optimum unique, so that every machine finds the same plan.
+"""
 NEARLY_WHOLE = 1e-3
-"""A solution that lies so little below a whole number is that number."""
+"""A solution this close below an integer is rounded up to it, since it is only short by rounding errors."""
 
 
 def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
-    """The program's rows, rounded down. Examples without a slot are packed greedily.
+    """Solve the program, round the numbers of rows down and pack the remaining examples longest first.
 
-    For more than three a row the patterns are those of full rows of up to three, and all that
-    longest-pack-first makes of up to ``most``.
+    If ``most`` is above three, the patterns are all full rows of up to three lengths, plus the combinations
+    of up to ``most`` lengths that longest-first packing uses. SettingsError if rows are too long.
     """
     patterns = _patterns(histogram, most)
     costs = COST * (1 + TIE_BREAK * _fractions(len(patterns)))
@@ -44,22 +48,23 @@ def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
 
 
 def fewest_rows(histogram: Histogram, most: int) -> float:
-    """A bound: no packing of at most ``most`` examples a row has fewer rows.
+    """Return a lower bound on the number of rows of any packing with at most ``most`` examples per row.
 
-    Up to three a row, and rows up to LONGEST_ROW, the program's own least number; else what follows
-    from tokens, examples, and those longer than half a row.
+    If the linear program covers all patterns, the bound is its optimum. Else it follows from the number of
+    tokens, of examples, and of examples longer than half a row.
     """
     max_seq_length = len(histogram) - 1
     if most <= LONGEST_SUMS and max_seq_length <= LONGEST_ROW:
         patterns = full_patterns(max_seq_length, most)
         return float(_solve(histogram, patterns, np.full(len(patterns), COST)).sum())
     tokens = int((histogram * np.arange(len(histogram))).sum())
+    # Two examples longer than half a row never share a row, so each needs its own.
     longer = int(histogram[max_seq_length // 2 + 1 :].sum())
     return max(tokens / max_seq_length, int(histogram.sum()) / most, longer)
 
 
 def _patterns(histogram: Histogram, most: int) -> Patterns:
-    """The patterns that the program may use."""
+    """Return the patterns that the program may use. SettingsError if rows are too long."""
     max_seq_length = len(histogram) - 1
     if max_seq_length > LONGEST_ROW:
         raise SettingsError(
@@ -78,7 +83,7 @@ def _patterns(histogram: Histogram, most: int) -> Patterns:
 
 
 def _fractions(number: int) -> Any:
-    """Fixed values from 0 to 1 without any pattern: the first numbers, mixed as SplitMix64 does."""
+    """Return ``number`` fixed pseudo-random values from 0 to 1: SplitMix64 applied to 1, 2, 3, ..."""
     mixed = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -86,15 +91,21 @@ def _fractions(number: int) -> Any:
 
 
 def _solve(histogram: Histogram, patterns: Patterns, costs: Any) -> Any:
-    """The number of rows of each pattern, not rounded."""
+    """Return the optimal number of rows of each pattern, not rounded."""
     optimize, sparse = load_scipy("optimize"), load_scipy("sparse")
+    # HiGHS wants A x <= b, so the inequality of the module's docstring is negated. Row l - 1 of the matrix is
+    # the inequality of length l. The first ``number`` columns are x, the others y.
     lengths, number = len(histogram) - 1, len(patterns)
-    handed = np.arange(1, lengths)  # column ``number + l - 1`` takes from length l + 1 and gives to l
+    # Column number + l - 1 is y[l + 1]: it takes slots from length l + 1 and gives them to length l.
+    handed = np.arange(1, lengths)
     row, place = np.nonzero(patterns)
+    # Sparse entries as (row, column, value). coo_matrix adds up entries at the same position, so a pattern
+    # with two slots of one length gets -2.
     columns = np.concatenate([row, number + handed - 1, number + handed - 1])
     rows = np.concatenate([patterns[row, place] - 1, handed, handed - 1])
     values = np.concatenate([np.full(len(row), -1.0), np.ones(len(handed)), -np.ones(len(handed))])
     matrix = sparse.coo_matrix((values, (rows, columns)), shape=(lengths, number + len(handed))).tocsc()
+    # Tight tolerances, so that rounding down gives the same plan on every machine.
     found = optimize.linprog(
         np.concatenate([costs, np.zeros(len(handed))]),
         A_ub=matrix,

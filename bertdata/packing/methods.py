@@ -1,4 +1,4 @@
-"""The methods that make a plan, by name, and rows split that may have too many masked positions."""
+"""The planning methods by name, and the splitting of rows with too many masked positions."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,10 +16,10 @@ METHODS: dict[str, Callable[[Histogram, int], PackPlan]] = {
 
 
 def plan_packs(histogram: Histogram, *, most: int, method: str = "lp") -> PackPlan:
-    """The plan for all examples of the histogram, at most ``most`` a row.
+    """Plan rows for all examples of the histogram, with at most ``most`` examples per row.
 
-    But for nnls it is the same on every machine. SettingsError for a method that there is
-    not, or for lengths that it cannot do.
+    method: name in METHODS. All methods except nnls give the same plan on every machine.
+    SettingsError for an unknown method, or for lengths that the method cannot handle.
     """
     if method not in METHODS:
         raise SettingsError(f"method is {method!r}, expected one of {', '.join(METHODS)}")
@@ -30,10 +30,10 @@ def plan_packs(histogram: Histogram, *, most: int, method: str = "lp") -> PackPl
 
 
 def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPlan:
-    """The plan with rows of at most ``room`` masked positions. None: any number.
+    """Split rows so that none can have more than ``room`` masked positions. None leaves the plan unchanged.
 
-    masks: the most of an example, by its length. A row with too many loses examples, the shortest first,
-    to a row of their own. SettingsError where one example alone may have too many.
+    masks: most masked positions of an example, by its length. SettingsError if a single example may exceed
+    room.
     """
     if room is None:
         return plan
@@ -45,7 +45,7 @@ def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPl
 
 
 def _parts(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:
-    """The examples of a row as rows that fit. Each row takes the longest that are left, as many as fit."""
+    """Split a row's lengths into rows that fit. Each takes the longest remaining lengths that still fit."""
     parts: list[Lengths] = []
     left = list(lengths)
     while left:
@@ -54,6 +54,7 @@ def _parts(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:
                 f"an example of {left[-1]} tokens may have {masks[left[-1]]} masked positions, but a row of "
                 f"this layout has room for {room}; choose the layout flat"
             )
+        # lengths [10, 20, 90], masks [2, 3, 14], room 16 -> rows [10, 90] and [20]: after 90 only 10 fits.
         taken, used = [], 0
         for length in reversed(left):
             if used + masks[length] <= room:

@@ -1,4 +1,4 @@
-"""A plan of packed rows: how many rows hold examples of which lengths."""
+"""A packing plan: how many rows hold which combination of example lengths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,17 +11,18 @@ from bertdata.errors import ShardError
 from bertdata.records import Buffer
 
 Histogram = npt.NDArray[np.int64]
-"""Item l is the number of examples of l tokens; S + 1 items, for lengths 0 to S."""
+"""Array [max_seq_length + 1]. Item l is the number of examples with l tokens."""
 
 Lengths = tuple[int, ...]
-"""The lengths of a row's examples, left to right, none shorter than the one before."""
+"""Lengths of the examples in a row, ascending from left to right."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackPlan:
-    """Rows by the lengths of their examples, in ascending order. Lengths add up to at most max_seq_length.
+    """How many rows to make for each combination of lengths.
 
-    Each example of the histogram that it was made for has exactly one place.
+    rows_by_lengths: pairs (ascending lengths, number of rows), sorted. The lengths of a row add up to at most
+    max_seq_length. Every example of the histogram that the plan was made for has exactly one place.
     """
 
     max_seq_length: int
@@ -41,7 +42,7 @@ class PackPlan:
 
     @property
     def efficiency(self) -> float:
-        """Share of the rows' positions that hold tokens."""
+        """Share of the rows' positions that hold tokens, from 0 to 1."""
         return self.tokens / (self.rows * self.max_seq_length)
 
     @property
@@ -50,11 +51,11 @@ class PackPlan:
 
     @property
     def most_in_a_row(self) -> int:
-        """Examples of the fullest row."""
+        """Number of examples in the row that has the most."""
         return max(len(lengths) for lengths, _ in self.rows_by_lengths)
 
     def histogram(self) -> Histogram:
-        """The examples that have a place, by length."""
+        """Return the number of places in the plan by length."""
         counts = np.zeros(self.max_seq_length + 1, np.int64)
         for lengths, rows in self.rows_by_lengths:
             for length in lengths:
@@ -63,15 +64,15 @@ class PackPlan:
 
 
 def plan_of(max_seq_length: int, rows_by_lengths: Mapping[Lengths, int]) -> PackPlan:
-    """The plan of these rows. Those of no example, or of which there are none, are left out."""
+    """Return the plan with these rows. Rows without examples and combinations with zero rows are dropped."""
     found = {lengths: rows for lengths, rows in rows_by_lengths.items() if lengths and rows}
     return PackPlan(max_seq_length=max_seq_length, rows_by_lengths=tuple(sorted(found.items())))
 
 
 def count_lengths(lengths: Buffer, max_seq_length: int, name: str) -> Histogram:
-    """The histogram of some examples' lengths. ShardError names the first that no row can hold.
+    """Return the histogram of the lengths of a shard's examples.
 
-    name: of their shard, for the error.
+    name: the shard, for errors. ShardError names the first example that is empty or longer than a row.
     """
     found = np.asarray(lengths)
     wrong = np.flatnonzero((found > max_seq_length) | (found == 0))

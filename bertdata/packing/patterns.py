@@ -1,7 +1,7 @@
-"""Patterns of full rows: all ways to write the row's length as a sum of a few lengths.
+"""Patterns: all ways to write the row length as a sum of a few example lengths.
 
-A method chooses how many rows have each pattern. Then each slot of these rows gets an example of its length,
-a shorter one, or none: a plan.
+A packing method chooses how many rows follow each pattern. ``fill_slots`` then assigns examples to the slots
+of these rows. A slot holds an example of exactly its length, a shorter example, or none.
 """
 
 import numpy as np
@@ -11,14 +11,22 @@ from bertdata.packing.longest_first import pack_longest_first
 from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, plan_of
 
 Patterns = npt.NDArray[np.int64]
-"""A pattern a row: ascending lengths, zeros before them where there are fewer."""
+"""Array [patterns, LONGEST_SUMS]: ascending lengths, with zeros in front of a shorter sum."""
 
 LONGEST_SUMS = 3
-"""Lengths in a sum at most: their number grows with the row's length to the power of one less."""
+"""Largest number of lengths in a pattern.
+
+With k lengths there are about max_seq_length ** (k - 1) patterns, so k = 4 would be too many.
+"""
 
 
 def full_patterns(max_seq_length: int, most: int) -> Patterns:
-    """Every pattern of up to ``most`` lengths, LONGEST_SUMS at most, that fills a row. In lexical order."""
+    """Return every sum of up to ``most`` lengths that fills a row, in lexical order.
+
+    Sums have at most LONGEST_SUMS lengths, even if ``most`` is larger.
+    """
+    # The smallest of three ascending summands is at most a third of the sum.
+    # max_seq_length 4, most 3 -> [0 0 4], [0 1 3], [0 2 2], [1 1 2]
     first = np.arange(max_seq_length // 3 + 1 if most >= 3 else 1)
     pairs = [_pairs(int(a), max_seq_length) for a in first]
     found = np.concatenate(pairs)
@@ -26,28 +34,36 @@ def full_patterns(max_seq_length: int, most: int) -> Patterns:
 
 
 def _pairs(first: int, max_seq_length: int) -> Patterns:
-    """The patterns that begin with ``first``, 0 for none. Then the middle length may be missing too."""
+    """Return the patterns with ``first`` as their smallest length.
+
+    first: 0 for sums of at most two lengths. These include [0, 0, max_seq_length], with the middle missing
+    too.
+    """
     room = max_seq_length - first
     middle = np.arange(first, room // 2 + 1, dtype=np.int64)
     return np.stack([np.full_like(middle, first), middle, room - middle], axis=1)
 
 
 def lengths_of(pattern: npt.NDArray[np.int64]) -> Lengths:
-    """The pattern without the zeros."""
+    """Return the pattern's lengths without the leading zeros."""
     return tuple(int(length) for length in pattern if length)
 
 
 Slots = dict[Lengths, int]
-"""Rows by the lengths of their slots, ascending."""
+"""Number of rows by the ascending lengths of their slots."""
 
 
 def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool) -> PackPlan:
-    """A plan for all examples of the histogram. Those without a slot get rows of their own, greedily.
+    """Assign every example of the histogram to a slot, and pack those without a slot longest first.
 
-    hand_down: a surplus slot takes the next shorter example that has none; else it stays empty. Where some
-    slots of one length are surplus, those of the first rows in lexical order are.
+    hand_down: True lets a surplus slot take the next shorter example that has no slot. False leaves it empty.
+    If only some slots of a length are surplus, the rows that come first in lexical order lose theirs.
     """
     rows, without_slot = dict(slots), np.zeros_like(histogram)
+    # From the longest length down, compare the slots of this length with its examples.
+    # Slots {(2, 6): 5, (4, 4): 1} with 3 examples of length 6 have two surplus slots of 6. With hand_down
+    # these become slots of length 5: {(2, 6): 3, (2, 5): 2, (4, 4): 1}. The next iteration compares length 5,
+    # so a slot is handed down further until an example fits it.
     for length in range(len(histogram) - 1, 0, -1):
         holding = sorted(lengths for lengths, number in rows.items() if number and length in lengths)
         surplus = sum(rows[lengths] * lengths.count(length) for lengths in holding) - int(histogram[length])
@@ -61,11 +77,11 @@ def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool
 
 
 def _shorten(rows: Slots, lengths: Lengths, length: int, surplus: int, shorter: int) -> int:
-    """Shorten surplus slots of ``length`` in rows of these lengths, as far as possible. Returns the rest.
+    """Shorten surplus slots of ``length`` in rows with these lengths, and return how many are still surplus.
 
-    shorter: the new length; 0: the slot goes.
+    rows: updated in place. shorter: the slots' new length, or 0 to remove them.
     """
-    for slots in range(lengths.count(length), 0, -1):  # all such slots of a row, then some of one more row
+    for slots in range(lengths.count(length), 0, -1):  # first whole rows, then part of one more row
         number = min(rows[lengths], max(0, surplus) // slots)
         if number:
             kept = [one for one in lengths if one != length]

@@ -1,9 +1,10 @@
-"""Keyed permutations: the numbers below any size in another order, each number by itself.
+"""Keyed permutations of range(size) for any size, where each number can be permuted without the others.
 
-A Feistel network over pairs (Black and Rogaway 2002, "Ciphers with arbitrary finite domains"): with
-``a = isqrt(size - 1) + 1`` and ``b = ceil(size / a)`` a number is the pair of its quotient and remainder
-by b. In each round one of both gets a hash of the other added, in turn. The pairs are a few more than the
-size: a result that is none of the numbers goes through the network again, until it is one.
+The permutation is a Feistel network over pairs (Black and Rogaway 2002, "Ciphers with arbitrary finite
+domains"). With ``a = isqrt(size - 1) + 1`` and ``b = ceil(size / a)``, a number becomes the pair of its
+quotient and remainder by b. The rounds alternately add a hash of one half to the other half. There are
+slightly more pairs than numbers, so a result outside the range goes through the network again until it is
+inside ("cycle walking").
 """
 
 import hashlib
@@ -23,13 +24,16 @@ Numbers = npt.NDArray[np.uint64]
 
 
 def round_keys(name: str) -> tuple[int, ...]:
-    """64 bits a round, from BLAKE2b of the name."""
+    """Return one 64-bit key per round, derived from the name with BLAKE2b."""
     digest = hashlib.blake2b(name.encode(), digest_size=8 * ROUNDS).digest()
     return tuple(int.from_bytes(digest[at : at + 8], "little") for at in range(0, 8 * ROUNDS, 8))
 
 
 def permuted(number: int, size: int, keys: Sequence[int]) -> int:
-    """The place of a number below ``size``: the specification. Permutations does many at once."""
+    """Return where the permutation of range(size) sends ``number``.
+
+    This readable version is the specification. ``Permutations.places`` computes the same for arrays.
+    """
     a, b = sides(size)
     while True:
         left, right = divmod(number, b)
@@ -44,20 +48,24 @@ def permuted(number: int, size: int, keys: Sequence[int]) -> int:
 
 
 def sides(size: int) -> tuple[int, int]:
-    """Numbers of quotients and of remainders. Their product is the size, or a little more."""
+    """Return the number of quotients and of remainders. Their product is size or slightly more."""
     a = isqrt(max(0, size - 1)) + 1
     return a, max(1, -(-size // a))
 
 
 def _below(limit: int, value: int, key: int) -> int:
-    """A hash of the value below the limit."""
+    """Hash the value to a number from 0 to limit - 1."""
+    # Multiply and xor-shift, then scale the upper 32 bits to the limit without a division.
     mixed = ((value ^ key) * _FACTORS[0]) & _MASK
     mixed = ((mixed ^ (mixed >> 32)) * _FACTORS[1]) & _MASK
     return ((mixed >> 32) * limit) >> 32
 
 
 class Permutations:
-    """Several permutations, one a size. Each has keys of its own, those of its name."""
+    """Several keyed permutations over arrays of numbers.
+
+    sizes: size of each permutation. names: name of each, from which its keys are derived.
+    """
 
     def __init__(self, sizes: Sequence[int], names: Sequence[str]) -> None:
         assert max(sizes, default=0) <= LARGEST, "sides below 2**32"
@@ -68,8 +76,10 @@ class Permutations:
         self._keys = np.array([round_keys(name) for name in names], np.uint64).reshape(len(names), ROUNDS).T
 
     def places(self, which: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """The place of each number in the permutation ``which`` of the same index. See ``permuted``."""
+        """Permute each number. which: index of the permutation for each number. See ``permuted``."""
         sizes = self._sizes[which]
+        # One pass for all numbers, then further passes only for results outside their range. On average fewer
+        # than two passes are needed.
         found = self._once(which, numbers.astype(np.uint64))
         outside = np.flatnonzero(found >= sizes)
         while len(outside):
@@ -78,12 +88,13 @@ class Permutations:
         return found.astype(np.int64)
 
     def _once(self, which: npt.NDArray[Any], numbers: Numbers) -> Numbers:
-        """The numbers after one pass through the network."""
+        """Return the numbers after a single pass through the network."""
         a, b = self._a[which], self._b[which]
         left, right = np.divmod(numbers, b)
         for odd in range(ROUNDS):
             keys = self._keys[odd][which]
             if odd % 2:
+                # Both summands are below b, so one conditional subtraction replaces the slow modulo.
                 right += _hashes(b, left, keys)
                 right -= np.where(right >= b, b, np.uint64(0))
             else:
@@ -94,7 +105,7 @@ class Permutations:
 
 
 def _hashes(limits: Numbers, values: Numbers, keys: Numbers) -> Numbers:
-    """``_below`` of many values."""
+    """Compute ``_below`` for arrays."""
     mixed = (values ^ keys) * np.uint64(_FACTORS[0])
     mixed ^= mixed >> np.uint64(32)
     mixed *= np.uint64(_FACTORS[1])

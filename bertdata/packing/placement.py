@@ -1,8 +1,9 @@
-"""The place of each example in the packed rows: a function of the plan, a seed, and where the example stands.
+"""Assign each example its packed row and its place in the row.
 
-Examples of one length are numbered through all shards. A keyed permutation leads from this number to a slot
-of the plan, so from examples of one document to far apart rows; another one from the plan's rows to
-those of the output.
+The place depends only on the plan, the seed and the example's position in the source, so each process can
+compute it alone. Examples of equal length are numbered through all shards. A keyed permutation maps this
+number to a slot of the plan, which sends examples of one document to rows far apart. Another permutation
+shuffles the rows.
 """
 
 from dataclasses import dataclass
@@ -20,16 +21,17 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPlaces:
-    """For each of some examples the packed row, counted through the whole output, and its place in it."""
+    """The packed row of each example, counted through the whole output, and the place in its row."""
 
     rows: IntArray
     places: IntArray
 
 
 class Placement:
-    """Places of all examples of a plan. Slots are numbered by length, then by row of the plan, then by place.
+    """The places of all examples of a plan.
 
-    Keys: those of the names ``<seed>/length/<l>`` and ``<seed>/rows``.
+    The plan's slots are numbered by length, then by row, then by place in the row. The permutation of the
+    examples of length l is keyed by ``<seed>/length/<l>``, the permutation of the rows by ``<seed>/rows``.
     """
 
     def __init__(self, plan: PackPlan, seed: int) -> None:
@@ -45,18 +47,25 @@ class Placement:
         self._run_places = np.array([run.place for run in runs])
 
     def find(self, lengths: Buffer, numbers: IntArray) -> RowPlaces:
-        """The places of examples of these lengths, which have these numbers among all of their length."""
+        """Return the places of examples. numbers: each example's index among all examples of its length."""
         which = np.asarray(lengths)
+        # 1. Shuffle the examples of each length among the slots of that length.
         slots = self._slots.places(which, numbers) + self._first_slot[which]
+        # 2. Find the run of the slot, then the row of the plan. A run covers consecutive rows, so the row is
+        #    the run's first row plus the slot's index within the run.
         runs = np.searchsorted(self._run_starts, slots, side="right") - 1
         rows = self._run_rows[runs] + slots - self._run_starts[runs]
+        # 3. Shuffle the rows. Otherwise rows with the same combination of lengths would follow each other.
         shuffled = self._rows.places(np.zeros(len(rows), np.intp), rows)
         return RowPlaces(rows=shuffled, places=self._run_places[runs])
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Slots of one length that have one place in consecutive rows of the plan."""
+    """Slots of equal length at the same place of consecutive rows of the plan.
+
+    Plan {(2, 6): 5} has two runs: length 2 at place 0 of rows 0 to 4, and length 6 at place 1 of rows 0 to 4.
+    """
 
     length: int
     first_row: int
@@ -65,7 +74,7 @@ class _Run:
 
 
 def _runs(plan: PackPlan) -> list[_Run]:
-    """All slots of the plan in their order."""
+    """Return the plan's runs, in the order in which slots are numbered."""
     found, first_row = [], 0
     for lengths, rows in plan.rows_by_lengths:
         found += [_Run(length, first_row, place, rows) for place, length in enumerate(lengths)]
@@ -74,15 +83,20 @@ def _runs(plan: PackPlan) -> list[_Run]:
 
 
 class Numbering:
-    """Numbers of examples among all of their length, as they come. before: examples of earlier shards."""
+    """Assign each example its running index among the examples of equal length.
+
+    before: number of examples by length in earlier shards.
+    """
 
     def __init__(self, before: Histogram) -> None:
         self._next = before.copy()
 
     def add(self, lengths: Buffer) -> IntArray:
-        """The numbers of the next examples."""
+        """Return the indices of the next examples, which have these lengths."""
         found = np.asarray(lengths)
         counts = np.bincount(found, minlength=len(self._next))
+        # The stable sort groups equal lengths in their order. Within a group the index counts up from 0.
+        # lengths [5, 3, 5], before {3: 7, 5: 0} -> numbers [0, 7, 1]
         order = np.argsort(found, kind="stable")
         numbers = np.empty(len(found), np.int64)
         starts = np.cumsum(counts) - counts

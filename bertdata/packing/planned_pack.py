@@ -1,4 +1,4 @@
-"""A packed dataset that is planned: its source, its rows, and the tasks that make it."""
+"""A packed dataset that is planned but not yet written, and the tasks that write it."""
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -21,12 +21,15 @@ from bertdata.packing.sort import RowSortTask
 from bertdata.records import ShardLayout
 
 MOST_SORT_TASKS = 1024
-"""Tasks that sort examples; each file of theirs is opened for each bucket of rows."""
+"""Largest number of sort tasks. Gathering a bucket of rows opens every file that the sort tasks wrote."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PlannedPack:
-    """The rows of a source's examples, and all that making them needs. counts: by shard."""
+    """The plan of a packed dataset: where its examples come from, and which lengths share a row.
+
+    counts: the length histogram of each shard of the source, in their order.
+    """
 
     source: InputDataset
     settings: PackSettings
@@ -35,13 +38,13 @@ class PlannedPack:
 
     @property
     def inputs(self) -> tuple[InputEntry, ...]:
-        """The entries of the inputs: those of the source, else its files themselves."""
+        """The packed dataset's input entries: the source's inputs, or its files if it has no manifest."""
         if self.source.inputs is not None:
             return self.source.inputs
         return tuple(entry for one in self.counts if (entry := one.entry) is not None)
 
     def dataset(self, output: str) -> Dataset:
-        """The packed dataset in that directory."""
+        """Return the packed dataset, to be written to the directory ``output``."""
         source = self.source
         manifest = source.provenance.dataset
         names = (*(entry.name for entry in self.inputs), *(entry.name for entry in source.skipped))
@@ -57,7 +60,7 @@ class PlannedPack:
         )
 
     def _dataset_settings(self) -> DatasetSettings:
-        """The settings in the manifest: the source's, in packed rows."""
+        """Return the packed dataset's settings: the source's, with a container of packed rows."""
         container = {
             **without_padding(self.source.settings.container),
             "remask": False,
@@ -73,7 +76,7 @@ class PlannedPack:
 
     @property
     def cuts(self) -> RowCuts:
-        """The rows of each shard."""
+        """Where the rows are cut into shards."""
         return cut_rows(
             self.plan.rows,
             self.plan.max_seq_length,
@@ -83,7 +86,7 @@ class PlannedPack:
         )
 
     def job(self, output: str, folder: str | None) -> PackJob:
-        """The settings of the tasks. folder: as in PackJob."""
+        """Return the settings that all tasks of the run share. folder: see PackJob."""
         cuts = self.cuts
         return PackJob(
             dataset=self.dataset(output),
@@ -100,8 +103,10 @@ class PlannedPack:
         )
 
     def sort_tasks(self, job: PackJob) -> list[RowSortTask]:
-        """The tasks that sort all examples, each those of a few consecutive shards."""
+        """Return the tasks that sort all examples. Each task sorts a few consecutive shards of the source."""
         histograms = [one.histogram for one in self.counts]
+        # Example of three shards: before[2] counts the examples of shards 0 and 1 by length. A task numbers
+        # its examples from there on, so no task has to wait for another.
         size = -(-len(histograms) // MOST_SORT_TASKS)
         before = list(accumulate(histograms, initial=np.zeros_like(histograms[0])))
         return [
@@ -116,18 +121,22 @@ class PlannedPack:
         ]
 
     def gather_tasks(self, job: PackJob, files: tuple[str, ...] = ()) -> list[PackedShardTask]:
-        """The tasks that make the shards. files: all sorted ones."""
+        """Return the tasks that write the shards. files: the scratch files of all sort tasks."""
         return [PackedShardTask(job=job, number=number, files=files) for number in range(len(job.names))]
 
 
 def plan_pack(source: InputDataset, settings: PackSettings, counts: list[LengthCounts]) -> PlannedPack:
-    """The plan for all examples of the source. SettingsError where they cannot be packed so."""
+    """Plan the rows for all examples of the source.
+
+    counts: the length histogram of each shard. SettingsError if the settings do not fit the examples.
+    """
     source = with_md5s(source, counts)
     size = source.opened.layout.max_seq_length
     check(settings.most <= size, f"max_sequences_per_pack is {settings.most}, expected at most {size}")
     histogram = np.sum([one.histogram for one in counts], axis=0)
     plan = plan_packs(histogram, most=settings.most, method=settings.method)
     layout = packed_layout(source, settings)
+    # Some layouts have a fixed number of masked positions per row. Rows that could exceed it are split.
     room = settings.rows.mask_room(layout)
     if room is not None:
         plan = split_rows(plan, masks_by_length(source, counts).tolist(), room)
@@ -135,7 +144,7 @@ def plan_pack(source: InputDataset, settings: PackSettings, counts: list[LengthC
 
 
 def packed_layout(source: InputDataset, settings: PackSettings) -> ShardLayout:
-    """The layout of the packed rows."""
+    """Return the record layout of the packed rows."""
     return replace(
         source.opened.layout,
         remask=False,
@@ -147,6 +156,6 @@ def packed_layout(source: InputDataset, settings: PackSettings) -> ShardLayout:
 
 
 def plan_md5(plan: PackPlan) -> str:
-    """The md5 of the plan's rows: a line ``LENGTH LENGTH ...: ROWS`` each."""
+    """Return the md5 of the plan as text, one line ``LENGTH LENGTH ...: ROWS`` per combination of lengths."""
     lines = (f"{' '.join(map(str, lengths))}: {rows}\n" for lengths, rows in plan.rows_by_lengths)
     return md5_of("".join(lines).encode())

@@ -1,4 +1,4 @@
-"""A run that makes a packed dataset: examples are sorted by row, then shards gathered from them."""
+"""Write a packed dataset: sort all examples by row, then gather the shards from the sorted files."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -25,26 +25,32 @@ Task = TypeVar("Task")
 Result = TypeVar("Result", SortedExamples, PackedShard)
 
 GATHERED_AT_A_TIME = 4
-"""Shards that a process makes side by side: their contents are hashed at a time, and each holds a bucket."""
+"""Shards that a process writes at the same time.
+
+Their contents are hashed together, which is faster. Each shard holds one bucket of rows in memory.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadePack:
-    """A finished packed dataset. kept: shards of an earlier run."""
+    """A finished packed dataset. kept: number of shards kept from an earlier run."""
 
     manifest: Manifest
     kept: int
 
 
 OnShard = Callable[[SortedExamples | PackedShard], None]
-"""Called for each task that ends."""
+"""Callback for each finished sort task and each shard."""
 
 
 def count_all(source: InputDataset, workers: int, told: Callable[[], None]) -> list[LengthCounts]:
-    """The lengths of the source's examples, by shard, in their order."""
+    """Count the lengths of the source's examples. Return the counts by shard, in the shards' order.
+
+    told: called after each shard.
+    """
     shards = len(source.opened.shards)
     tasks = [CountTask(source=source.of_shards(number, number + 1)) for number in range(shards)]
-    # lengths that need not be counted are read faster than a process starts
+    # Reading local lengths files is faster than starting processes.
     processes = (
         1 if source.opened.has_lengths and not storage.is_remote(source.opened.shards[0].path) else workers
     )
@@ -57,7 +63,7 @@ def count_all(source: InputDataset, workers: int, told: Callable[[], None]) -> l
 
 
 def make_pack(planned: PlannedPack, output: str, workers: int, told: OnShard) -> MadePack:
-    """Make the planned dataset in the directory, or what an earlier run left to do of it."""
+    """Write the planned dataset to the directory, or finish what an earlier run left undone."""
     vocabulary = planned.source.vocabulary_path()
     with ExitStack() as stack:
         job = planned.job(output, stack.enter_context(scratch_folder(output)))
@@ -65,7 +71,7 @@ def make_pack(planned: PlannedPack, output: str, workers: int, told: OnShard) ->
         pool = stack.enter_context(ProcessPool(min(workers, max(len(planned.counts), len(job.names)))))
         try:
             shards = _make_shards(planned, job, pool, max(1, workers), told)
-        except (DataError, UsageError):  # with other settings, or another source, it may go well
+        except (DataError, UsageError):  # other settings or another source may work, so do not block them
             forget_scratch(job.dataset.commit)
             raise
         manifest = finish_pack(planned, job, [shard.entry for shard in shards], vocabulary)
@@ -73,7 +79,7 @@ def make_pack(planned: PlannedPack, output: str, workers: int, told: OnShard) ->
 
 
 def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vocabulary: str) -> Manifest:
-    """Write the manifest, and for Habana's layout the metadata beside the directory."""
+    """Write the manifest and, for Habana's layout, the metadata file next to the directory."""
     manifest = job.dataset.finish(
         planned.inputs,
         with_lost(sorted(shards, key=attrgetter("name")), planned.source.lost_tokens),
@@ -90,7 +96,7 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
 def _make_shards(
     planned: PlannedPack, job: PackJob, pool: ProcessPool, workers: int, told: OnShard
 ) -> list[PackedShard]:
-    """All shards. Where an earlier run made them all, nothing is sorted."""
+    """Return all shards, kept or newly made. Nothing is sorted if an earlier run made all of them."""
     kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
     for shard in kept:
         told(shard)
@@ -106,9 +112,9 @@ def _make_shards(
 
 
 def together(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Task]]:
-    """The tasks in groups of up to ``most``, at least two groups a worker.
+    """Divide the tasks into groups of up to ``most``, with at least two groups per worker if possible.
 
-    What is made does not depend on the groups.
+    The result of the run does not depend on the groups.
     """
     size = min(most, max(1, len(tasks) // (2 * workers)))
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]

@@ -1,4 +1,4 @@
-"""SciPy, imported when a plan needs it."""
+"""Import SciPy only when a packing plan needs it."""
 
 from importlib import import_module
 from typing import Any
@@ -7,7 +7,7 @@ from bertdata.errors import MissingExtraError, install_extra
 
 
 def load_scipy(module: str) -> Any:
-    """A module of SciPy. MissingExtraError where it is not installed."""
+    """Return the SciPy module with this name. MissingExtraError if SciPy is not installed."""
     try:
         return import_module(f"scipy.{module}")
     except ImportError as error:

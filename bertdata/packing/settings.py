@@ -1,4 +1,4 @@
-"""Settings of packed rows."""
+"""Settings of a packed dataset."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,14 @@ from bertdata.shards.packed.layouts import Layout, find_layout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackSettings:
-    """What, besides the examples, decides the bytes of packed shards.
+    """Everything that decides the bytes of packed shards except the examples.
 
-    layout: name in LAYOUTS; format: its container, None: the layout's default; most: examples a row at most;
-    method: name in METHODS; seed: of the order of examples and rows; num_shards: None: the layout's
-    own, or as many as the source has.
+    layout: name of a layout in LAYOUTS.
+    format: container, or None for the layout's default.
+    most: largest number of examples in a row (--max-sequences-per-pack).
+    method: name of a planning method in METHODS.
+    seed: decides the order of examples and rows.
+    num_shards: None for the layout's fixed rows per shard, or as many shards as the source has.
     """
 
     layout: str = "flat"
@@ -38,10 +41,10 @@ class PackSettings:
 
     @property
     def rows(self) -> Layout:
-        """The layout."""
+        """The layout object that ``layout`` names."""
         return find_layout(self.layout)
 
     @property
     def container(self) -> str:
-        """The format."""
+        """Name of the container, with the layout's default applied."""
         return self.format or self.rows.default_format

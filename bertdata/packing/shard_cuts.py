@@ -1,4 +1,4 @@
-"""Cuts between the shards of a packed dataset, names of the shards, and buckets of rows within them."""
+"""Cut the rows of a packed dataset into shards and into buckets that fit into memory. Name the shards."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,17 +9,20 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 
 BUCKET_POSITIONS = 1 << 22
-"""Positions of the rows that a process holds at a time: about three bytes each, a few times over."""
+"""Positions (rows times row length) of a bucket, which a process holds in memory.
+
+A position takes about three bytes, and a bucket is held a few times over while it is sorted.
+"""
 
 ROWS_OF_A_SHARD = {"habana": 4480, "graphcore": 500_000}
-"""Of the layouts whose own programs fix it."""
+"""Rows per shard for the layouts whose original programs fix this number."""
 
 
 @dataclass(frozen=True)
 class RowCuts:
-    """Rows 0 to n cut into shards, and the shards into buckets of at most bucket_rows rows.
+    """Rows 0 to n, cut into shards, and each shard cut into buckets of at most bucket_rows rows.
 
-    starts: the first row of each shard, and n.
+    starts: the first row of each shard, followed by n.
     """
 
     starts: tuple[int, ...]
@@ -27,7 +30,7 @@ class RowCuts:
 
     @cached_property
     def buckets(self) -> Array:
-        """The first row of each bucket, and n."""
+        """The first row of each bucket, followed by n."""
         inner = [
             np.arange(start, stop, self.bucket_rows)
             for start, stop in zip(self.starts, self.starts[1:], strict=False)
@@ -35,7 +38,7 @@ class RowCuts:
         return np.concatenate([*inner, self.starts[-1:]]).astype(np.int64)
 
     def buckets_of(self, shard: int) -> range:
-        """The numbers of a shard's buckets."""
+        """Return the numbers of a shard's buckets."""
         first, last = np.searchsorted(self.buckets, self.starts[shard : shard + 2])
         return range(int(first), int(last))
 
@@ -43,10 +46,10 @@ class RowCuts:
 def cut_rows(
     rows: int, max_seq_length: int, layout: str, num_shards: int | None, source_shards: int
 ) -> RowCuts:
-    """The cuts of so many rows.
+    """Cut the rows into shards.
 
-    num_shards: shards of nearly equal size; None: those of the layout's own program, or as many as the source
-    has. SettingsError where there are fewer rows than shards.
+    num_shards: number of shards, of nearly equal size. None for the layout's fixed rows per shard, or for as
+    many shards as the source has. SettingsError if there are fewer rows than shards.
     """
     size = ROWS_OF_A_SHARD.get(layout)
     if num_shards is not None and num_shards > rows:
@@ -60,7 +63,7 @@ def cut_rows(
 
 
 def packed_shard_names(layout: str, format: str, shards: int) -> list[str]:
-    """The names of a packed dataset's shards, those that the layout's users look for."""
+    """Return the shard names, in the form that the layout's trainer looks for."""
     forms = {
         "habana": "mixed_strategies_part_{number}.{format}",
         "graphcore": "wiki_{number:03}.{format}",

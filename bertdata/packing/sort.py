@@ -1,4 +1,4 @@
-"""Examples of a few shards sorted into files by the bucket of their packed row."""
+"""Sort the examples of a few shards by their packed row, into scratch files that are divided into buckets."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,14 +19,16 @@ from bertdata.packing.pack_plan import Histogram
 from bertdata.packing.placement import Numbering, RowPlaces
 
 PLACE_BITS = 16
-"""Bits of a key that hold the place in the row; those above hold the row in the bucket."""
+"""Low bits of a sort key, which hold the place in the row. The high bits hold the row in its bucket."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RowSortTask:
-    """Sort the examples of consecutive shards.
+    """Work order: sort the examples of consecutive shards by their packed row.
 
-    source: these shards alone; before: examples by length in all shards before them; counts: in each of them.
+    source: only the shards to sort.
+    before: number of examples by length in all shards before them.
+    counts: number of examples by length in each of the shards, to check what is read.
     """
 
     job: PackJob
@@ -47,16 +49,16 @@ class RowSortTask:
 
 
 def sort_by_row(task: RowSortTask) -> SortedExamples:
-    """Sort the task's examples, or keep the files that an earlier run made of the same shards.
+    """Sort the task's examples, or keep the scratch files that an earlier run made from the same shards.
 
-    ShardError where a shard's examples are not those that its lengths say.
+    ShardError if a shard's examples do not have the lengths in its lengths file.
     """
     [found] = sort_together([task])
     return found
 
 
 def sort_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
-    """``sort_by_row`` of each task. The md5s of their shards are checked side by side."""
+    """Run ``sort_by_row`` for each task, with the md5s of all their shards computed in parallel."""
     kept = [task.scratch.kept() for task in tasks]
     left = [task for task, files in zip(tasks, kept, strict=True) if files is None]
     checked = iter(check_side_by_side([shard for task in left for shard in task.source.shards]))
@@ -73,13 +75,18 @@ def sort_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
 
 
 def _placed(task: RowSortTask) -> Iterator[Placed]:
-    """The task's examples with bucket and key. ShardError where they are not those that the lengths say."""
+    """Yield the task's examples as batches, with the bucket and the key of each example.
+
+    ShardError if the examples do not have the expected lengths.
+    """
     placement, numbering = task.job.placement(), Numbering(task.before)
     for shard, expected in zip(task.source.shards, task.counts, strict=True):
         found = np.zeros_like(expected)
         for batch in task.source.batches(shard):
             tokens = lengths(batch.ends)
             found += np.bincount(tokens, minlength=len(found))
+            # Compare before the examples are placed: more examples of a length than planned have no place in
+            # a row, and Placement would give them a wrong one.
             if (found > expected).any():
                 raise _other_lengths(shard, found, expected)
             which, keys = _bucket_keys(task, placement.find(tokens, numbering.add(tokens)))
@@ -89,8 +96,9 @@ def _placed(task: RowSortTask) -> Iterator[Placed]:
 
 
 def _bucket_keys(task: RowSortTask, places: RowPlaces) -> tuple[Array, Array]:
-    """The number of each example's bucket, and its key there."""
+    """Return the number of each example's bucket, and the example's sort key within the bucket."""
     buckets, rows = task.job.cuts.buckets, places.rows
+    # buckets start at rows [0, 100, 200]; row 130, place 2 -> bucket 1, key (30 << PLACE_BITS) | 2
     which = np.searchsorted(buckets, rows, side="right") - 1
     keys = ((rows - buckets[which]) << PLACE_BITS) | places.places
     return which, keys.astype(np.uint64)
@@ -105,9 +113,10 @@ def _other_lengths(shard: Shard, found: Histogram, expected: Histogram) -> Shard
 
 
 def check_side_by_side(shards: Sequence[Shard]) -> list[Shard]:
-    """The shards, marked as checked in the version that they have now. ShardError names one of another md5.
+    """Check the md5s of the shards in parallel. Return the shards with the file version that was checked.
 
-    Remote shards, and those that no manifest lists, stay as they are.
+    ShardError names a shard with a wrong md5. Remote shards and shards without a manifest are not checked
+    here.
     """
     versions = {
         shard.path: storage.version(shard.path)

@@ -1,4 +1,4 @@
-"""Containers of examples (TFRecord, HDF5, Parquet, MDS) behind one writer and one reader."""
+"""Shards: files of examples in containers such as TFRecord, HDF5, Parquet and MDS."""
 
 from bertdata.shards.containers import open_reader
 

@@ -1,8 +1,6 @@
-"""Writer of files of Hugging Face's ``datasets``: Arrow IPC streams, one row an example, without padding.
+"""Write files for Hugging Face's ``datasets``: Arrow IPC streams with one row per example, without padding.
 
-The schema's metadata says which objective the examples have, and its sizes.
-
-Needs NumPy when it is imported.
+The schema's metadata stores the objective and its sizes. This module imports NumPy.
 """
 
 from importlib import import_module
@@ -21,13 +19,13 @@ from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck, check_batch, check_writable
 
 ROWS = 1000
-"""Rows of a record batch, as ``datasets`` writes them."""
+"""Rows of a record batch, the same number as ``datasets`` uses."""
 
 
 class ArrowWriter:
-    """Writes batches as record batches of ROWS rows, so the bytes do not depend on how they were batched.
+    """Writes record batches of ROWS rows. The file's bytes do not depend on the size of the batches received.
 
-    has_masks: write the labels of masks; else ids are the text's own.
+    has_masks: write mask labels. False stores the original text only.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, *, has_masks: bool = True) -> None:
@@ -70,7 +68,7 @@ def _arrow_type(field: Field) -> Any:
 
 
 def _encoded(block: ExampleBatch, field: Field, column: Column) -> Any:
-    """The column of a checked block as Arrow's."""
+    """Return the field of a checked block as an Arrow array."""
     pyarrow = load_pyarrow()
     values = np.asarray(getattr(block, column.name))
     kind = np.dtype(field.type)

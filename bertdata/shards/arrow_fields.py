@@ -1,7 +1,7 @@
-"""Columns of an example in a dataset that Hugging Face's ``datasets`` keeps on disk, and their features.
+"""Columns and features of datasets that Hugging Face's ``datasets`` saves on disk.
 
-A model's inputs and labels without padding, under Hugging Face's names (``input_ids``, ...).
-Examples without masks have no labels of masks.
+The columns are a model's inputs and labels without padding, under Hugging Face's names (``input_ids`` and so
+on). Examples without masks have no columns for mask labels.
 """
 
 import hashlib
@@ -16,18 +16,19 @@ from bertdata.examples.groups import MASKS, has_group, mask_columns
 from bertdata.examples.objective import Objective
 
 FEATURES = "huggingface"
-"""The key of the features in the metadata of a file's schema."""
+"""Key of the features in the metadata of a file's schema."""
 
 OBJECTIVE = "bertdata.objective"
-"""The key of the objective's name there."""
+"""Key of the objective's name in the same metadata."""
 
 _TYPES = {"ones": "bool", "after": "int8"}
 
 
 def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
-    """The columns of the objective's examples, by name, without a size: shape is ``*`` or ``1``.
+    """Return the columns of the objective's examples by name.
 
-    SettingsError where the columns do not hold all that an example does.
+    Their shape is ``*`` (list) or ``1`` (single value). SettingsError if the columns cannot represent
+    everything in an example.
     """
     kind = objective.batch_type
     columns = columns_by_name(kind)
@@ -49,7 +50,7 @@ def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
 
 
 def _of_masks(objective: Objective, column: Any) -> bool:
-    """True for a column with an item for each mask."""
+    """Return True for a column with one item per mask."""
     kind = objective.batch_type
     if not has_group(kind, MASKS):
         return False
@@ -57,14 +58,14 @@ def _of_masks(objective: Objective, column: Any) -> bool:
 
 
 def _unpadded(field: Field) -> Field:
-    """The model's field as a list of any length, in a narrow type."""
+    """Return the model's field as a list of any length, with a narrow item type."""
     if field.shape == "1":
         return field
     return replace(field, shape="*", type=_TYPES.get(field.source, "int32"))
 
 
 def datasets_features(fields: Fields) -> dict[str, Any]:
-    """The features of the columns, as ``datasets`` 4 and newer describe them in JSON."""
+    """Return the features of the columns as ``datasets`` 4 and newer write them in JSON."""
     found: dict[str, Any] = {}
     for name, field in fields.items():
         value = {"dtype": field.type, "_type": "Value"}
@@ -73,12 +74,12 @@ def datasets_features(fields: Fields) -> dict[str, Any]:
 
 
 def features_metadata(fields: Fields) -> str:
-    """The value of FEATURES in the metadata of a file's schema."""
+    """Return the value for the key FEATURES in the metadata of a file's schema."""
     return json.dumps({"info": {"features": datasets_features(fields)}})
 
 
 def dataset_info(fields: Fields) -> bytes:
-    """The bytes of ``dataset_info.json``."""
+    """Return the contents of ``dataset_info.json``."""
     info = {
         "citation": "",
         "description": "",
@@ -90,9 +91,9 @@ def dataset_info(fields: Fields) -> bytes:
 
 
 def dataset_state(contents: Mapping[str, str]) -> bytes:
-    """The bytes of ``state.json``. contents: the content md5 of each data file, in order.
+    """Return the contents of ``state.json``. contents: content md5 of each data file, in order.
 
-    Its fingerprint, 16 hexadecimal digits, is a digest of the content alone.
+    The fingerprint (16 hexadecimal digits) depends only on the content.
     """
     digest = hashlib.blake2b("".join(contents.values()).encode(), digest_size=8).hexdigest()
     state: dict[str, Any] = {

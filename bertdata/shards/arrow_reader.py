@@ -1,10 +1,10 @@
-"""Reader of files of Hugging Face's ``datasets``: Arrow IPC streams, one row an example.
+"""Read files of Hugging Face's ``datasets``: Arrow IPC streams with one row per example.
 
-Ours say in the schema's metadata which objective their examples have, and its sizes. Others do not: the
-caller names the objective, and the sizes are the largest found in the file. Columns that the objective does
-not know are not read; padding, where ``attention_mask`` is 0, is left out.
+Files that bertdata wrote store the objective and the sizes in the schema's metadata. For other files the
+caller names the objective, and the sizes are the largest in the file. Columns unknown to the objective are
+ignored. Padding, where ``attention_mask`` is 0, is dropped.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 from collections.abc import Iterator
@@ -27,19 +27,19 @@ from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
 MASKED_SHARE = 0.15
-"""The room for masks of blocks without any: this share of the longest, as ``create`` gives it."""
+"""Room for masks if the examples have none, as a share of the longest example. ``create`` uses the same."""
 
 _FILE_FORMAT = b"ARROW1"
 _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 class ArrowReader(ShardReader):
-    """Reads a stream that ``datasets`` or this module wrote, whatever its integer types."""
+    """Reads a stream written by ``datasets`` or bertdata, with any integer types."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: that of the examples where it is known, else the one that the file names."""
+        """objective: of the examples. None to take it from the file's metadata."""
         self._name, self._errors = name, pyarrow_errors()
         self._file = file
         try:
@@ -75,7 +75,7 @@ class ArrowReader(ShardReader):
             yield narrow(block)
 
     def _records(self) -> Iterator[Any]:
-        """The record batches that hold rows."""
+        """Yield the record batches that have rows."""
         try:
             for records in _record_batches(_opened(self._file)):
                 records.validate(full=True)
@@ -88,7 +88,7 @@ class ArrowReader(ShardReader):
         return ShardError(f"{self._name}: not a readable Arrow stream ({' '.join(str(error).split())})")
 
     def _check_fields(self, objective: Objective) -> Fields:
-        """The columns that are to be read. ShardError for one that is missing or of another type."""
+        """Return the columns to read. ShardError if a column is missing or has a wrong type."""
         is_kind = import_module("pyarrow.types")
         found: dict[str, Field] = {}
         for name, field in arrow_fields(objective, has_masks=True).items():
@@ -109,12 +109,12 @@ class ArrowReader(ShardReader):
         return found
 
     def _is_of_masks(self, field: Field) -> bool:
-        """True for a column with an item for each mask, which examples without masks do not have."""
+        """Return True for a column with one item per mask. Examples without masks lack such columns."""
         kind = self._kind
         return has_group(kind, MASKS) and self._columns[field.of].ends == mask_columns(kind).ends.name
 
     def _measure(self) -> tuple[int, dict[str, int]]:
-        """The number of rows, and the largest of each size where the file does not tell it."""
+        """Return the number of rows, and the largest of each size if the file does not record the sizes."""
         rows, largest = 0, dict.fromkeys(self._kind.sizes(), 0)
         for records in self._records():
             if self.is_measured:
@@ -140,7 +140,13 @@ class ArrowReader(ShardReader):
         return layout
 
     def _decoded(self, records: Any, record: RecordCheck) -> ExampleBatch:
-        """The examples of a record batch, not yet checked. ShardError for lengths that do not fit."""
+        """Return the examples of a record batch, not yet checked.
+
+        ShardError if the lengths of lists contradict.
+        """
+        # 1. Read the list columns. 2. Find the padding. 3. Convert each column, without padding, to the
+        # columns of an ExampleBatch. A list with an item per id (labels, token types) may become a column per
+        # mask or a number.
         lists = {
             name: _list_column(records, name, record)
             for name, field in self._fields.items()
@@ -156,14 +162,17 @@ class ArrowReader(ShardReader):
                 self._put(found, column, *lists[name], name, record)
             else:
                 self._put_of_ids(found, field, *_kept(*lists[name], used), name, record)
-        for column in self._columns.values():  # those of examples without masks
+        for column in self._columns.values():  # empty mask columns, for examples without masks
             if column.name not in found:
                 is_ends = column.name in self._kind.ragged()
                 found[column.name] = np.zeros(records.num_rows if is_ends else 0, np.uint32)
         return self._kind(**found)
 
     def _without_padding(self, lists: dict[str, tuple[Array, Array]], record: RecordCheck) -> Array | None:
-        """For each id whether the example has it, where a column of ones tells that. None: it has all."""
+        """Return for each id whether it is real and not padding. None if there is no padding at all.
+
+        The column of ones (attention_mask) tells, if the file has it.
+        """
         ids = next(
             name for name, field in self._fields.items() if field.of == "ids" and field.source == "values"
         )
@@ -175,6 +184,8 @@ class ArrowReader(ShardReader):
             return None
         values, ends = lists[ones[0]]
         mask: Array = values != 0
+        # In an example, padding must come last. A one directly after a zero is therefore an error, unless it
+        # is the first position of an example: mask 1 1 0 | 1 0 is allowed, 1 0 1 is not.
         falls = np.zeros(len(mask), bool)
         falls[1:] = mask[1:] & ~mask[:-1]
         falls[(ends - lengths(ends))[lengths(ends) > 0]] = False
@@ -196,11 +207,12 @@ class ArrowReader(ShardReader):
     def _put_of_ids(
         self, found: dict[str, Any], field: Field, values: Array, ends: Array, name: str, record: RecordCheck
     ) -> None:
-        """The column that a list with an item for each id is made of."""
+        """Store the batch column that a list with one item per id encodes."""
         found[IDS_ENDS] = ends
         column = self._columns[field.of]
         if field.source == "values":
             found[column.name] = values
+        # Zeros, then ones: token types 0 0 0 1 1 become the number of leading zeros, 3.
         elif field.source == "after":
             sizes = lengths(ends)
             ones = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
@@ -209,6 +221,8 @@ class ArrowReader(ShardReader):
             wrong = values != (within >= np.repeat(first, sizes))
             record.refuse_items(wrong, ends, lambda _: f"{name} is not zeros, then ones")
             found[column.name] = first
+        # A value per position, padding (-100) where nothing is masked: labels -100 7 -100 become place 1, id
+        # 7.
         elif field.source == "placed":
             self._put_masks(found, column, values, ends, values != field.padding)
 
@@ -224,7 +238,7 @@ class ArrowReader(ShardReader):
 
 
 def _opened(file: IO[bytes]) -> Any:
-    """A reader of the stream, or of Arrow's file format. ValueError for a stream without its end."""
+    """Open a stream, or a file in Arrow's file format. ValueError for a stream without its end marker."""
     ipc, view = import_module("pyarrow.ipc"), FileView(file)
     is_file = view.read_at(0, len(_FILE_FORMAT)) == _FILE_FORMAT
     end = view.read_at(max(0, view.size - len(_END_OF_STREAM)), len(_END_OF_STREAM))
@@ -243,7 +257,7 @@ def _record_batches(reader: Any) -> Iterator[Any]:
 
 
 def _kept(values: Array, ends: Array, used: Array | None) -> tuple[Array, Array]:
-    """The list's values that are no padding."""
+    """Return the list's values and ends without padding."""
     if used is None:
         return values, ends
     return values[used], np.concatenate([[0], np.cumsum(used)])[ends]
@@ -255,7 +269,7 @@ def _check_equal(name: str, ends: Array, of: str, expected: Array, record: Recor
 
 
 def _list_column(records: Any, name: str, record: RecordCheck) -> tuple[Array, Array]:
-    """The values of a column of lists, and where each list ends in them."""
+    """Return the values of a column of lists, and the end of each list in them."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
     pyarrow = load_pyarrow()

@@ -1,4 +1,4 @@
-"""Base class of the containers of examples. Each container is a subclass and a row of CONTAINERS."""
+"""Base class of the containers of examples. Each container is a subclass with an entry in CONTAINERS."""
 
 import re
 from dataclasses import dataclass
@@ -13,12 +13,13 @@ from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadRequest:
-    """Facts for reading a shard that its bytes do not hold.
+    """What a caller knows about a shard that the file itself may not say.
 
-    name: in errors, and the place of the files beside it. padding_id: the id in the empty places of a
-    TFRecord, else that of the first record. layout: that of the shard's dataset. vocabulary: path or name of
-    that which LDDL's words need; None: vocab.txt beside the shard. ids_type: of the ids in an MDS column of
-    bytes.
+    name: path of the shard, for errors and to find files next to it.
+    padding_id: id at padded positions of a TFRecord. None to take it from the first record.
+    layout: the layout of the shard's dataset, if known.
+    vocabulary: path or name of the vocabulary for LDDL's words. None for vocab.txt next to the shard.
+    ids_type: integer type of the ids in an MDS column of type bytes.
     """
 
     name: str
@@ -31,47 +32,47 @@ class ReadRequest:
 
 
 class Container:
-    """A container of examples: how its files are known, what it holds, its writer and its reader.
+    """A file format for examples: how its files are recognised, what they hold, their writer and reader.
 
-    Modules that need a package of an extra are imported by its methods alone.
+    Modules that need an optional package are imported only inside the methods.
     """
 
     name: ClassVar[str]
-    """Name in manifests and in --format, and ending of new files."""
+    """Name in manifests and in --format. It is also the ending of new files."""
 
     form: ClassVar[OutputForm]
-    """Output kind of its files, for containers that ``create`` writes."""
+    """Output type of its files, for containers that ``create`` writes."""
 
     ending: ClassVar[str] = ""
-    """Regular expression of the endings of file names. Empty: as ``name``."""
+    """Regular expression for file name endings. Empty if the only ending is ``name``."""
 
     first_bytes: ClassVar[tuple[bytes, ...]] = ()
-    """First bytes that mark a file of this container."""
+    """Byte sequences with which a file of this container may begin."""
 
     is_told_by_name: ClassVar[bool] = False
-    """True where the name of a file decides, before its first bytes."""
+    """True if a file is recognised by its name, before its first bytes are looked at."""
 
     is_looked_for: ClassVar[bool] = True
-    """True where a file of such a name in a directory without a manifest is taken for a shard."""
+    """True if such a file in a directory without a manifest is taken for a shard."""
 
     is_canonical: ClassVar[bool] = False
-    """True where a file's md5 is the content md5 of its examples."""
+    """True if the md5 of a file equals the content md5 of its examples."""
 
     holds_word_starts: ClassVar[bool] = True
-    """False where examples without masks are written without the words' starts."""
+    """False if examples without masks are written without the marks of word starts."""
 
     def is_name(self, path: str) -> bool:
-        """True for a file name that ends as one of this container."""
+        """Return True if the file name has an ending of this container."""
         ending = path.rsplit(".", 1)[-1].lower()
         return re.fullmatch(self.ending or re.escape(self.name), ending) is not None
 
     def check_examples(self, batch_type: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
-        """SettingsError for examples that the container does not hold."""
+        """Raise SettingsError if the container cannot hold these examples."""
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
-        """A writer of one shard, which errors call ``name``."""
+        """Return a writer for a shard. name: the shard, for errors."""
         raise NotImplementedError(f"{self.name}: is written by convert alone")
 
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
-        """A reader of one shard whose rows are not packed."""
+        """Return a reader for a shard whose rows are not packed."""
         raise NotImplementedError(f"{self.name}: is read as another container")

@@ -1,4 +1,4 @@
-"""The containers of examples, a class each, with its writer and its reader."""
+"""The containers of examples: a class for each format that creates its writer and its reader."""
 
 from typing import Any, BinaryIO
 
@@ -23,11 +23,14 @@ from bertdata.tokens.load import vocabulary_of
 
 
 class TFRecord(Container):
-    """TensorFlow's records of Example protos. A file that no other container claims is one."""
+    """TensorFlow's records of Example messages.
+
+    Any file that no other container recognises is read as TFRecord.
+    """
 
     name = "tfrecord"
     form = outputs.TFRECORD
-    ending = r"tfrecords?|tfrecord-\d+-of-\d+"  # ELECTRA's files are numbered behind the ending
+    ending = r"tfrecords?|tfrecord-\d+-of-\d+"  # ELECTRA's files end in a number
     is_canonical = True
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
@@ -43,7 +46,10 @@ class TFRecord(Container):
 
 
 class Hdf5(Container):
-    """HDF5 with a row an example; rows of varying length are NVIDIA's of MLPerf."""
+    """HDF5 with one row per example.
+
+    Rows may have a fixed length, or a varying length as NVIDIA's for MLPerf.
+    """
 
     name = "hdf5"
     form = outputs.HDF5
@@ -64,11 +70,11 @@ class Hdf5(Container):
 
 
 class Parquet(Container):
-    """Parquet of lists of ids; words in place of ids are LDDL's."""
+    """Parquet with lists of ids, or LDDL's Parquet with words instead of ids."""
 
     name = "parquet"
     form = outputs.PARQUET
-    ending = r"parquet|pq|parquet_\d+"  # LDDL's bins are numbered behind the ending
+    ending = r"parquet|pq|parquet_\d+"  # LDDL's bins end in a number
     first_bytes = (b"PAR1",)
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
@@ -88,7 +94,7 @@ class Parquet(Container):
 
 
 class Mds(Container):
-    """Mosaic's MDS: ids alone. An index is read as all its shards."""
+    """Mosaic's MDS with ids only. An index file is read as all the shards that it lists."""
 
     name = MDS
     form = outputs.MDS
@@ -108,7 +114,11 @@ class Mds(Container):
         return MdsWriter(sink, layout, name)
 
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
-        """The shards do not say how long examples may be: the manifest beside them does, else the longest."""
+        """Return a reader for a shard or an index.
+
+        MDS does not record how long examples may be. The limit comes from the manifest next to the shard.
+        Without a manifest it is the longest example.
+        """
         load_numpy()
         from bertdata.shards.mds.container import MdsDirectoryReader, MdsReader
 
@@ -137,11 +147,11 @@ class Arrow(Container):
 
 
 class Fairseq(Container):
-    """A .bin of fairseq's with its .idx, as ``convert --to fairseq`` writes them."""
+    """fairseq's .bin with its .idx, as ``convert --to fairseq`` writes them."""
 
     name = "fairseq"
     is_told_by_name = True
-    is_looked_for = False  # the .idx beside it tells: bertdata.dataset.discover
+    is_looked_for = False  # bertdata.dataset.discover looks for the .idx
 
     def is_name(self, path: str) -> bool:
         return path.endswith(".bin")
@@ -154,7 +164,7 @@ class Fairseq(Container):
 
 
 class NvidiaMlperf(Hdf5):
-    """HDF5 in rows of varying length, as ``convert --to nvidia-mlperf`` writes it."""
+    """HDF5 with rows of varying length, as ``convert --to nvidia-mlperf`` writes it."""
 
     name = "nvidia-mlperf"
 
@@ -165,7 +175,7 @@ class NvidiaMlperf(Hdf5):
 
 
 class Lddl(Parquet):
-    """LDDL's Parquet, as ``convert --to lddl`` writes it, with a vocabulary."""
+    """LDDL's Parquet, as ``convert --to lddl`` writes it with a vocabulary."""
 
     name = "lddl"
 
@@ -174,7 +184,7 @@ class Lddl(Parquet):
 
 
 def _refuse_other_files(file: BinaryIO, name: str) -> None:
-    """ShardError for a file that is plainly no TFRecord, a compressed one for instance, with what to do."""
+    """Raise ShardError, with a remedy, if the file is clearly no TFRecord, such as a compressed file."""
     head = file.read(HEAD_BYTES)
     file.seek(0)
     kind = find_signature(head, name)
@@ -183,7 +193,7 @@ def _refuse_other_files(file: BinaryIO, name: str) -> None:
 
 
 def _sizes_of(shard: str) -> dict[str, int] | None:
-    """The sizes of the examples in the manifest beside the shard. None where none lists it."""
+    """Return the sizes of the examples from the manifest next to the shard. None if no manifest lists it."""
     manifest = _manifest_of(shard)
     if manifest is None:
         return None
@@ -192,7 +202,11 @@ def _sizes_of(shard: str) -> dict[str, int] | None:
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
-    """The vocabulary of a shard's words. ShardError for another than that of the manifest which lists it."""
+    """Return the vocabulary of a shard's words.
+
+    vocabulary: the user's choice, or None. ShardError if it differs from the vocabulary in the shard's
+    manifest.
+    """
     manifest = _manifest_of(shard)
     tokenizer = manifest["settings"]["tokenizer"] if manifest else None
     if vocabulary is not None:
@@ -215,7 +229,10 @@ def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
 
 
 def _manifest_of(shard: str) -> dict[str, Any] | None:
-    """The manifest beside the shard, as JSON of the latest version, if it lists it."""
+    """Return the manifest next to the shard as JSON of the latest version.
+
+    None if it does not list the shard.
+    """
     path = storage.join(storage.parent(shard), MANIFEST_NAME)
     if not storage.exists(path):
         return None

@@ -1,6 +1,6 @@
-"""Containers of examples by name, and the one that a file is. ``formats.py`` has a class for each.
+"""All containers by name, and recognition of a file's container. ``container_classes`` defines them.
 
-Files of packed rows are read here too, as their examples; ``bertdata.shards.packed`` writes them.
+Files of packed rows can be read here too, as their examples. ``bertdata.shards.packed`` writes them.
 """
 
 import os
@@ -24,17 +24,17 @@ CONTAINERS: dict[str, Container] = {
     one.name: one
     for one in (TFRecord(), Hdf5(), Parquet(), Mds(), Arrow(), Fairseq(), NvidiaMlperf(), Lddl())
 }
-"""Containers by their name in a manifest. Those that ``create`` makes are in FORMATS too.
+"""Containers by name. FORMATS lists those that ``create`` can write.
 
-A file is of the first one whose name or first bytes it has, so other programs' layouts of HDF5 and of Parquet
-come behind these.
+A file belongs to the first container whose name or first bytes match. Variants of HDF5 and Parquet from other
+programs therefore come after the plain formats.
 """
 
 NVIDIA_MLPERF, LDDL, ARROW, FAIRSEQ = NvidiaMlperf.name, Lddl.name, Arrow.name, Fairseq.name
 
 
 def find_container(format: str) -> Container:
-    """The container of that name. SettingsError where there is none."""
+    """Return the container with this name. SettingsError for an unknown name."""
     if format not in CONTAINERS:
         raise SettingsError(f"format is {format!r}, expected one of {', '.join(CONTAINERS)}")
     return CONTAINERS[format]
@@ -43,14 +43,14 @@ def find_container(format: str) -> Container:
 def make_writer(
     format: str, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str | None = None
 ) -> ShardWriter:
-    """A writer of the container of that name. Errors call the shard ``name``."""
+    """Return a writer of the container with this name. name: the shard, for errors."""
     return find_container(format).make_writer(sink, layout, engine, name or f"{format} shard")
 
 
 def container_of(file: BinaryIO, name: str) -> Container:
-    """The container of a file: as its name tells where that decides, else as its first bytes do.
+    """Return the container of a file, recognised by its name or its first bytes. The file is rewound.
 
-    TFRecord is what is left. The file is back at its start.
+    TFRecord is the default.
     """
     if storage.base_name(name) == INDEX_NAME:
         return CONTAINERS[MDS]
@@ -73,11 +73,11 @@ def make_reader(
     layout: ShardLayout | None = None,
     ids_type: str | None = None,
 ) -> ShardReader:
-    """A reader of whatever container the file is. What is known of it: ReadRequest.
+    """Return a reader for a file of any container. See ReadRequest for the arguments.
 
-    A PackReader where the rows are packed. objective: the name of that of its examples, where it is
-    known; else the file names it, or has exactly the fields of one of ours. One of somebody else's must be
-    loaded already (``find_objective``): no file imports code.
+    For packed rows this is a PackReader. objective: name of the examples' objective. None to take it from the
+    file, or from the built-in objectives by the file's fields. A user's objective must already be loaded with
+    ``find_objective``, because reading a file must not import code.
     """
     container = container_of(file, name)
     known = ReadRequest(
@@ -102,25 +102,25 @@ def open_reader(
     padding_id: int | None = None,
     ids_type: str | None = None,
 ) -> Iterator[ShardReader]:
-    """A reader of the shard at the path or URL. See make_reader."""
+    """Open the shard at this path or URL and return its reader. See make_reader."""
     name = os.fspath(path)
     with storage.open_input(name) as file:
         yield make_reader(file, name, engine, objective, vocabulary, padding_id, ids_type=ids_type)
 
 
 def container_named(path: str) -> Container | None:
-    """The container that a file name's ending says. None where it says none."""
+    """Return the container that the file name's ending belongs to, or None."""
     return next((one for one in CONTAINERS.values() if one.is_name(path)), None)
 
 
 def is_shard_name(path: str) -> bool:
-    """True for a file name that ends as one of a container that is looked for in directories."""
+    """Return True if files with this name in a directory without a manifest are taken for shards."""
     container = container_named(path)
     return container is not None and container.is_looked_for
 
 
 def format_of_name(path: str) -> str:
-    """The format that a file name's ending says, of those that are made. ShardError for any other ending."""
+    """Return the format that the file name's ending belongs to. ShardError unless ``create`` can write it."""
     container = container_named(path)
     if container is None or container.name not in FORMATS:
         ending = path.rsplit(".", 1)[-1].lower()

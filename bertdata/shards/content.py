@@ -1,6 +1,7 @@
-"""The content md5: the md5 of a shard's canonical TFRecord form, whatever container and tool made it.
+"""The content md5 of a shard: the md5 of its examples in canonical TFRecord form.
 
-That of packed rows is the md5 of their examples, one a record, in the order of the rows.
+It is equal for the same examples in any container and from any program. For packed rows it covers the
+unpacked examples in the order of the rows.
 """
 
 import hashlib
@@ -17,9 +18,9 @@ _BATCH = 512
 
 
 def content_md5(path: str, engine: Engine | None = None, objective: str | None = None) -> str:
-    """The content md5 of a shard. ShardError names the record that cannot be read.
+    """Return the content md5 of a shard. ShardError names the record that cannot be read.
 
-    objective: as make_reader takes it.
+    objective: see make_reader.
     """
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:
@@ -35,7 +36,10 @@ def content_md5(path: str, engine: Engine | None = None, objective: str | None =
 
 
 def count_readable(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
-    """Read every record of a shard. The number of examples. ShardError names the first that is damaged."""
+    """Read every record of a shard and return the number of examples.
+
+    ShardError names the first damaged record.
+    """
     with storage.open_input(path) as file:
         if is_plain_tfrecord(file, path):
             return sum(records for _, records in canonical_blocks(file, path, engine))
@@ -43,6 +47,6 @@ def count_readable(path: str, engine: Engine | None = None, objective: str | Non
 
 
 def is_plain_tfrecord(file: BinaryIO, name: str) -> bool:
-    """True for TFRecords whose records are no packed rows. The file is back at its start."""
+    """Return True for a TFRecord file whose records are not packed rows. The file is rewound."""
     container = container_of(file, name)
     return container.is_canonical and make_pack_reader(file, name, container.name) is None

@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli) and the masked form that TFRecord frames carry. Twin of _native/shards/crc32c.h."""
+"""CRC-32C (Castagnoli) and its masked form in TFRecord frames. Python twin of _native/shards/crc32c.h."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _TABLE = tuple(_row(byte) for byte in range(256))
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum of RFC 3720. ``crc32c(b"123456789") == 0xE3069283``."""
+    """Return the checksum defined in RFC 3720. ``crc32c(b"123456789") == 0xE3069283``."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
@@ -25,15 +25,18 @@ def crc32c(data: bytes) -> int:
 
 
 def masked_crc32c(data: bytes) -> int:
-    """The masked checksum of the data."""
+    """Return the masked checksum of the data."""
     return mask(crc32c(data))
 
 
 def mask(crc: int) -> int:
-    """The checksum rotated right by 15 bits plus a constant, so that data may hold checksums itself."""
+    """Rotate the checksum right by 15 bits and add a constant, as TensorFlow does.
+
+    A checksum of data that itself contains checksums is weak. Masking avoids this.
+    """
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def masked_checksum(data: Any) -> int:
-    """Return the masked checksum of a buffer, by the kernel where there is one (TensorFlow)."""
+    """Return the masked checksum of a buffer, computed by the native kernel if it is available."""
     return mask(kernels.crc32c(data) if available() else crc32c(bytes(data)))

@@ -1,8 +1,9 @@
-"""``tf.train.Example`` messages without TensorFlow: parsed from any tool, written in canonical form.
+"""Parse and write ``tf.train.Example`` messages without TensorFlow.
 
-The canonical form is what protobuf's ``SerializeToString(deterministic=True)`` gives: features sorted
-by key, numbers packed, each number in its shortest encoding. Twin of _native/shards/tfrecord.h (writing)
-and _native/shards/record_reader.h (parsing).
+Messages of any program are parsed. They are written in the canonical form that protobuf's
+``SerializeToString(deterministic=True)`` produces: features sorted by key, numbers packed, each number in its
+shortest encoding. Python twin of _native/shards/tfrecord.h (writing) and _native/shards/record_reader.h
+(parsing).
 """
 
 from array import array
@@ -10,18 +11,18 @@ from collections.abc import Iterator
 from typing import Any
 
 Features = dict[str, "list[int] | array[float] | tuple[bytes, ...] | None"]
-"""Values by key: a list of ints, an array of C floats, a tuple of byte strings; None where empty."""
+"""Values by key: a list of ints, an array of C floats or a tuple of byte strings. None if empty."""
 
 _BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 1, 2, 3
 _VARINT, _LENGTH, _FIXED32 = 0, 2, 5
 
 
 class NotAnExample(ValueError):
-    """The bytes are not a ``tf.train.Example``."""
+    """Raised for bytes that are not a ``tf.train.Example``."""
 
 
 def encode_example(features: Features) -> bytes:
-    """The canonical message that holds the features."""
+    """Return the canonical message with these features."""
     entries = b"".join(
         _message(1, _message(1, key.encode()) + _message(2, _encode_feature(features[key])))
         for key in sorted(features, key=str.encode)
@@ -30,7 +31,7 @@ def encode_example(features: Features) -> bytes:
 
 
 def canonical_example(payload: bytes) -> bytes:
-    """The canonical form of a message. One without features stays empty."""
+    """Return the canonical form of a message. An empty message stays empty."""
     return encode_example(decode_example(payload)) if payload else b""
 
 
@@ -55,7 +56,7 @@ def _message(field: int, data: bytes) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """A non-negative number, seven bits a byte, least significant first."""
+    """Encode a non-negative integer as a varint: seven bits per byte, least significant first."""
     if value < 128:
         return bytes((value,))
     digits = bytearray()
@@ -67,8 +68,12 @@ def varint(value: int) -> bytes:
 
 
 def decode_example(payload: bytes) -> Features:
-    """The features of a message. Of equal keys the last counts. NotAnExample says what is wrong."""
+    """Return the features of a message. The last of several equal keys wins, as in protobuf.
+
+    NotAnExample says what is wrong.
+    """
     features: Features = {}
+    # Example { features: Features { feature: map entries { key, value: Feature } } }
     for _, body in _fields(payload, {1: _LENGTH}):
         for _, entry in _fields(body, {1: _LENGTH}):
             key, values = "", None
@@ -90,7 +95,10 @@ def _decode_key(data: bytes) -> str:
 
 
 def _decode_feature(message: bytes, values: Any) -> Any:
-    """The feature's values. A list joins the ``values`` before it if of its kind, else replaces them."""
+    """Return the feature's values.
+
+    values: the values decoded before. A list of the same type extends them, another type replaces them.
+    """
     for kind, data in _fields(message, {_BYTES_LIST: _LENGTH, _FLOAT_LIST: _LENGTH, _INT64_LIST: _LENGTH}):
         more: Any
         if kind == _BYTES_LIST:
@@ -108,7 +116,10 @@ def _decode_feature(message: bytes, values: Any) -> Any:
 
 
 def _numbers(message: bytes, plain: int) -> Iterator[tuple[int, bytes]]:
-    """The bytes of the numbers in field 1, whether packed or one by one."""
+    """Yield (wire type, bytes) of the numbers in field 1, packed or not.
+
+    plain: wire type of a number that is not packed.
+    """
     for tag, value in _raw_fields(message):
         if tag not in (1 << 3 | _LENGTH, 1 << 3 | plain):
             raise NotAnExample(f"unknown field (tag {tag})")

@@ -1,7 +1,7 @@
-"""An open file read at places of a reader's own, without being mapped into memory.
+"""Read an open file at an independent position, without mapping it into memory.
 
-A mapped file that somebody cuts ends the process that reads it, with SIGBUS and without a word. A file that
-is read only comes to an end too early, which is an error like any other.
+If a mapped file is truncated by someone else, the reading process dies with SIGBUS and no message. Reading a
+truncated file normally just ends too early, which can be reported as an error.
 """
 
 import io
@@ -9,7 +9,7 @@ from typing import IO, Any
 
 
 class FileView(io.RawIOBase):
-    """A file with a place of its own, so that several readers of one file do not disturb each other."""
+    """A view of an open file with a position of its own, so that several readers can share the file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -45,10 +45,10 @@ class FileView(io.RawIOBase):
 
     @property
     def size(self) -> int:
-        """The file's bytes."""
+        """The file's size in bytes."""
         return self._file.seek(0, io.SEEK_END)
 
     def read_at(self, place: int, size: int) -> bytes:
-        """The bytes at a place, fewer where the file ends there."""
+        """Return up to ``size`` bytes from an offset, fewer if the file ends before."""
         self.seek(place)
         return self.read(size) or b""

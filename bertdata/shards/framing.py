@@ -1,4 +1,7 @@
-"""TFRecord frames: length, its checksum, payload, its checksum, all little-endian."""
+"""TFRecord framing. Each record is: length, masked CRC of the length, payload, masked CRC of the payload.
+
+The length has 8 bytes and each CRC 4 bytes, all little-endian.
+"""
 
 import struct
 from collections.abc import Iterator
@@ -13,13 +16,13 @@ _PIECE_BYTES = 1 << 24
 
 
 class ByteSource(Protocol):
-    """Bytes that are read in order."""
+    """Anything from which bytes can be read in order."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 def frame(payload: bytes) -> bytes:
-    """The payload framed as one record."""
+    """Return the payload framed as a record."""
     length = struct.pack("<Q", len(payload))
     return b"".join(
         (
@@ -32,9 +35,10 @@ def frame(payload: bytes) -> bytes:
 
 
 def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes]:
-    """The payloads of all records. ShardError names the file and the first record at fault.
+    """Yield the payload of each record, with both checksums verified.
 
-    first: the number of the record at which the file stands.
+    name: the file, for errors. first: number of the record at the file's current position.
+    ShardError names the first faulty record.
     """
     record = first
     while header := file.read(12):
@@ -59,7 +63,10 @@ def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes
 
 
 def _read_whole(file: ByteSource, size: int) -> bytes:
-    """Up to ``size`` bytes. Memory is taken for those that the file has, whatever its header claims."""
+    """Read up to ``size`` bytes, in pieces.
+
+    A damaged header may claim any size. Reading in pieces takes only as much memory as the file really has.
+    """
     pieces = []
     while size > 0 and (piece := file.read(min(size, _PIECE_BYTES))):
         pieces.append(piece)
@@ -68,12 +75,15 @@ def _read_whole(file: ByteSource, size: int) -> bytes:
 
 
 def count_records(file: IO[bytes], name: str) -> int:
-    """Number of records of a seekable file, from the frames' headers alone. The file stays where it is."""
+    """Count the records of a seekable file from the frame headers alone. The file position is restored."""
     return sum(1 for _ in record_starts(file, name)) - 1
 
 
 def record_starts(file: IO[bytes], name: str) -> Iterator[int]:
-    """The start of each record of a seekable file, and at last its end. The file stays where it is."""
+    """Yield the byte offset of each record of a seekable file, and finally the file's end.
+
+    The file position is restored when the iterator ends.
+    """
     before, place, count = file.tell(), 0, 0
     end = file.seek(0, 2)
     try:
@@ -81,6 +91,7 @@ def record_starts(file: IO[bytes], name: str) -> Iterator[int]:
         while place < end:
             file.seek(place)
             header = file.read(8)
+            # Jump over the payload. Its checksum is not verified here.
             place += int.from_bytes(header, "little") + FRAME_BYTES
             count += 1
             if place > end or len(header) < 8:
@@ -91,19 +102,20 @@ def record_starts(file: IO[bytes], name: str) -> Iterator[int]:
 
 
 class FrameCounter:
-    """Counts the records of a sound file by their lengths, from its bytes as they come."""
+    """Counts the records of an undamaged TFRecord stream that arrives in blocks of any size."""
 
     def __init__(self) -> None:
         self.count = 0
         self._header = b""
-        self._left = 0  # bytes of the open record that follow its length
+        self._left = 0  # bytes of the current record still to come
 
     def open_record(self, size: int) -> None:
-        """A record of so many bytes, frame included, begins."""
+        """Handle the start of a record. size: its bytes, frame included. Subclasses extend this."""
         self.count += 1
 
     def feed(self, block: bytes) -> None:
-        """Take the file's next bytes."""
+        """Process the next bytes of the stream."""
+        # A block may end anywhere. _header keeps a length field that was cut, _left the rest of a record.
         place = 0
         while place < len(block):
             if self._left:

@@ -1,6 +1,6 @@
-"""HDF5 shards as NVIDIA's and Habana's trainers read them: a gzip-compressed dataset a field, no weights.
+"""HDF5 shards as NVIDIA's and Habana's trainers read them: a gzip-compressed dataset per field, no weights.
 
-The first masked position 0 ends a row's masks, so position 0 itself cannot be masked.
+In each row the first masked position 0 ends the masks, so position 0 itself cannot be masked.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,10 @@ from bertdata.shards.protocol import ShardReader, Sink
 
 
 class Hdf5Writer:
-    """Writes batches as blocks of examples. The bytes do not depend on how the examples were batched."""
+    """Writes examples in blocks of a fixed size.
+
+    The file's bytes do not depend on the size of the batches.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "hdf5 shard") -> None:
         load_h5py()
@@ -67,10 +70,11 @@ class Hdf5Writer:
 
 
 class Hdf5Reader(ShardReader):
-    """Reads any tool's file of this layout, whatever its integer types and chunks, from a seekable file.
+    """Reads a file of this layout from any program, with any integer types and chunks.
 
-    objective: that of the examples, where it is known; else the one that the file names, or the one of ours
-    with exactly its fields.
+    The file must be seekable.
+    objective: of the examples. None to take it from the file's attributes, else to find the built-in
+    objective with exactly the file's fields.
     """
 
     layout: ShardLayout
@@ -96,7 +100,7 @@ class Hdf5Reader(ShardReader):
         return regroup(map(self.piece, range(len(self.piece_ends()))), size)
 
     def piece_ends(self) -> Sequence[int]:
-        """The ends of blocks of rows."""
+        """Return the end of each block of rows. A block has as many rows as a chunk that bertdata writes."""
         step = block_rows(self.layout.max_seq_length)
         return [min(start + step, len(self)) for start in range(0, len(self), step)]
 
@@ -114,9 +118,9 @@ class Hdf5Reader(ShardReader):
 
 
 def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
-    """The objective that the file names, else the one with exactly its fields, else the default one.
+    """Return the objective that the file names, else the one with exactly its fields, else the default.
 
-    What the last one lacks is told when the file is opened for it.
+    If fields are missing for the default objective, opening the datasets reports it.
     """
     named = named_objective(file)
     if named is not None:
@@ -126,7 +130,7 @@ def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
 
 
 def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
-    """ShardError for a file that holds more than examples of the objective do."""
+    """Raise ShardError if the file holds fields beyond the objective's."""
     known = set(objective.fields("hdf5"))
     if known < names:
         others = printable(", ".join(sorted(names - known)))
@@ -137,7 +141,7 @@ def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
 
 
 def _lowest_items(fields: Fields) -> dict[str, int]:
-    """The lowest item of each column whose items end at the padding."""
+    """Return the lowest allowed item of each column whose items end at the padding value."""
     return {field.of: int(field.padding) + 1 for field in fields.values() if field.ends_at_padding}
 
 
@@ -146,7 +150,7 @@ def _row_shape(field: Field, layout: ShardLayout) -> tuple[int, ...]:
 
 
 def _find_layout(file: Hdf5Input, objective: Objective, name: str) -> tuple[int, ShardLayout]:
-    """Number of rows and their layout. ShardError if a dataset's type or shape does not fit the others."""
+    """Return the number of rows and their layout. ShardError if a dataset's type or shape does not fit."""
     from bertdata.shards.rows import check_layout
 
     fields, shapes = objective.fields("hdf5"), file.shapes

@@ -1,6 +1,6 @@
-"""Datasets of HDF5 files, row by row: blocks of rows in, rows out.
+"""Datasets of HDF5 files, written and read in blocks of rows.
 
-Writing never holds more than one block of rows.
+Writing never holds more than one block of rows in memory.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from bertdata.examples.columns import Array
 
 BLOCK_ROWS = 1024
-BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's chunk cache holds 1 MiB a dataset, unasked
+BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's default chunk cache is 1 MiB per dataset
 GZIP_LEVEL = 4
 _OBJECTIVE = "bertdata.objective"
-"""The attribute of a file's root that names the objective of its examples."""
+"""Attribute of the file's root that names the objective of its examples."""
 _PADDING = "bertdata.padding_id"
-"""The attribute of a file's root that holds the id in empty places, where it is not 0."""
+"""Attribute of the file's root that holds the id at padded positions, if it is not 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetForm:
-    """A dataset to be made: item type, and shape of a row. () for a single value."""
+    """A dataset to be created: item type, and shape of a row. () means a single value per row."""
 
     type: Any
     row: tuple[int, ...]
 
 
 class Hdf5Output:
-    """An HDF5 file of datasets of as many rows. ``close`` copies it to the sink.
+    """An HDF5 file of datasets with equal numbers of rows. ``close`` copies it to the sink.
 
-    Each block of rows is one chunk of every dataset and is written once, whole.
+    Each block of rows becomes one chunk of every dataset, and is written only once.
     """
 
     def __init__(
@@ -51,8 +51,11 @@ class Hdf5Output:
         shuffle: bool = False,
         padding_id: int = 0,
     ) -> None:
-        """objective: of the examples. shuffle: HDF5's filter before gzip: all lowest bytes of a chunk's
-        items, then the next ones, ... padding_id: the id in empty places."""
+        """objective: of the examples.
+
+        shuffle: apply HDF5's shuffle filter before gzip, which groups the lowest bytes of a chunk's items,
+        then the next bytes and so on. padding_id: id at padded positions.
+        """
         self._written = 0
         self._scratch = ScratchHdf5(sink)
         with signals_held():
@@ -73,15 +76,16 @@ class Hdf5Output:
                 )
 
     def append(self, rows: "Mapping[str, Array]") -> None:
-        """Write the next rows: as many of each dataset."""
+        """Write the next rows, the same number for each dataset."""
         start, self._written = self._written, self._written + len(next(iter(rows.values())))
         with signals_held():
             for name, values in rows.items():
                 dataset = self._scratch.file[name]
                 dataset.resize(self._written, axis=0)
                 dataset[start:] = values
-                # Else the chunk is written, and gets its place in the file, when the object goes: a profiler
-                # that looks at this thread's frames (Dask's does) may hold it for longer.
+                # Without flush, HDF5 writes the chunk when the dataset object is destroyed. A profiler that
+                # inspects this thread's frames, such as Dask's, may keep the object alive and so change the
+                # order of chunks.
                 dataset.flush()
         self._scratch.check()
 
@@ -90,34 +94,35 @@ class Hdf5Output:
 
 
 def name_objective(file: Any, objective: str) -> None:
-    """Write the objective into an HDF5 file's root, unless it is the default one."""
+    """Store the objective in an HDF5 file's root, unless it is the default."""
     if objective != DEFAULT_OBJECTIVE:
         file.attrs[_OBJECTIVE] = objective
 
 
 def named_objective(file: IO[bytes]) -> str | None:
-    """The objective that an HDF5 file names. None where it names none, or cannot be read."""
+    """Return the objective that an HDF5 file names. None if it names none or cannot be read."""
     h5py = load_h5py()
     try:
         found = h5py.File(file, "r").attrs.get(_OBJECTIVE)
     except H5PY_ERRORS:
-        return None  # the reader says what is wrong
+        return None  # the reader will report the fault
     return found if isinstance(found, str) else None
 
 
 def named_padding(file: IO[bytes]) -> int:
-    """The id in empty places that an HDF5 file names. 0 where it names none, or cannot be read."""
+    """Return the id at padded positions that an HDF5 file names. 0 if it names none or cannot be read."""
     h5py = load_h5py()
     try:
         return int(h5py.File(file, "r").attrs.get(_PADDING, 0))
     except H5PY_ERRORS:
-        return 0  # the reader says what is wrong
+        return 0  # the reader will report the fault
 
 
 def dataset_names(file: IO[bytes]) -> set[str]:
-    """Return the names in an HDF5 file's root; none where it cannot be read, of which its reader says why.
+    """Return the names in an HDF5 file's root.
 
-    A name that is not UTF-8, which h5py gives as bytes, is spelt as bytes are.
+    Empty if the file cannot be read, which its reader will report. h5py returns a name that is not UTF-8 as
+    bytes. Its repr is used then.
     """
     h5py = load_h5py()
     try:
@@ -127,10 +132,10 @@ def dataset_names(file: IO[bytes]) -> set[str]:
 
 
 class Hdf5Input:
-    """Datasets of a seekable HDF5 file, of whatever integer types and chunks, checked before they are read.
+    """Datasets of a seekable HDF5 file, with any integer types and chunks, checked before they are read.
 
-    ``kinds`` and ``shapes`` are theirs, by name. ShardError names the file, and the record that cannot be
-    read.
+    kinds, shapes: item type and shape of each dataset by name. ShardError names the file and the record that
+    cannot be read.
     """
 
     def __init__(self, file: IO[bytes], name: str, fields: list[str]) -> None:
@@ -149,32 +154,32 @@ class Hdf5Input:
             raise ShardError(f"{self._name}: not a readable HDF5 file ({one_line(error)})") from error
 
     def check_shapes(self, expected: Mapping[str, tuple[int, ...]]) -> None:
-        """ShardError unless the datasets have these shapes, and chunks that HDF5 can handle."""
+        """Raise ShardError unless the datasets have these shapes, and chunks that HDF5 can handle."""
         for field, shape in self.shapes.items():
             if shape != expected[field]:
                 raise ShardError(f"{self._name}: {field} has shape {shape}, expected {expected[field]}")
             chunks = self._datasets[field].chunks
-            if chunks and (len(chunks) != len(shape) or 0 in chunks):  # HDF5 would never come back
+            if chunks and (len(chunks) != len(shape) or 0 in chunks):  # HDF5 would hang
                 raise ShardError(
                     f"{self._name}: {field} has chunks {chunks} in shape {shape}, expected as many dimensions"
                 )
 
     def check_storage(self) -> None:
-        """ShardError unless all values lie in this file. See ``bertdata.shards.hdf5_storage``."""
+        """Raise ShardError unless all values lie in this file. See ``bertdata.shards.hdf5_storage``."""
         from bertdata.shards.hdf5_storage import check_storage
 
         with self._refusing():
             check_storage(self._datasets, self._file.seek(0, 2), self._name)
 
     def read(self, start: int, stop: int, fields: Iterable[str] | None = None) -> "dict[str, Array]":
-        """Rows ``start`` to ``stop`` of the named datasets, by default of every one."""
+        """Return the rows from start to stop - 1 of the named datasets. fields: None for all datasets."""
         try:
             return {field: self._datasets[field][start:stop] for field in fields or self._datasets}
         except H5PY_ERRORS as error:
             raise self._find_damage(start, stop, error) from error
 
     def _find_damage(self, start: int, stop: int, error: Exception) -> ShardError:
-        """The error that names the first record in ``start`` to ``stop`` that cannot be read."""
+        """Return the error for the first record between start and stop that cannot be read."""
         damaged = [
             (first, last, field)
             for field, dataset in self._datasets.items()
@@ -188,7 +193,10 @@ class Hdf5Input:
 
 
 def dataset_types(file: IO[bytes]) -> dict[str, str]:
-    """The item type of each of a file's datasets, "object" where its rows vary. None if it cannot be read."""
+    """Return the item type of each dataset, "object" if its rows vary in length.
+
+    Empty if the file is unreadable.
+    """
     h5py = load_h5py()
     try:
         with h5py.File(file, "r") as opened:
@@ -196,18 +204,18 @@ def dataset_types(file: IO[bytes]) -> dict[str, str]:
             found = {name: opened[name] for name, link in links.items() if isinstance(link, h5py.HardLink)}
             return {name: str(item.dtype) for name, item in found.items() if isinstance(item, h5py.Dataset)}
     except H5PY_ERRORS:
-        return {}  # the reader says what is wrong
+        return {}  # the reader will report the fault
     finally:
         file.seek(0)
 
 
 def block_rows(max_seq_length: int) -> int:
-    """Rows of a chunk, the same in every dataset, so that one block of rows is one chunk of each."""
+    """Return the number of rows in a chunk. It is the same for every dataset of a file."""
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max_seq_length)))
 
 
 def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, Any]:
-    """The file's datasets by name. ShardError where one is missing."""
+    """Return the file's datasets by name. ShardError if a dataset is missing."""
     h5py = load_h5py()
     from bertdata.shards.hdf5_storage import open_hard_link
 
@@ -224,7 +232,7 @@ def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, An
 
 
 def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """First and last record of each chunk between ``start`` and ``stop`` that cannot be read."""
+    """Yield the first and last record of each unreadable chunk between start and stop."""
     step = dataset.chunks[0] if dataset.chunks else 1
     for first in range(start - start % step, stop, step):
         last = min(first + step, dataset.shape[0]) - 1

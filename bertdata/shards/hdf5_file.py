@@ -1,4 +1,4 @@
-"""HDF5 files as all of our shards in HDF5 are written: put together aside, then copied to the sink."""
+"""HDF5 files while they are written: built in a temporary file, then copied to the sink."""
 
 import shutil
 import tempfile
@@ -13,16 +13,16 @@ from bertdata.io.signals import signals_held
 from bertdata.shards.protocol import Sink
 
 COPY_BYTES = 1024 * 1024
-LIBRARY_VERSIONS = ("earliest", "v110")  # the oldest structures that hold the data: any HDF5 reads them
+LIBRARY_VERSIONS = ("earliest", "v110")  # oldest possible structures, so that any HDF5 reads them
 
 H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
-"""The exceptions of h5py for metadata or data that make no sense; it has none of its own."""
+"""Exceptions that h5py raises for damaged files. It has no exception class for them."""
 
 
 class ScratchHdf5:
-    """An HDF5 file put together in a temporary local file, since HDF5 seeks, and copied to the sink.
+    """An HDF5 file that is built in a temporary local file, because HDF5 seeks, and then copied to the sink.
 
-    file: the h5py.File; used only while signals are held.
+    file: the h5py.File. Use it only while signals are held.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -34,7 +34,7 @@ class ScratchHdf5:
             self._release = weakref.finalize(self, _close_both, self.file, self._scratch)
 
     def check(self) -> None:
-        """StorageError if anything was not written."""
+        """Raise StorageError if a write failed."""
         self._scratch.check()
 
     def finish(self) -> None:
@@ -48,11 +48,11 @@ class ScratchHdf5:
 
 
 class Scratch:
-    """A temporary file that never fails while HDF5 writes it, but says so when asked.
+    """A temporary file whose writes never raise. Failures are reported by ``check``.
 
-    HDF5 does not survive an exception of the file it writes: at the latest when the process ends it
-    crashes. From the first failure on nothing is written any more. Signals, whose handlers raise, are held
-    while HDF5 works.
+    HDF5 does not survive an exception from the file it writes to: the process crashes, at the latest when it
+    ends. After the first failure all writes are skipped. For the same reason signals, whose handlers may
+    raise, are held while HDF5 works.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Scratch:
             self._failure = error
 
     def check(self) -> None:
-        """StorageError if anything was not written."""
+        """Raise StorageError if a write failed."""
         if self._failure is not None:
             raise StorageError(
                 f"{tempfile.gettempdir()}: {self._failure.strerror}: an HDF5 shard is put together here; "
@@ -92,14 +92,14 @@ class Scratch:
 
 
 def _close_both(file: Any, scratch: Scratch) -> None:
-    """Also what happens to a writer that is dropped, after an error, without ``close``."""
+    """Close both files. Also runs when a writer is dropped without ``close`` after an error."""
     with signals_held():
         file.close()
         scratch.close()
 
 
 def load_h5py() -> Any:
-    """The package h5py. MissingExtraError where it is not installed."""
+    """Return the package h5py. MissingExtraError if it is not installed."""
     try:
         return import_module("h5py")
     except ModuleNotFoundError as error:
@@ -108,5 +108,5 @@ def load_h5py() -> Any:
 
 
 def one_line(error: Exception) -> str:
-    """The error's text in one line."""
+    """Return the error's message on a single line."""
     return " ".join(str(error).split())

@@ -1,7 +1,8 @@
-"""Dataset storage that may be read: in the HDF5 file itself, written in full, no larger than the file allows.
+"""Check how an HDF5 dataset is stored before it is read.
 
-HDF5 can also name other files, which it opens by itself, and can describe data of any size in a few
-bytes. No shard needs either.
+An HDF5 dataset can refer to other files, which the library opens by itself, and a few bytes can describe data
+of any size. No shard needs either. Its data must lie in the file itself, completely written, and be no larger
+than the file allows.
 """
 
 from itertools import product
@@ -11,15 +12,15 @@ from typing import Any
 from bertdata.errors import ShardError
 
 MOST_EXPANSION = 1100
-"""Bytes of data for one byte of a file; deflate, the tightest filter in use, reaches 1,032."""
+"""Largest plausible ratio of data to file size. Deflate, the tightest filter in use, reaches 1,032."""
 LARGEST_CHUNK = 64 * 1024**2
-"""Bytes of a chunk in memory that a file of any size may have."""
+"""Size of a chunk in memory, in bytes, that is always accepted."""
 CHUNK_EXPANSION = 16
-"""Bytes of a larger chunk in memory for one byte of its file."""
+"""Largest accepted ratio of a larger chunk's size in memory to the file's size."""
 
 
 def open_hard_link(group: Any, field: str, name: str) -> Any:
-    """The object linked under that field, or None. ShardError if the link leads elsewhere."""
+    """Return the object linked under this field, or None. ShardError if it is a link to somewhere else."""
     import h5py
 
     link = group.get(field, getlink=True, default=None)
@@ -31,7 +32,7 @@ def open_hard_link(group: Any, field: str, name: str) -> Any:
 
 
 def check_storage(datasets: dict[str, Any], size: int, name: str) -> None:
-    """ShardError unless every dataset's values lie whole in a file of that many bytes."""
+    """Raise ShardError unless all values of the datasets lie in the file. size: of the file in bytes."""
     for field, dataset in datasets.items():
         if dataset.is_virtual:
             raise ShardError(f"{name}: {field} is a virtual dataset, expected its values in this file")
@@ -65,7 +66,7 @@ def _check_allocated(field: str, dataset: Any, size: int, name: str) -> None:
 
 
 def _check_chunks(field: str, dataset: Any, name: str) -> None:
-    """ShardError names the first record whose chunk the dataset's index lacks. HDF5 would read zeros."""
+    """Raise ShardError for the first record whose chunk is missing. HDF5 would silently read zeros for it."""
     found: set[tuple[int, ...]] = set()
     dataset.id.chunk_iter(lambda chunk: found.add(tuple(chunk.chunk_offset)))
     steps = zip(dataset.shape, dataset.chunks, strict=True)

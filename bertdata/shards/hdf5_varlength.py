@@ -1,14 +1,14 @@
-"""Rows of varying length in HDF5: written by the library, read from the file's own bytes.
+"""HDF5 datasets whose rows have varying length. The HDF5 library writes them, but this module reads them.
 
-The library never comes back from some damaged files of this kind, so only it finds where a dataset's
-references lie; the references and the values that they lead to are read here. On disk::
+HDF5 can hang on some damaged files of this type. The library is therefore used only to find where a dataset's
+references lie in the file. The references, and the values they point to, are parsed here. On disk::
 
-    dataset      16 bytes a row: number of items (u4), address of a collection (u8), number of an object (u4)
-    collection   "GCOL", version 1, 3 zeros, bytes of it all (u8), then objects
-    object       number (u2), references (u2), 4 zeros, bytes of data (u8), data padded to 8 bytes
+    dataset      16 bytes per row: number of items (u4), address of a collection (u8), object number (u4)
+    collection   "GCOL", version 1, 3 zeros, total size in bytes (u8), then objects
+    object       number (u2), reference count (u2), 4 zeros, data size in bytes (u8), data padded to 8 bytes
 
 Source: HDF5 file format specification 3.0, sections III.E (global heap) and IV.A.2.d (variable length).
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 import struct
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bertdata.examples.columns import Array
 
 CHUNK_ROWS = 1024
-"""Rows of a chunk that we write."""
+"""Rows per chunk in files that bertdata writes."""
 
 _REFERENCE = np.dtype([("items", "<u4"), ("address", "<u8"), ("object", "<u4")])
 _COLLECTION = struct.Struct("<4sB3xQ")
@@ -35,24 +35,25 @@ _DEFLATE = 1
 
 
 def is_varlength(dataset: Any) -> bool:
-    """True for a dataset whose rows are lists of varying length."""
+    """Return True if the dataset's rows are lists of varying length."""
     found = load_h5py().check_vlen_dtype(dataset.dtype)
     return found is not None and found not in (str, bytes)
 
 
 def create_varlength(file: Any, name: str, item: str) -> None:
-    """Create an empty dataset of rows of that item type in an h5py.File."""
+    """Create an empty dataset in an h5py.File. Its rows are lists of this item type."""
     kind = load_h5py().vlen_dtype(np.dtype(item))
     file.create_dataset(name, (0,), kind, maxshape=(None,), chunks=(CHUNK_ROWS,), track_times=False)
 
 
 def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> None:
-    """Append rows, at most CHUNK_ROWS: row i is ``values[ends[i - 1]:ends[i]]``."""
+    """Append at most CHUNK_ROWS rows. Row i is ``values[ends[i - 1]:ends[i]]``."""
     h5py = load_h5py()
     dataset = file[name]
     start, count = dataset.shape[0], len(ends)
     kind = h5py.check_vlen_dtype(dataset.dtype)
-    values = np.ascontiguousarray(values, kind)  # HDF5 reads it in place
+    values = np.ascontiguousarray(values, kind)  # HDF5 reads this memory directly
+    # Pass HDF5 its own structure for variable-length rows. h5py's usual way needs a Python object per row.
     rows = _rows_in_memory(values, np.asarray(ends, np.uint64))
     in_memory = h5py.h5t.vlen_create(h5py.h5t.py_create(kind))
     with signals_held():
@@ -64,7 +65,7 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
 
 
 def _rows_in_memory(values: "Array", ends: "Array") -> "Array":
-    """Rows as HDF5 has them in memory, its ``hvl_t``: number of items and address. No object for a row."""
+    """Return the rows as HDF5's ``hvl_t`` structures: number of items and memory address."""
     rows = np.zeros(len(ends), [("items", np.uintp), ("address", np.uintp)])
     rows["items"] = np.diff(ends, prepend=np.uint64(0))
     rows["address"] = values.ctypes.data + (ends - rows["items"]) * np.uint64(values.itemsize)
@@ -72,9 +73,10 @@ def _rows_in_memory(values: "Array", ends: "Array") -> "Array":
 
 
 class VarlengthColumn:
-    """One dataset of rows of varying length, found by h5py in ``file``. Errors call the shard ``name``.
+    """A dataset with rows of varying length. h5py locates it, and this class reads the values from ``file``.
 
-    lengths: the items of each row. ShardError where the dataset cannot hold its rows.
+    lengths: number of items in each row. name: the shard, for errors.
+    ShardError if the dataset claims more data than the file can hold.
     """
 
     def __init__(self, dataset: Any, field: str, file: IO[bytes], name: str) -> None:
@@ -96,7 +98,10 @@ class VarlengthColumn:
         return len(self._references)
 
     def read(self, start: int, stop: int) -> "tuple[Array, Array]":
-        """Values and ends of rows ``start`` to ``stop``. ShardError names the first that cannot be read."""
+        """Return the values and ends of the rows from start to stop - 1.
+
+        ShardError names the first unreadable row.
+        """
         found = self._references[start:stop].tolist()
         pieces = [self._row(start + number, *reference) for number, reference in enumerate(found)]
         values: Array = np.frombuffer(b"".join(pieces), self._item)
@@ -115,7 +120,7 @@ class VarlengthColumn:
         return data
 
     def _read_collection(self, row: int, address: int) -> dict[int, memoryview]:
-        """The data of a collection's objects by their numbers. 0 is what is free at its end."""
+        """Return the data of a collection's objects by object number."""
         head = self._bytes(address, _COLLECTION.size)
         mark, version, size = _COLLECTION.unpack(head) if len(head) == _COLLECTION.size else (b"", 0, 0)
         if (mark, version) != (b"GCOL", 1) or size > self._file_bytes - address:
@@ -126,6 +131,7 @@ class VarlengthColumn:
         while place + _OBJECT.size <= size:
             number, _, length = _OBJECT.unpack_from(body, place)
             place += _OBJECT.size
+            # Object 0 is the free space at the end of the collection.
             if number == 0 or length > size - place:
                 break
             found[number] = body[place : place + length]
@@ -152,6 +158,7 @@ class VarlengthColumn:
 
     def _read_references(self, dataset: Any) -> "Array":
         rows, filters = dataset.shape[0], dataset.id.get_create_plist().get_nfilters()
+        # A damaged header may claim any number of rows. Refuse before memory is allocated for them.
         if rows * _REFERENCE.itemsize > MOST_EXPANSION * self._file_bytes:
             raise ValueError(f"{rows:,} rows in a file of {self._file_bytes:,} bytes")
         if dataset.chunks is None:
@@ -160,6 +167,8 @@ class VarlengthColumn:
         if filters and (filters, dataset.compression) != (1, "gzip"):
             raise ValueError("its references are encoded, expected gzip or nothing")
         found = np.zeros(rows, _REFERENCE)
+        # The references are usually stored in chunks, with or without gzip. Chunks are read at the offsets
+        # that h5py reports, and decompressed here.
         chunks: list[Any] = []
         dataset.id.chunk_iter(chunks.append)
         for chunk in chunks:

@@ -1,17 +1,18 @@
-"""LDDL's Parquet shards (NVIDIA): pairs of sentences as words, and masks where they are static.
+"""NVIDIA LDDL's Parquet shards: pairs of segments stored as words, with or without static masks.
 
 ::
 
-    A, B                  words of the segments, joined by blanks; [CLS] and [SEP] are left out
+    A, B                  words of the segments, separated by spaces, without [CLS] and [SEP]
     is_random_next        bool       num_tokens   uint16, with [CLS] and both [SEP]
-    masked_lm_positions   binary, a NumPy file of uint16    masked_lm_labels   words joined by blanks
-    bin_id                int64, in files of one bin of lengths
+    masked_lm_positions   binary, a NumPy file of uint16    masked_lm_labels   words separated by spaces
+    bin_id                int64, in files of a single length bin
 
-The last three are there only with static masks, or with bins. Words need the vocabulary: exact both ways
-where each id has a word of its own. Files do not say how long examples may be; ours do, in metadata, and
-others' are read as of 512 ids and 80 masks at most.
+The mask columns exist only with static masks, and bin_id only with length bins. Converting between words and
+ids needs the vocabulary, and is exact if each id has a distinct word. The format does not record how long
+examples may be. Files that bertdata writes do, in metadata. Other files are read with limits of 512 ids and
+80 masks.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 import io
@@ -51,17 +52,17 @@ from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 COLUMNS = {"A": "string", "B": "string", "is_random_next": "bool", "num_tokens": "uint16"}
 MASKS = {"masked_lm_positions": "binary", "masked_lm_labels": "string"}
 SPECIAL = 3
-"""Ids of an example that are in neither segment: [CLS] and both [SEP]."""
+"""Number of ids that are in neither segment: [CLS] and two [SEP]."""
 
 _ONE_AT_A_TIME = Lock()
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 80}
 
 
 class LddlWriter:
-    """Writes batches of masked pairs of segments as row groups of a fixed size.
+    """Writes batches of masked segment pairs as row groups of a fixed size.
 
-    has_masks: write the columns of static masks; else ids are the text's own. bin_id: of the one bin whose
-    examples come; None: no bins.
+    has_masks: write the mask columns. False stores the original text only.
+    bin_id: number of the length bin that all examples belong to. None without bins.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class LddlWriter:
         self._parquet.close({f"bertdata.{what}": value for what, value in found.items()})
 
     def _check_pairs(self, batch: Any, record: RecordCheck) -> None:
-        """ShardError unless examples are [CLS] A [SEP] B [SEP], of ids that have words of their own."""
+        """Raise ShardError unless examples are [CLS] A [SEP] B [SEP] and each id has a distinct word."""
         last = batch.ends.astype(np.int64) - 1
         first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
         middle = first + segment_lengths(batch) - 1
@@ -148,14 +149,14 @@ def _without_word(ids: Array, item: int) -> str:
 
 
 class LddlReader(ShardReader):
-    """Reads LDDL's files, with or without masks and bins, from a seekable file."""
+    """Reads LDDL's files, with or without masks and bins. The file must be seekable."""
 
     layout: ShardLayout
 
     def __init__(
         self, file: IO[bytes], name: str, vocabulary: Vocabulary, objective: Objective | None = None
     ) -> None:
-        """objective: that of the examples where it is known, else the one that the file names."""
+        """objective: of the examples. None to take it from the file."""
         self._name = name
         self._parquet = ParquetInput(file, name)
         objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
@@ -241,7 +242,7 @@ def _find_layout(metadata: dict[bytes, bytes], objective: str, name: str) -> Sha
 
 
 class _PairNames:
-    """The names that an example of the type has for its parts."""
+    """The names of a segment pair's parts in this batch type's examples."""
 
     def __init__(self, batch_type: type[ExampleBatch]) -> None:
         masks = mask_columns(batch_type)
@@ -253,7 +254,7 @@ class _PairNames:
 
 
 class Words:
-    """The words of ids, and the ids of words."""
+    """Converts between ids and words of a vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._words = vocabulary.words
@@ -265,29 +266,33 @@ class Words:
         self._exact = np.array([*exact, False])
 
     def is_exact(self, ids: Array) -> Array:
-        """For each id, whether its word is its own. False for one that the vocabulary does not have."""
+        """Return for each id whether its word is not used for another id.
+
+        False for ids outside the vocabulary.
+        """
         found: Array = self._exact[np.minimum(ids, len(self._exact) - 1)]
         return found
 
     def text(self, ids: list[int]) -> str:
-        """The words of the ids, joined by blanks."""
+        """Return the words of the ids, separated by spaces."""
         return " ".join(map(self._words.__getitem__, ids))
 
     def ids(self, text: str) -> list[int]:
-        """The ids of words joined by blanks. KeyError for a word that there is not."""
+        """Return the ids of words separated by spaces. KeyError for an unknown word."""
         return list(map(self._ids.__getitem__, text.split(" "))) if text else []
 
 
 def numpy_file(positions: list[int]) -> bytes:
-    """The positions as a NumPy file of uint16."""
+    """Return the positions as a NumPy file of uint16."""
     return _header(len(positions)) + np.array(positions, "<u2").tobytes()
 
 
 def _read_array(data: bytes) -> Array:
-    """The array of a NumPy file: one of uint16 at once, another by NumPy, in one thread at a time.
+    """Return the array of a NumPy file.
 
-    NumPy reads the header with ast.literal_eval, which fails now and then when CPython 3.11 runs it in
-    several threads ("AST constructor recursion depth mismatch").
+    A uint16 array, as LDDL writes it, is parsed here. Other arrays are left to NumPy, in one thread at a
+    time: NumPy parses the header with ast.literal_eval, which sometimes fails in CPython 3.11 if several
+    threads run it ("AST constructor recursion depth mismatch").
     """
     count = max(len(data) - len(_header(0)), 0) // 2
     if data.startswith(header := _header(count)) and len(data) == len(header) + 2 * count:
@@ -299,7 +304,7 @@ def _read_array(data: bytes) -> Array:
 
 @lru_cache
 def _header(count: int) -> bytes:
-    """The head of a NumPy file of so many uint16."""
+    """Return the header of a NumPy file with ``count`` uint16 items."""
     made = io.BytesIO()
     np.save(made, np.zeros(count, "<u2"), allow_pickle=False)
     return made.getvalue()[: len(made.getvalue()) - 2 * count]

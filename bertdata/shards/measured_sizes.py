@@ -1,4 +1,4 @@
-"""Sizes of examples in files that do not tell them: the largest of all files that belong together."""
+"""Common sizes for files that do not record the sizes of their examples."""
 
 from collections.abc import Iterable
 
@@ -7,9 +7,10 @@ from bertdata.records import ShardLayout
 
 
 def with_largest_sizes(found: Iterable[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
-    """The layouts of files by path. Each measured one gets the largest sizes of all of its objective.
+    """Return each file's path and layout, where files with measured sizes share the largest of each size.
 
-    found: path, layout, and whether the layout is measured (``ShardReader.is_measured``).
+    found: path, layout, and whether the layout is measured (``ShardReader.is_measured``) of each file. Sizes
+    are shared among files of the same objective.
     """
     files = list(found)
     measured = [layout for _, layout, is_measured in files if is_measured]

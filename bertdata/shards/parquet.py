@@ -1,6 +1,6 @@
-"""Parquet shards: one row an example, its lists without padding. The layout in the schema's metadata.
+"""Parquet shards: one row per example, with lists without padding. The schema's metadata stores the layout.
 
-Every page carries a CRC-32, which the reader checks. Any Parquet tool reads the file, for instance
+Every page has a CRC-32, which the reader verifies. Any Parquet program can read the files, for example
 ``datasets.load_dataset("parquet", data_files="*.parquet")``.
 """
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 _PADDING = "bertdata.padding_id"
-"""The id in empty places of the same examples in other containers, in the metadata where it is not 0."""
+"""Metadata key of the padding id, if it is not 0. Other containers need it for the same examples."""
 
 
 class ParquetWriter:
-    """Writes batches as row groups of a fixed size, so the bytes do not depend on how they were batched."""
+    """Writes row groups of a fixed size. The file's bytes do not depend on the size of the batches."""
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "parquet shard") -> None:
         load_pyarrow()
@@ -77,12 +77,12 @@ class ParquetWriter:
 
 
 class ParquetReader(ShardReader):
-    """Reads a file of these columns, whatever their integer types and row groups, from a seekable file."""
+    """Reads a file of these columns, with any integer types and row groups. The file must be seekable."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: that of the examples where it is known, else the one that the file names."""
+        """objective: of the examples. None to take it from the file."""
         self._name = name
         self._parquet = ParquetInput(file, name)
         objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
@@ -99,7 +99,7 @@ class ParquetReader(ShardReader):
         return regroup(self._blocks(self._parquet.records(list(self._fields), self._rows)), size)
 
     def piece_ends(self) -> Sequence[int] | None:
-        """The ends of the row groups. None where another tool made one too large to be kept in memory."""
+        """Return the end of each row group. None if a group of another program is too large for memory."""
         found = self._parquet.group_ends
         return found if all(b - a <= 2 * self._rows for a, b in pairwise([0, *found])) else None
 
@@ -113,7 +113,10 @@ class ParquetReader(ShardReader):
         return group_rows(self.layout)
 
     def _blocks(self, found: Iterable[tuple[int, Any]]) -> Iterator[ExampleBatch]:
-        """The examples of Arrow record batches, each given with the number of its first record."""
+        """Yield the examples of Arrow record batches.
+
+        found: each record batch with the number of its first record.
+        """
         from bertdata.examples.columns import narrow
         from bertdata.shards.rows import RecordCheck, check_batch
 
@@ -125,13 +128,13 @@ class ParquetReader(ShardReader):
 
 
 def _declared(fields: Fields) -> tuple[dict[str, str], set[str]]:
-    """The item type of each column, and the columns that are lists."""
+    """Return the item type of each column, and the names of the columns that are lists."""
     types = {name: field.type for name, field in fields.items()}
     return types, {name for name, field in fields.items() if field.shape == "*"}
 
 
 def _encode(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
-    """The Arrow table of a checked block."""
+    """Return a checked block as an Arrow table."""
     pyarrow = load_pyarrow()
     columns = columns_by_name(type(block))
     values = [_field_values(block, field, columns[field.of], schema) for field in fields.values()]
@@ -162,9 +165,9 @@ def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) 
 def _decode(
     records: Any, fields: Fields, batch_type: type[ExampleBatch], record: "RecordCheck"
 ) -> ExampleBatch:
-    """The examples of an Arrow record batch, their columns in its item types and not yet checked.
+    """Return the examples of an Arrow record batch, in its integer types and not yet checked.
 
-    ShardError where a value is missing, or where lengths contradict one another.
+    ShardError if a value is missing, or if the lengths of lists contradict.
     """
     columns = columns_by_name(batch_type)
     single = [name for name, field in fields.items() if field.shape == "1"]

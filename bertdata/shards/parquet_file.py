@@ -1,4 +1,4 @@
-"""Parquet files as all Parquet shards use them: tables in, record batches out, a CRC-32 on every page."""
+"""Parquet files as all Parquet shards use them: write tables and read record batches, with checksums."""
 
 import weakref
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ ZSTD_LEVEL = 3
 
 
 class ParquetOutput:
-    """A Parquet file that is written to a sink, a row group a table."""
+    """A Parquet file that is written to a sink. Each table becomes a row group."""
 
     def __init__(self, sink: Sink, schema: Any, zstd_level: int = ZSTD_LEVEL) -> None:
         file = SinkFile(sink)
@@ -30,7 +30,7 @@ class ParquetOutput:
             schema,
             compression="zstd",
             compression_level=zstd_level,
-            use_dictionary=False,  # zstd alone finds the passages that the dupe factor repeats
+            use_dictionary=False,  # zstd finds text repeated by the dupe factor by itself
             version="2.6",
             data_page_version="1.0",
             store_schema=False,
@@ -46,9 +46,10 @@ class ParquetOutput:
 
 
 class ParquetInput:
-    """A Parquet file that is read from a seekable file. ShardError names the record that cannot be.
+    """A Parquet file that is read. The file must be seekable. ShardError names a record that cannot be read.
 
-    schema: Arrow's. metadata: the file's own, by key. group_ends: where each row group's records end.
+    schema: Arrow schema. metadata: of the file, by key. group_ends: number of records up to each row group's
+    end.
     """
 
     def __init__(self, file: IO[bytes], name: str) -> None:
@@ -71,12 +72,12 @@ class ParquetInput:
         return sum(self._sizes)
 
     def records(self, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
-        """Arrow record batches of at most ``size`` rows, each with the number of its first record."""
+        """Yield Arrow record batches of at most ``size`` rows, each with the number of its first record."""
         for group in range(len(self._sizes)):
             yield from self.records_of(group, fields, size)
 
     def records_of(self, group: int, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
-        """Those of one row group."""
+        """Yield the record batches of a row group, as ``records`` does."""
         first = self.group_ends[group] - self._sizes[group]
         start, stop = first, first + self._sizes[group]
         try:
@@ -95,7 +96,7 @@ class ParquetInput:
 
 
 class SinkFile:
-    """A sink as the file that pyarrow wants: it counts what it passes on, and never closes the sink."""
+    """File-like wrapper of a sink for pyarrow. It counts the bytes and never closes the sink."""
 
     closed = False
 
@@ -105,7 +106,10 @@ class SinkFile:
         self._abandoned = False
 
     def abandon(self) -> None:
-        """Pass on no more: pyarrow's writer, dropped after an error, would still write its footer."""
+        """Discard all further data.
+
+        When pyarrow's writer is dropped after an error, it still writes a footer.
+        """
         self._abandoned = True
 
     def write(self, data: Any) -> int:
@@ -133,17 +137,17 @@ def load_pyarrow() -> Any:
 
 
 def pyarrow_errors() -> tuple[type[Exception], ...]:
-    """Exceptions that pyarrow raises for a damaged file."""
+    """Return the exceptions that pyarrow raises for a damaged file."""
     return load_pyarrow().ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError
 
 
 def group_rows(layout: ShardLayout) -> int:
-    """Rows of a row group: many ids, but not more rows than needed."""
+    """Return the number of rows in a row group, which limits both rows and ids."""
     return max(1, min(GROUP_ROWS, GROUP_IDS // layout.max_seq_length))
 
 
 def list_schema(types: Mapping[str, str], lists: set[str]) -> Any:
-    """The schema of columns of these item types, of which ``lists`` are lists."""
+    """Return the schema of columns with these item types. lists: names of the columns that are lists."""
     pyarrow = load_pyarrow()
     items = {name: pyarrow.type_for_alias(kind) for name, kind in types.items()}
     return pyarrow.schema(
@@ -158,7 +162,7 @@ def lists(values: "Array", ends: "Array", kind: Any) -> Any:
 
 
 def check_parquet_columns(schema: Any, types: Mapping[str, str], lists: set[str], name: str) -> None:
-    """ShardError unless each declared column is there and holds integers, or lists of integers."""
+    """Raise ShardError unless each declared column exists and holds integers, or lists of integers."""
     is_kind = import_module("pyarrow.types")
     for field, declared in types.items():
         if schema.get_field_index(field) < 0:
@@ -173,7 +177,7 @@ def check_parquet_columns(schema: Any, types: Mapping[str, str], lists: set[str]
 
 
 def file_metadata(file: IO[bytes], what: str) -> str | None:
-    """The value of ``bertdata.<what>`` in a Parquet file's metadata. None where it has none."""
+    """Return the value of ``bertdata.<what>`` in a Parquet file's metadata, or None."""
     load_pyarrow()
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
@@ -186,7 +190,7 @@ def file_metadata(file: IO[bytes], what: str) -> str | None:
 
 
 def is_lddl(file: IO[bytes]) -> bool:
-    """True for a Parquet file with the columns that LDDL's shards have."""
+    """Return True for a Parquet file with LDDL's columns."""
     load_pyarrow()
     try:
         found = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.names
@@ -198,7 +202,7 @@ def is_lddl(file: IO[bytes]) -> bool:
 
 
 def named_objective(metadata: dict[bytes, bytes]) -> str:
-    """The objective that a file's metadata name. The default one where they name none."""
+    """Return the objective in a file's metadata, or the default objective."""
     return metadata.get(b"bertdata.objective", DEFAULT_OBJECTIVE.encode()).decode("utf-8", "replace")
 
 
@@ -211,7 +215,7 @@ def find_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
 
 
 def list_column(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, Array]":
-    """The values of a column of lists, and where each list ends in them."""
+    """Return the values of a column of lists, and the end of each list in them."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
     offsets = column.offsets.to_numpy()

@@ -1,4 +1,4 @@
-"""Evenly spaced records of a TFRecord file, as MLPerf picks its evaluation set."""
+"""Pick evenly spaced records of a TFRecord file, as MLPerf does for its evaluation set."""
 
 from collections.abc import Callable
 from typing import Any, BinaryIO
@@ -10,9 +10,10 @@ from bertdata.shards.tfrecord import canonical_blocks, split_frames
 def pick_records(
     file: BinaryIO, name: str, count: int, write: Callable[[bytes], Any], engine: Engine | None = None
 ) -> tuple[int, int]:
-    """Write ``count`` records, number ``int(i * n / count)`` of n, in canonical form. (picked, n).
+    """Write ``count`` evenly spaced records in canonical form. Return (records written, records in the file).
 
-    Fewer records than asked for are picked repeatedly, as in the original.
+    Record i is number ``int(i * n / count)`` of n. If the file has fewer than ``count`` records, some are
+    written more than once, as in the original program.
     """
     total = sum(records for _, records in canonical_blocks(file, name, engine))
     file.seek(0)
@@ -31,6 +32,9 @@ def pick_records(
 
 
 def picked_numbers(total: int, count: int) -> list[int]:
-    """Ascending record numbers. The spacing is a double, as in the original."""
+    """Return the numbers of the records to pick, ascending.
+
+    The spacing is a double, as in the original program.
+    """
     spacing = total / count
     return [int(i * spacing) for i in range(count)]

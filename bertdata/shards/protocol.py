@@ -1,4 +1,4 @@
-"""Writer and reader of example batches, as every container offers them."""
+"""The interfaces of shard writers and readers, which every container implements."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -9,15 +9,15 @@ _BATCH = 512
 
 
 class Sink(Protocol):
-    """Destination of a writer's bytes, in order. Never sought."""
+    """Destination for a writer's bytes, which arrive in order. A writer never seeks."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
 
 
 class ShardWriter(Protocol):
-    """Encodes batches into one container.
+    """Encodes batches of examples in a container.
 
-    ``close`` finishes the container but leaves the sink open; nothing is complete before it.
+    ``close`` completes the file but leaves the sink open. The file is unusable without it.
     """
 
     def write(self, batch: ExampleBatch) -> None: ...
@@ -26,29 +26,35 @@ class ShardWriter(Protocol):
 
 
 class ShardReader(Protocol):
-    """Decodes one container. ShardError names the file and the record that cannot be read."""
+    """Decodes the examples of a shard. ShardError names the file and the record that cannot be read.
+
+    layout: shape of the examples.
+    """
 
     layout: ShardLayout
-    index: Any = None  # of the file, as ``piece`` needs it: found once, and of use to its next reader
+    index: Any = None  # cached by piece_ends; a later reader of the same file may reuse it
 
     is_measured: bool = False
-    """True where the container does not tell the layout's sizes: they are the largest of its examples."""
+    """True if the file does not store the layout's sizes. They are then measured from its examples."""
 
     def __len__(self) -> int: ...
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        """All examples in order, at most ``size`` at a time."""
+        """Yield all examples in order, in batches of at most ``size``."""
         ...
 
     def piece_ends(self) -> Sequence[int] | None:
-        """The ends of the runs of examples that ``piece`` decodes alone. None: it cannot."""
+        """Return for each piece the number of examples up to its end.
+
+        A piece is a run of examples that ``piece`` can decode alone. None if this reader only reads in order.
+        """
         return None
 
     def piece(self, number: int) -> ExampleBatch:
-        """The examples of one such run."""
+        """Return the examples of a piece."""
         raise AssertionError("no run of examples is decoded alone")
 
     def __iter__(self) -> Iterator[Any]:
-        """Each example by itself, in order, as the ``example_type`` of its objective."""
+        """Yield each example in order, as the ``example_type`` of its objective."""
         for batch in self.batches(_BATCH):
             yield from batch.examples()

@@ -1,11 +1,11 @@
-"""The sum that NVIDIA publishes of a shard of varying length: an md5 over the md5s of its rows' input ids.
+"""The checksum that NVIDIA publishes for a shard with rows of varying length.
 
-::
+It is an md5 over the md5s of the rows' input ids::
 
-    md5(str([md5(str(row)).hexdigest() for row in input_ids]))        # row: a list of Python's integers
+    md5(str([md5(str(row)).hexdigest() for row in input_ids]))        # row: a list of Python integers
 
-It does not depend on the bytes of the file, nor on anything else of the examples. Source: the check lists
-of NVIDIA's MLPerf training results v4.0.
+It does not depend on the file's bytes or on any other field. Source: the check lists of NVIDIA's MLPerf
+training results v4.0.
 """
 
 import hashlib
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 def row_sum(path: str) -> str:
-    """The sum of a shard. ShardError where it has no rows of varying length, or a row cannot be read."""
+    """Return the checksum of a shard.
+
+    ShardError if its rows are packed or have a fixed length, or if a row cannot be read.
+    """
     with open_reader(path) as reader:
         if not isinstance(reader, VarlengthReader):
             raise ShardError(f"{path}: has no sum of rows, expected HDF5 in rows of varying length, unpacked")
@@ -35,11 +38,14 @@ def row_sum(path: str) -> str:
 
 
 def _row_texts(values: "Array", ends: "Array") -> Iterator[bytes]:
-    """``str`` of each row as a list of integers."""
+    """Yield ``str(row)`` as bytes for each row."""
+    # Ids outside the table below are formatted by Python. The rest of the function is only faster.
     if len(values) and not (values.min() >= 0 and values.max() <= LARGEST):
         for start, stop in zip([0, *ends[:-1]], ends, strict=True):
             yield str(values[start:stop].tolist()).encode()
         return
+    # Rows [5, 12], [7]: the cells hold b"5, ", b"12, ", b"7, ", padded with zero bytes. Without the zero
+    # bytes the text is b"5, 12, 7, ". Each row's text runs up to its last comma: b"[5, 12]", b"[7]".
     digits, widths = _numbers()
     cells = digits[values]
     text = cells[cells != 0].tobytes()
@@ -52,7 +58,7 @@ def _row_texts(values: "Array", ends: "Array") -> Iterator[bytes]:
 
 @lru_cache(maxsize=1)
 def _numbers() -> "tuple[Array, Array]":
-    """Each number's text with a comma and a blank behind it, filled up with zeros, and its length."""
+    """Return each number's text with a trailing comma and space, padded with zero bytes, and its length."""
     import numpy as np
 
     texts = np.array([f"{number}, ".encode() for number in range(LARGEST + 1)])

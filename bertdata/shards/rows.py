@@ -1,6 +1,6 @@
-"""Examples as padded NumPy rows and back, by the fields that a container declares.
+"""Convert examples to padded NumPy rows and back, as the container's fields declare them.
 
-Needs NumPy when it is imported; HDF5 and Parquet import it once they know that NumPy is there.
+This module imports NumPy.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,24 +15,30 @@ from bertdata.examples.columns import Array, lengths
 from bertdata.examples.fields import Field, Fields, columns_by_name, places_of
 from bertdata.records import IDS, IDS_ENDS, Buffer, Column, ExampleBatch, ShardLayout
 
-LARGEST_ID = 2**31 - 1  # HDF5 and Parquet hold int32
+LARGEST_ID = 2**31 - 1  # HDF5 and Parquet store int32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordCheck:
-    """Refuses examples of a batch by name: the shard's, and the number of the batch's first record."""
+    """Raises ShardError for faulty examples of a batch, naming the shard and the record.
+
+    first: number of the batch's first record.
+    """
 
     name: str
     first: int
 
     def refuse(self, wrong: Array, problem: Callable[[int], str]) -> None:
-        """Raise ShardError for the first example that is ``wrong``. ``problem`` describes it by its index."""
+        """Raise ShardError for the first example marked in ``wrong``. problem(index): describes the fault."""
         if wrong.any():
             index = int(np.argmax(wrong))
             raise self.error(index, problem(index))
 
     def refuse_items(self, wrong: Array, ends: Array, problem: Callable[[int], str]) -> None:
-        """The same for items of a ragged column. ``problem`` takes the item's index."""
+        """Raise ShardError for the first marked item of a ragged column.
+
+        problem(index): describes the item.
+        """
         if wrong.any():
             item = int(np.argmax(wrong))
             raise self.error(int(np.searchsorted(ends, item, side="right")), problem(item))
@@ -50,7 +56,7 @@ class RecordCheck:
 
 
 def check_writable(layout: ShardLayout, container: str) -> None:
-    """SettingsError if the container has no place for the layout's order."""
+    """Raise SettingsError if the container cannot store the layout's field order."""
     if layout.remask:
         raise SettingsError(
             f"remask needs the container tfrecord: {container} holds examples in their usual order"
@@ -58,7 +64,7 @@ def check_writable(layout: ShardLayout, container: str) -> None:
 
 
 def check_layout(layout: ShardLayout, name: str, sizes: Iterable[str]) -> None:
-    """ShardError if a shard declares sizes, of these names, that no example can have."""
+    """Raise ShardError if one of these sizes in the layout is impossible."""
     for what in sizes:
         size = layout.size(what)
         if not 1 <= size <= LONGEST_SEQUENCE:
@@ -68,10 +74,11 @@ def check_layout(layout: ShardLayout, name: str, sizes: Iterable[str]) -> None:
 def check_batch(
     batch: ExampleBatch, layout: ShardLayout, record: RecordCheck, lowest: Mapping[str, int] | None = None
 ) -> None:
-    """ShardError naming the first example that breaks a rule of its columns or does not fit the layout.
+    """Raise ShardError for the first example that breaks a rule of its columns or exceeds the layout's sizes.
 
-    Columns may be of any integer type, so a reader checks before it narrows. lowest: by column, the lowest
-    item, where a container does not hold all of them: it may take a 0 for the end of an example's items.
+    The columns may have any integer type, so that a reader can check values before narrowing their types.
+    lowest: lowest allowed item by column. A container may store the items in rows that end at the padding
+    value, which is then not allowed as an item.
     """
     length, lowest = lengths(batch.ends), lowest or {}
     for ends, items in batch.ragged().items():
@@ -100,7 +107,7 @@ def _check_size(sizes: Array, what: str, lowest: int, highest: int, record: Reco
 def _check_items(items: Array, ends: Array, column: Column, lowest: int, record: RecordCheck) -> None:
     most = min(column.most, LARGEST_ID)
     if items.dtype.kind == "u" and lowest <= 0 and np.iinfo(items.dtype).max <= most:
-        return  # the type allows no other
+        return  # the type cannot hold a wrong value
     record.refuse_items(
         (items < lowest) | (items > most),
         ends,
@@ -129,7 +136,7 @@ def _check_places(
         lambda item: f"{noun} {positions[item]}, expected {lowest} to {limits[item] - 1}",
     )
     falls = np.diff(positions, prepend=-1) <= 0
-    falls[(ends - counts)[counts > 0]] = False  # an example's first position follows none
+    falls[(ends - counts)[counts > 0]] = False  # the first position of an example has no predecessor
     record.refuse_items(
         falls,
         ends,
@@ -138,7 +145,7 @@ def _check_places(
 
 
 def pad(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, Array]:
-    """The padded rows of a checked batch, [N, S], [N, P] or [N], by field."""
+    """Return the padded rows of a checked batch by field, of shape [N, S], [N, P] or [N]."""
     columns = columns_by_name(type(batch))
     return {
         name: _padded(batch, field, columns[field.of], layout, np.dtype(field.type))
@@ -166,7 +173,7 @@ def _padded(
 
 
 def _placed(batch: ExampleBatch, field: Field, column: Column, width: int, kind: np.dtype[Any]) -> Array:
-    """Rows of padding with the column's items at their places."""
+    """Return rows of padding with the column's items at their places."""
     places = places_of(column.name, type(batch))
     assert places is not None
     assert column.ends is not None
@@ -179,12 +186,14 @@ def _placed(batch: ExampleBatch, field: Field, column: Column, width: int, kind:
 def unpad(
     rows: dict[str, Array], fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck
 ) -> ExampleBatch:
-    """The examples of padded rows, their columns in the rows' item types and not yet checked.
+    """Return the examples of padded rows, in the rows' integer types and not yet checked.
 
-    ShardError where a row holds more than an example can: a hole in the input mask, segment ids other
-    than zeros then ones, padding other than the declared one.
+    ShardError if a row holds something that an example cannot represent: a gap in the input mask, segment ids
+    that are not zeros then ones, or values other than the padding after the last item.
     """
     columns = columns_by_name(batch_type)
+    # ids [5 6 7 0], input_mask [1 1 1 0], segment_ids [0 1 1 0] become the ids 5 6 7 and the segment length
+    # 1. A container has no place for lengths, so they are recovered from the mask or from the padding.
     used = _used_cells(rows, fields, columns, record)
     found: dict[str, Array] = {ends: np.cumsum(cells.sum(axis=1)) for ends, cells in used.items()}
     ids = used[IDS_ENDS]
@@ -209,7 +218,7 @@ def unpad(
 def _used_cells(
     rows: dict[str, Array], fields: Fields, columns: dict[str, Column], record: RecordCheck
 ) -> dict[str, Array]:
-    """By the column of end offsets: which cells of a row hold items."""
+    """Return for each column of ends which cells of the rows hold items."""
     found: dict[str, Array] = {}
     for name, field in fields.items():
         ends = columns[field.of].ends
@@ -223,6 +232,6 @@ def _used_cells(
 
 
 def leading(counts: Buffer, width: int) -> Array:
-    """Rows of ``width`` truth values, the first ``counts[i]`` true."""
+    """Return an array [len(counts), width] of booleans whose row i begins with ``counts[i]`` true values."""
     truth: Array = np.arange(width) < np.asarray(counts, dtype=np.int64)[:, np.newaxis]
     return truth

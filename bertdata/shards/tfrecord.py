@@ -1,4 +1,4 @@
-"""TFRecord shards: writing batches, reading them back, and the canonical form of any TFRecord file."""
+"""TFRecord shards: write and read batches, and convert any TFRecord file to canonical form."""
 
 from array import array
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _PIECE_RECORDS = 16
 
 
 class TFRecordWriter:
-    """Canonical records, one an example. The bytes written are the content."""
+    """Writes each example as a canonical record. The file's md5 is therefore the content md5."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str = "tfrecord shard"
@@ -47,7 +47,7 @@ class TFRecordWriter:
         self._received += len(batch)
 
     def close(self) -> None:
-        """Nothing follows the last record."""
+        """Do nothing: a TFRecord file has no footer."""
 
 
 def encode_batch(
@@ -57,9 +57,10 @@ def encode_batch(
     where: str = "",
     first: int = 0,
 ) -> bytes | memoryview:
-    """The framed canonical records of the batch. ShardError names an example that cannot be a record.
+    """Return the framed canonical records of the batch.
 
-    where: beginning of the error's message; first: number of the batch's first record.
+    where: beginning of error messages. first: number of the batch's first record.
+    ShardError names an example that cannot be stored in a record.
     """
     objective = find_objective(layout.objective)
     if not use_native(engine or default_engine()):
@@ -68,7 +69,7 @@ def encode_batch(
         )
     try:
         framed: memoryview = objective.record_format(layout).encode(batch.values())
-    except ValueError:  # the twin tells which example it is
+    except ValueError:  # the Python twin finds out which example is at fault
         for _ in _features(batch, objective, layout, where, first):
             pass
         raise
@@ -78,7 +79,7 @@ def encode_batch(
 def _features(
     batch: ExampleBatch, objective: Objective, layout: ShardLayout, where: str, first: int
 ) -> Iterator[FieldValues]:
-    """The features of each example's record."""
+    """Yield the features of each example's record."""
     for record, example in enumerate(batch.examples(), first):
         try:
             yield objective.features(example, layout)
@@ -87,11 +88,10 @@ def _features(
 
 
 class TFRecordReader(ShardReader):
-    """Examples of one TFRecord file of any tool. The layout is that of the first record.
+    """Reads the examples of a TFRecord file of any program. The first record determines the layout.
 
-    The file must be seekable. objective: that of the examples, where it is known; else the one of
-    ours that has exactly these fields. ShardError names the record that is damaged or cannot be held in an
-    ExampleBatch without loss (weights other than ones then zeros, for instance).
+    The file must be seekable. ShardError names a record that is damaged, or that an ExampleBatch cannot
+    represent exactly, such as one whose input mask is not ones followed by zeros.
     """
 
     def __init__(
@@ -102,7 +102,10 @@ class TFRecordReader(ShardReader):
         objective: Objective | None = None,
         padding_id: int | None = None,
     ) -> None:
-        """padding_id: the id in empty places. None: that of the first record, or 0 where it has none."""
+        """objective: of the examples. None for the built-in objective with exactly these fields.
+        padding_id: id at padded positions. None to take it from the first record, or 0 if that has no
+        padding.
+        """
         self._file = file
         self._name = name
         self._native = use_native(engine or default_engine())
@@ -121,7 +124,7 @@ class TFRecordReader(ShardReader):
         file.seek(0)
 
     def __len__(self) -> int:
-        """Number of records, from the frames' headers alone. An iteration under way goes on after it."""
+        """Count the records from the frame headers. A running iteration over batches is not disturbed."""
         return count_records(self._file, self._name)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
@@ -129,7 +132,7 @@ class TFRecordReader(ShardReader):
         return self._batches(self._file, size)
 
     def piece_ends(self) -> Sequence[int]:
-        """The ends of runs of 16 records. The index, 16 bytes a run, is made once."""
+        """Return the ends of runs of 16 records. The index takes 16 bytes per run and is made once."""
         return self._pieces()[1]
 
     def piece(self, number: int) -> ExampleBatch:
@@ -140,13 +143,20 @@ class TFRecordReader(ShardReader):
         return batch
 
     def _pieces(self) -> "tuple[array[int], Sequence[int]]":
-        """The index: where each run of records starts, at last the file's end, and the ends' numbers."""
+        """Return the index of the runs of records.
+
+        Its first part is the byte offset of each run and of the file's end. Its second part is the number of
+        records up to each run's end.
+        """
         if self.index is None:
             self.index = self._find_pieces()
         found: tuple[array[int], Sequence[int]] = self.index
         return found
 
     def _find_pieces(self) -> "tuple[array[int], Sequence[int]]":
+        # record_starts also yields the file's end, so ``records`` ends up as the number of records and
+        # ``place`` as the file's size. 40 records: starts of records 0, 16, 32 and the file's end, ends [16,
+        # 32, 40].
         starts, records, place = array("Q"), 0, 0
         for records, place in enumerate(record_starts(self._file, self._name)):
             if records % _PIECE_RECORDS == 0:
@@ -157,7 +167,7 @@ class TFRecordReader(ShardReader):
         return starts, array("Q", ends)
 
     def _batches(self, file: ByteSource, size: int, first: int = 0) -> Iterator[ExampleBatch]:
-        """The examples of the file from where it stands. first: the number of the next."""
+        """Yield the examples from the file's current position on. first: number of the next record."""
         if self._native and self._objective.decodes_natively(self.layout):
             yield from self._kernel_batches(file, size, first)
             return
@@ -182,10 +192,15 @@ class TFRecordReader(ShardReader):
 def decoded_columns(
     file: ByteSource, name: str, format: Any, size: int, first: int = 0
 ) -> Iterator[list[Any]]:
-    """The columns of a file's records by the kernel's format, at most ``size`` records at a time.
+    """Decode a file's records with the native kernel.
 
-    Column 1 holds an item a record. first: the number of the record at which the file stands.
+    Yield their columns, at most ``size`` records at a time.
+    format: the kernel's record format. first: number of the record at the file's current position.
+    Column 1 has one item per record.
     """
+    # Blocks of a fixed size cut the last record. decode() stops before an incomplete record and returns how
+    # many bytes it used. The rest goes to the front of the next block. If a record is longer than a block, as
+    # much again as is already there is read, so that the work stays linear in the record's size.
     record, rest = first, b""
     while more := file.read(max(BLOCK_BYTES, len(rest))):
         block, place = memoryview(rest + more), 0
@@ -205,9 +220,10 @@ def decoded_columns(
 
 
 def layout_of_features(features: FieldValues, objective: Objective | None = None) -> ShardLayout:
-    """The layout that a record's features have. LossyExample if they are no example's of the objective.
+    """Return the layout of examples with a record's features.
 
-    Without one, the one of ours with exactly these fields.
+    objective: None to search the built-in objectives for one with exactly these fields. LossyExample if the
+    features do not belong to the objective.
     """
     forms = [form for one in ([objective] if objective else OBJECTIVES.values()) for form in _forms(one)]
     exact = [form for form in forms if set(form[1]) == set(features)]
@@ -223,7 +239,8 @@ def layout_of_features(features: FieldValues, objective: Objective | None = None
 
 
 def _found_padding(features: FieldValues, fields: Fields) -> int:
-    """The one id in all empty places of a record. 0 where it has none, or several."""
+    """Return the id at all padded positions of a record. 0 if there are none, or if their ids differ."""
+    # The field of ones (input_mask) gives the number of used positions. All later positions are padding.
     used = [
         list(features[name] or ()).count(1)
         for name, field in fields.items()
@@ -237,7 +254,7 @@ def _found_padding(features: FieldValues, fields: Fields) -> int:
 
 
 def _misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
-    """Name the features beyond all fields of an example, else those that the first form lacks."""
+    """Return an error message that names superfluous features, else those missing for the first form."""
     whole = max((form for form in forms if form < set(features)), key=len, default=None)
     if whole is None:
         return f"lacks {', '.join(sorted(forms[0] - set(features)))}"
@@ -245,7 +262,7 @@ def _misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
 
 
 def _forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
-    """The layouts that the objective has for TFRecords, their sizes still open, and the fields of each."""
+    """Yield the objective's TFRecord layouts with placeholder sizes, each with its fields."""
     for remask in (False, True):
         layout = ShardLayout(objective=objective.name, max_seq_length=1, remask=remask)
         try:
@@ -257,10 +274,9 @@ def _forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
 def canonical_blocks(
     file: ByteSource, name: str, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """The canonical form of a TFRecord file in blocks, each with its number of records.
+    """Yield the canonical form of a TFRecord file in blocks, each with its number of records.
 
-    Works for any records that are ``tf.train.Example`` messages. ShardError names the record that
-    is damaged or is none.
+    Works for any ``tf.train.Example`` messages. ShardError names a record that is damaged or not an Example.
     """
     if not use_native(engine or default_engine()):
         for record, payload in enumerate(read_payloads(file, name)):
@@ -289,7 +305,7 @@ def _record_error(name: str, done: int, error: Exception) -> ShardError:
 
 
 def split_frames(block: bytes) -> list[bytes]:
-    """The whole frames of a block of sound records."""
+    """Return the framed records of a block that holds only complete, undamaged records."""
     frames, place = [], 0
     while place < len(block):
         end = place + int.from_bytes(block[place : place + 8], "little") + FRAME_BYTES

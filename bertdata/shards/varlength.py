@@ -1,13 +1,13 @@
-"""NVIDIA's shards of varying length for MLPerf: HDF5 rows without padding, no weights.
+"""NVIDIA's MLPerf shards: HDF5 whose rows have varying length, without padding and weights.
 
 ::
 
     input_ids            list of i2     segment_ids    list of i1
     masked_lm_positions  list of i2     masked_lm_ids  list of i2     next_sentence_labels  i1
 
-The format does not say how long examples may be; our files do, in two attributes, and others' are read as
-of 512 ids and 76 masks at most, as MLPerf's are. Values are not compressed: an HDF5 filter sees only
-the references to them.
+The format does not record how long examples may be. Files that bertdata writes do, in two attributes. Other
+files are read with MLPerf's limits of 512 ids and 76 masks. Values are not compressed, because HDF5 filters
+would only compress the references to them.
 """
 
 from collections.abc import Iterator
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from bertdata.examples.columns import Array
 
 LISTS = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "masked_lm_ids": "i2"}
-"""The item types of the lists, by field."""
+"""Item type of each list, by field."""
 LABELS = "next_sentence_labels"
 LARGEST = (1 << 15) - 1
-"""The largest id that the item types hold."""
+"""Largest id that the item types can hold."""
 
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76}
-"""The attributes of a file's root, and the sizes of files without them."""
+"""Attributes of the file's root, with the defaults for files that lack them."""
 _BATCH = 1024
 
 
 class VarlengthWriter:
-    """Writes batches of masked pairs of segments. The bytes do not depend on how they were batched."""
+    """Writes batches of masked segment pairs. The file's bytes do not depend on the size of the batches."""
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "nvidia-mlperf shard") -> None:
         load_h5py()
@@ -110,12 +110,12 @@ class VarlengthWriter:
 
 
 class VarlengthReader(ShardReader):
-    """Reads any tool's file of this layout from a seekable file, whatever its integer types."""
+    """Reads a file of this layout from any program, with any integer types. The file must be seekable."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: that of the examples where it is known, else the one that the file names."""
+        """objective: of the examples. None to take it from the file."""
         from bertdata.shards.hdf5_varlength import VarlengthColumn
 
         objective = objective or objective_of_file(named_objective(file) or DEFAULT_OBJECTIVE, name)
@@ -138,7 +138,7 @@ class VarlengthReader(ShardReader):
         return regroup(self._blocks(), size)
 
     def token_ids(self) -> "Iterator[tuple[Array, Array]]":
-        """The input ids of all rows with each row's end, a block at a time. Nothing else is read."""
+        """Yield the input ids of all rows in blocks, with the end of each row. Nothing else is read."""
         for start in range(0, len(self), _BATCH):
             yield self._lists["input_ids"].read(start, min(start + _BATCH, len(self)))
 
@@ -181,7 +181,7 @@ class VarlengthReader(ShardReader):
 
 
 def is_varlength_file(file: IO[bytes]) -> bool:
-    """True for an HDF5 file whose input ids are lists of varying length."""
+    """Return True for an HDF5 file whose input ids are lists of varying length."""
     h5py = load_h5py()
     from bertdata.shards.hdf5_varlength import is_varlength
 
@@ -189,11 +189,11 @@ def is_varlength_file(file: IO[bytes]) -> bool:
         found = h5py.File(file, "r").get("input_ids")
         return isinstance(found, h5py.Dataset) and is_varlength(found)
     except H5PY_ERRORS:
-        return False  # the reader says what is wrong
+        return False  # the reader will report the fault
 
 
 def _open(file: IO[bytes], name: str) -> dict[str, Any]:
-    """The datasets by field. ShardError where one is missing or does not lie in the file."""
+    """Return the datasets by field. ShardError if a dataset is missing or its data lies outside the file."""
     from bertdata.shards.hdf5_datasets import open_datasets
     from bertdata.shards.hdf5_storage import check_storage
 
@@ -235,7 +235,7 @@ def _check_as_many(what: str, found: "Array", of: str, expected: "Array", record
 
 
 def _segments(block: Any) -> "Array":
-    """Zeros, then ones, of each example."""
+    """Return each example's segment ids: zeros, then ones."""
     import numpy as np
 
     from bertdata.examples.columns import lengths
@@ -248,7 +248,10 @@ def _segments(block: Any) -> "Array":
 
 
 def _zeros_of_each(segments: "Array", ends: "Array", record: Any) -> "Array":
-    """The zeros of each example's segment ids. ShardError unless they are zeros, then ones."""
+    """Return the number of leading zeros in each example's segment ids.
+
+    ShardError unless only ones follow.
+    """
     import numpy as np
 
     from bertdata.examples.columns import lengths

@@ -1,4 +1,4 @@
-"""Writing examples as containers, hashed on the way: all as one, or each bin of lengths as one."""
+"""Write examples to containers and hash them on the way, into a single shard or a shard per length bin."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -15,17 +15,17 @@ from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.tfrecord import encode_batch
 
 BATCH = 128
-"""Examples encoded at a time: enough to amortise a call, few enough for the cache."""
+"""Examples encoded at a time: enough to amortise a native call, few enough to stay in the CPU's cache."""
 
 
 BIN_BATCH = 4096
-"""Examples cut into bins at a time."""
+"""Examples distributed to length bins at a time."""
 
 
 class CountingWriter:
-    """A writer of one container that counts examples, real tokens and masks, and makes the content md5.
+    """Wraps a shard writer. Counts examples, tokens and masks, and computes the content md5.
 
-    layout: of the examples; also: gets each batch too.
+    layout: of the examples. also: called with each batch.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class CountingWriter:
         self.masked += count_masks(batch)
 
     def close(self) -> str:
-        """Finish the container. The content md5 of its examples."""
+        """Finish the container and return the content md5 of its examples."""
         self._writer.close()
         return self._content.hexdigest()
 
@@ -61,7 +61,7 @@ def write_bins(
     writers: Sequence[CountingWriter],
     tell: Callable[[int], None],
 ) -> None:
-    """Write each example with the writer of its bin, in order. Tell as write_examples takes it."""
+    """Write each example to the writer of its length bin, in order. tell: see write_examples."""
     for first, batch in _batches(examples):
         for number, inside in _cut(batch, bin_size):
             writers[number].write(inside)
@@ -93,10 +93,12 @@ def write_examples(
     tell: Callable[[int], None] | None = None,
     also: Callable[[ExampleBatch], None] | None = None,
 ) -> str:
-    """Write examples start, start + step, ... as one container. Their content md5.
+    """Write the examples start, start + step, ... to a container. Return their content md5.
 
-    layout: that of the settings by default. name: of the shard, in errors. tell: called with the number of
-    the example up to which all is written. also: gets each batch too.
+    layout: None for the layout of the settings.
+    name: the shard, for errors.
+    tell: called with the number of the first example of each batch after the batch is written.
+    also: called with each batch.
     """
     layout = layout or settings.layout
     container = find_container(settings.format)

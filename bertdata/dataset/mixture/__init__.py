@@ -1,1 +1,1 @@
-"""Mixtures: examples of several datasets in given shares."""
+"""Mixtures: datasets whose examples alternate in proportion to their weights."""

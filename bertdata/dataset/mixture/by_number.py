@@ -1,6 +1,6 @@
-"""Examples of a mixture by their numbers, in any order, with bounded memory.
+"""Read examples of a mixture by their numbers, in any order and with bounded memory.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,10 @@ from bertdata.records import ExampleBatch
 
 
 class MixedAccess:
-    """Examples of a mixture by their numbers: each source has random access of its own, for its last pass."""
+    """Random access to the examples of a mixture.
+
+    Each source keeps its RandomAccess for the last pass over it.
+    """
 
     def __init__(self, data: MixedExamples) -> None:
         self._data = data
@@ -25,11 +28,13 @@ class MixedAccess:
         self._sources: dict[int, tuple[int, RandomAccess]] = {}
 
     def batch(self, numbers: Sequence[int]) -> ExampleBatch:
-        """The examples of these numbers, each from 0 on, in this order. One at least."""
+        """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
+        # sizes [3, 5]: turn 7 of source 0 is example 1 of its pass 2, since it restarts after 3 examples.
         sources, turns = self._turns.find(np.asarray(numbers) + self._data.first)
         sizes = np.array([part.examples for part in self._data.parts])
         passes, within = np.divmod(turns, sizes[sources])
         found, places = [], []
+        # Read pass by pass, since each pass over a source may have masks of another epoch.
         for source, number in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
             chosen = np.flatnonzero((sources == source) & (passes == number))
             found.append(self._access(source, number).batch(within[chosen].tolist()))
@@ -37,7 +42,7 @@ class MixedAccess:
         return columns.take(columns.join(found), np.argsort(np.concatenate(places)))
 
     def _access(self, source: int, number: int) -> RandomAccess:
-        """The source in its pass of that number, whose masks are those of another epoch."""
+        """Return random access to a source in this pass over it, with the masks of the pass's epoch."""
         part = self._data.parts[source]
         epoch = number if isinstance(part, MaskedData) else 0
         if self._sources.get(source, (-1,))[0] != epoch:

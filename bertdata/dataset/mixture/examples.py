@@ -1,6 +1,6 @@
 """The examples of a mixture in their order, for views of a dataset.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,17 +18,17 @@ from bertdata.examples import columns
 from bertdata.records import ExampleBatch
 
 StoppingStrategy = Literal["first_exhausted", "all_exhausted"]
-"""The end of an epoch: when the first source, or the last one, has given all its examples."""
+"""When an epoch ends: after the first, or after the last source has given all its examples."""
 
 _BLOCK = 4096  # examples
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixedExamples(OpenedDataset):
-    """``length`` examples of a mixture from a place in its endless order on. parts: the sources.
+    """``length`` examples of a mixture, from place ``first`` of its endless order on. parts: the sources.
 
-    Each source gives its examples in order and then begins again. Masks that are drawn anew are, in each
-    pass over a source, those of another epoch.
+    A source that has given all its examples starts again. If it draws masks while reading, each pass over it
+    has the masks of another epoch.
     """
 
     parts: tuple[OpenedDataset, ...]
@@ -40,11 +40,15 @@ class MixedExamples(OpenedDataset):
         return self.length
 
     def run(self, numbers: range) -> Iterator[ExampleBatch]:
-        """The examples whose numbers, counted from ``first``, are in the range."""
+        """Yield the examples with these numbers, counted from ``first``."""
         turns = turns_of(tuple(source.weight for source in self.sources))
         start, stop = (self.first + number for number in (numbers.start, numbers.stop))
         given = turns.counts(start)
         streams = [_Stream(part, int(number)) for part, number in zip(self.parts, given, strict=True)]
+        # Each block needs the next examples of every source, in mixed order. Example with 2 sources: the
+        # block's sources are [0, 1, 0] and their turns (index) [7, 3, 8], after given = [7, 3] turns. counts
+        # = [2, 1], so the taken examples lie as [turn 7 of 0, turn 8 of 0, turn 3 of 1]. before + index then
+        # gives each turn's position in that order: [0, 2, 1].
         for place in range(start, stop, _BLOCK):
             sources, index = turns.find(np.arange(place, min(place + _BLOCK, stop)))
             counts = np.bincount(sources, minlength=len(streams))
@@ -56,24 +60,27 @@ class MixedExamples(OpenedDataset):
             given = given + counts
 
     def at_epoch(self, epoch: int) -> "MixedExamples":
-        """The examples of that epoch of the mixture. Masks that are drawn anew go with the passes."""
+        """Return the examples of this epoch of the mixture.
+
+        Masks follow the passes over the sources instead.
+        """
         return replace(self, first=epoch * self.length)
 
     def changed(self, change: Callable[[OpenedDataset], OpenedDataset]) -> "MixedExamples":
-        """The same mixture with each source changed."""
+        """Return the same mixture with the change applied to each source."""
         parts = tuple(change(part) for part in self.parts)
         return replace(self, parts=parts, layout=parts[0].layout)
 
 
 class _Stream:
-    """The examples of one source from a number on, epoch after epoch."""
+    """The examples of a source from a number on, pass after pass."""
 
     def __init__(self, data: OpenedDataset, number: int) -> None:
         self._batches = _endless(data, number)
         self._held: ExampleBatch | None = None
 
     def take(self, count: int) -> list[ExampleBatch]:
-        """The next ``count`` examples."""
+        """Return the next ``count`` examples."""
         found = []
         while count:
             held = self._held if self._held is not None else next(self._batches)
@@ -102,10 +109,11 @@ def mix_examples(
     stopping_strategy: str = "first_exhausted",
     examples: int | None = None,
 ) -> MixedExamples:
-    """One epoch of a mixture. weights: whole numbers.
+    """Return an epoch of a mixture. weights: integers, one per source.
 
-    An epoch begins where the one before has ended, in each source too. examples: the length of an epoch, in
-    place of the stopping strategy. SettingsError for a setting that cannot be.
+    Each epoch continues where the previous one ended, also within each source.
+    examples: length of an epoch. None lets stopping_strategy decide.
+    SettingsError for an invalid setting.
     """
     length = epoch_length([part.examples for part in parts], weights, stopping_strategy)
     if examples is not None:
@@ -119,7 +127,7 @@ def mix_examples(
 
 
 def epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_strategy: str) -> int:
-    """The examples of a mixture until the first, or the last, source has given all that it holds."""
+    """Return the number of examples in an epoch of a mixture. See StoppingStrategy."""
     if stopping_strategy not in get_args(StoppingStrategy):
         wanted = " or ".join(get_args(StoppingStrategy))
         raise SettingsError(f"stopping_strategy is {stopping_strategy!r}, expected {wanted}")

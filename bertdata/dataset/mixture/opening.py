@@ -1,4 +1,4 @@
-"""Opening of a mixture: each source by itself, so that its order does not depend on the others."""
+"""Open the sources of a mixture one by one, so that a source's order does not depend on the others."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +13,10 @@ from bertdata.io.real_paths import real_path
 def open_weighted(
     paths: str | Sequence[str], *, unverified: bool = False, split: Split | None = None
 ) -> OpenedDataset:
-    """The dataset of ``open_dataset``, or with weights, ``A*0.7+B*0.3``, the mixture of its datasets.
+    """Open a dataset, or the mixture that weights such as ``A*0.7+B*0.3`` describe.
 
-    paths: a list has no weights; a string is that of ``split_weighted``. SettingsError for weights of a test
-    set, and errors as of ``whole_weights`` and ``open_sources``.
+    paths: a list of paths without weights, or text for ``split_weighted``.
+    SettingsError for weights of a test set. Other errors as from ``whole_weights`` and ``open_sources``.
     """
     if not isinstance(paths, str) or not (weights := find_weights(paths)):
         plain = split_paths(paths) if isinstance(paths, str) else paths
@@ -33,17 +33,16 @@ def open_sources(
     objective: str | None = None,
     split: Split | None = None,
 ) -> list[OpenedDataset]:
-    """The sources at the paths, whose shards have the names that they have alone.
+    """Open each source by itself. Its shards have the same names as if it were opened alone.
 
-    The settings, checks and errors are those of ``open_dataset``; DatasetError too where two sources share a
-    file.
+    Settings, checks and errors as for ``open_dataset``. DatasetError also if two sources share a file.
     """
     given = {"unverified": unverified, "objective": objective, "split": split}
     found = [open_dataset(path, **given) for path in paths]  # type: ignore[arg-type]
     for path, source in zip(paths, found, strict=True):
         check_same_layout(path, source.layout, found[0].layout)
     if not unverified:
-        open_dataset(paths, **given)  # type: ignore[arg-type]  # compares vocabularies
+        open_dataset(paths, **given)  # type: ignore[arg-type]  # to compare vocabularies
     seen: dict[str, str] = {}
     for path, source in zip(paths, found, strict=True):
         for shard in source.shards:
@@ -53,7 +52,7 @@ def open_sources(
 
 
 def unite_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
-    """The sources' shards, one source after the other, with their shares. weights: whole numbers."""
+    """Return one dataset with the sources' shards, one source after the other. weights: integers."""
     return replace(
         sources[0],
         name=", ".join(source.name for source in sources),

@@ -1,20 +1,24 @@
-"""The turns of a mixture's sources: a function of their whole weights and the place in the mixture.
+"""The order in which the sources of a mixture take turns. It depends only on their integer weights.
 
-In each period of W examples, W the sum of the weights, source s with the weight w has w turns. By
-**midpoints**, turn j of a source (from 0) is due at (2 j + 1) / 2 w of the period, and the turns come as they
-are due: of those due together, that of the largest weight first, then that of the source named first. This
-is Webster's method of apportionment (Balinski and Young, Fair Representation, 1982). Whether a turn of A
-comes before one of B does not depend on other sources, so a source may be added without a change of the
-order of the others among themselves.
+Let W be the sum of the weights. In each period of W examples, a source with weight w has w turns. Their order
+follows one of two rules.
 
-Up to three sources each has, before every place n, less than one turn more or less than n w / W. From four
-sources on no rule has both this and that independence. There the shares go first: where midpoints would
-miss them, the turns come **by deadlines**. Turn j may come from place floor(j W / w) on and must come before
-place ceil((j + 1) W / w); of those that may, the one with the earliest deadline goes next, of equals the one
-that is first by midpoints. It always meets all deadlines (earliest deadline first, of unit tasks that can be
-scheduled), so the shares hold for any number of sources.
+**Midpoints.** Turn j of a source (from 0) is due at (2 j + 1) / (2 w) of the period, and turns are sorted by
+this time. Among turns due at the same time, the source with the larger weight goes first, then the source
+that was named first. This is Webster's method of apportionment (Balinski and Young, Fair Representation,
+1982). Whether a turn of A comes before a turn of B does not depend on other sources. Adding a source
+therefore keeps the order of the others among themselves.
 
-Needs NumPy when it is imported.
+With up to three sources, the number of turns of a source before any place n differs from its share n w / W by
+less than one. From four sources on no rule can guarantee both this and the independence. The shares then take
+precedence: if midpoints miss them, the other rule is used.
+
+**Deadlines.** Turn j may come from place floor(j W / w) on, and must come before place ceil((j + 1) W / w).
+Among the turns that may come, the one with the earliest deadline is next. Among equal deadlines, the one that
+is first by midpoints. This always meets all deadlines (earliest deadline first is optimal for unit tasks), so
+the shares hold for any number of sources.
+
+This module imports NumPy.
 """
 
 from collections.abc import Sequence
@@ -28,14 +32,14 @@ from bertdata.examples.columns import Array
 
 @lru_cache(maxsize=4)
 def turns_of(weights: tuple[int, ...]) -> "Turns":
-    """The turns of sources with these weights, made once."""
+    """Return the turns for these weights. The last few results are cached."""
     return Turns(weights)
 
 
 class Turns:
-    """The source of each place in a mixture, from 0 without end, and the number of its turn.
+    """For each place of a mixture, from 0 on, its source and the number of the source's turn.
 
-    weights: whole numbers, one a source.
+    weights: positive integers, one per source.
     """
 
     def __init__(self, weights: Sequence[int]) -> None:
@@ -48,29 +52,30 @@ class Turns:
         self._numbers = _turn_numbers(order, len(weights))
 
     def find(self, places: Array) -> tuple[Array, Array]:
-        """The source of each place, and the number of the turn among all of that source."""
+        """Return the source of each place, and the number of this turn among all turns of the source."""
         periods, rest = np.divmod(places, self.period)
         sources = self._sources[rest]
         return sources, periods * self._weights[sources] + self._numbers[rest]
 
     def counts(self, place: int) -> Array:
-        """The turns of each source before the place."""
+        """Return the number of turns of each source before the place."""
         periods, rest = divmod(place, self.period)
         now = np.bincount(self._sources[:rest], minlength=len(self._weights))
         found: Array = periods * self._weights + now
         return found
 
     def place(self, source: int, number: int) -> int:
-        """The place of a source's turn."""
+        """Return the place of turn ``number`` of a source."""
         periods, rest = divmod(number, int(self._weights[source]))
         return periods * self.period + int(np.flatnonzero(self._sources == source)[rest])
 
 
 def by_midpoints(weights: Sequence[int]) -> Array:
-    """The sources of one period in the order of their midpoints.
+    """Return the sources of a period in the order of their midpoints.
 
-    Two quotients of 64-bit floats are equal where the fractions are, and in their order where they are not:
-    these differ by 1 / 4 w w' at least, and weights are at most a million.
+    weights: (2, 1) gives midpoints 1/4 and 3/4 for source 0 and 1/2 for source 1, so the order [0, 1, 0].
+    Comparing them as 64-bit floats is exact. Weights are at most a million, and two different fractions
+    differ by at least 1 / (4 w w').
     """
     sources = np.repeat(np.arange(len(weights)), weights)
     each = np.array(weights, np.int64)[sources]
@@ -80,8 +85,11 @@ def by_midpoints(weights: Sequence[int]) -> Array:
 
 
 def by_deadlines(weights: Sequence[int]) -> Array:
-    """The sources of one period, of those that may come the one with the earliest deadline first."""
+    """Return the sources of a period, ordered by the earliest deadline among the turns that may come."""
     period = sum(weights)
+    # coming[place]: turns that may come from this place on. ready: heap of turns that may come now, by
+    # deadline. Only the next turn of each source is ever waiting. Taking it schedules the source's following
+    # turn.
     coming: list[list[_Turn]] = [[] for _ in range(period)]
     for source, weight in enumerate(weights):
         coming[0].append(_turn(source, 0, weight, period))
@@ -99,7 +107,7 @@ def by_deadlines(weights: Sequence[int]) -> Array:
 
 
 _Turn = tuple[int, float, int, int, int]
-"""Deadline, midpoint, weight below zero, source, number."""
+"""Deadline, midpoint, minus the weight, source, number of the turn. Tuples sort in this order."""
 
 
 def _turn(source: int, number: int, weight: int, period: int) -> _Turn:
@@ -108,7 +116,7 @@ def _turn(source: int, number: int, weight: int, period: int) -> _Turn:
 
 
 def holds_shares(order: Array, weights: Sequence[int]) -> bool:
-    """True if each source has before every place less than one turn more or less than its share."""
+    """Return True if each source's turns before any place differ from its share by less than one turn."""
     period = len(order)
     for source, weight in enumerate(weights):
         places = np.flatnonzero(order == source)
@@ -119,7 +127,7 @@ def holds_shares(order: Array, weights: Sequence[int]) -> bool:
 
 
 def _turn_numbers(order: Array, sources: int) -> Array:
-    """The number of each turn among those of its source."""
+    """Return for each place the number of the turn among the turns of its source: [0, 1, 0] -> [0, 0, 1]."""
     numbers = np.empty(len(order), np.int64)
     for source in range(sources):
         places = np.flatnonzero(order == source)

@@ -1,4 +1,4 @@
-"""Weights of a mixture's sources, as ``A*0.7+B*0.3`` gives them, and as whole numbers."""
+"""Parse the weights of a mixture's sources, such as ``A*0.7+B*0.3``, and convert them to integers."""
 
 import math
 import re
@@ -13,32 +13,32 @@ from bertdata.io.patterns import expand
 from bertdata.io.real_paths import find_repeated
 
 MOST_PARTS = 1_000_000
-"""The largest sum of whole weights: the turns of so many examples are kept."""
+"""Largest sum of the integer weights, because the turns of a whole period are kept in memory."""
 
 Weight = int | float | str | Fraction | Decimal
-"""A weight as it is given. A float is the decimal number that it is printed as."""
+"""A weight from the user. A float means the decimal number that it is printed as."""
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE]-?\d{1,2})?|nan|inf"
 _WEIGHTED = re.compile(rf"(.*\S)(\s*)\*(\s*)({_NUMBER})", re.ASCII | re.DOTALL)
 
 
 def split_weighted(paths: str) -> list[tuple[str, str | None]]:
-    """Return the paths that commas or ``+`` separate, each with the weight behind its last ``*``, if any.
+    """Split the paths at commas or ``+``. Return each with the weight after its last ``*``, or None.
 
-    A comma or ``+`` in a path that exists separates nothing, as split_names says. ``part-*1`` is a pattern
-    where there is no path ``part-`` but the pattern finds one; ``part-1? * 0.5``, with a space beside the
-    star, is always a weight.
+    A comma or ``+`` inside an existing path does not split it, see split_names. ``part-*1`` is a glob pattern
+    if there is no path ``part-`` and the pattern matches a file. With a space next to the star, as in
+    ``part-1? * 0.5``, the number is always a weight.
     """
     return [_split_weight(path.strip()) for path in split_names(paths, ",+", _is_there)]
 
 
 def split_paths(paths: str) -> list[str]:
-    """The paths of ``split_weighted`` without their weights."""
+    """Return the paths of ``split_weighted`` without their weights."""
     return [path for path, _ in split_weighted(paths)]
 
 
 def _is_there(path: str) -> bool:
-    """Return True for a path that exists, with its weight or without."""
+    """Return True if the path exists, with or without its weight."""
     weighted = _WEIGHTED.fullmatch(path.strip())
     return path_exists(path.strip()) or (weighted is not None and path_exists(weighted[1]))
 
@@ -60,7 +60,10 @@ def _finds_files(pattern: str) -> bool:
 
 
 def find_weights(paths: str) -> tuple[int, ...]:
-    """The whole weights of the paths, () where none has one. SettingsError where only some have one."""
+    """Return the integer weights of the paths, or () if none has a weight.
+
+    SettingsError if only some have one.
+    """
     found = split_weighted(paths)
     without = [path for path, weight in found if weight is None]
     if len(without) == len(found):
@@ -71,10 +74,10 @@ def find_weights(paths: str) -> tuple[int, ...]:
 
 
 def whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
-    """The smallest whole numbers in the ratio of the sources' weights.
+    """Return the smallest integers in the ratio of the sources' weights: 0.7 and 0.3 give 7 and 3.
 
-    SettingsError for a weight that is no positive number, a source that comes twice, and weights of so many
-    digits that the whole numbers add up to more than MOST_PARTS.
+    SettingsError for a weight that is not a positive number, a source that is named twice, and weights with
+    so many digits that the integers add up to more than MOST_PARTS.
     """
     names = [name for name, _ in sources]
     if (repeated := find_repeated(names)) is not None:

@@ -1,1 +1,1 @@
-"""Sizes and md5s that others published, one table a file."""
+"""File sizes and md5s published by the makers of data sets, one table per file."""

@@ -1,6 +1,6 @@
-"""Sums of shards that their makers published, one table a file, compressed.
+"""Published sums of shards, one compressed table per data set.
 
-Columns: name of the shard, and its sum as ``bertdata.shards.row_sums`` computes it.
+Columns: the shard's name and its sum, as computed by ``bertdata.shards.row_sums``.
 """
 
 from importlib import resources
@@ -14,18 +14,19 @@ _COLUMNS = ["name", "sum"]
 
 
 def sum_table_names() -> list[str]:
-    """Names of the tables, sorted."""
+    """Return the names of the built-in tables, sorted."""
     files = resources.files(__package__).iterdir()
     return sorted(file.name.removesuffix(_ENDING) for file in files if file.name.endswith(_ENDING))
 
 
 def find_sums(table: str) -> dict[str, str] | None:
-    """The sums of a table by the shards' names: one of ours, or a .tsv file with columns name and sum.
+    """Return the sums of a table by shard name. table: name of a built-in table or path of a .tsv file.
 
-    None where it is no table of sums. InputError for a line that is none of such a table.
+    None if it is not a table of sums, which is recognised by its columns name and sum. InputError for a bad
+    line.
     """
     if table in sum_table_names():
-        import lzma  # not in every Python, and needed for our own tables alone
+        import lzma  # some Python builds lack it, and only built-in tables need it
 
         packed = resources.files(__package__).joinpath(f"{table}{_ENDING}").read_bytes()
         return _parse(lzma.decompress(packed).decode(), table)

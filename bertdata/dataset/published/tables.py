@@ -1,7 +1,8 @@
-"""Sizes and md5s that the makers of a data set published, one table a file.
+"""Published sizes and md5s of a data set's files, one table per data set.
 
-Columns: what the file is called in the announcement, bytes, md5 (``-`` where only the size was
-published), and the paths it may have (alternatives between bars; ``*`` sums over several files).
+Columns: label, the file's name in the publication; bytes; md5, or ``-`` if only the size was published; and
+paths, the paths where the file may lie. Alternatives are separated by bars. A path with ``*`` stands for the
+total of several files.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from bertdata.io.table_text import decode_table, named_rows, table_rows
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedFile:
-    """One row of a table. Md5 is None where only the size was published."""
+    """A row of a table. md5 is None if only the size was published."""
 
     label: str
     bytes: int
@@ -25,15 +26,15 @@ class PublishedFile:
 
 
 def table_names() -> list[str]:
-    """Names of the tables, sorted."""
+    """Return the names of the built-in tables, sorted."""
     files = resources.files(__package__).iterdir()
     return sorted(file.name.removesuffix(".tsv") for file in files if file.name.endswith(".tsv"))
 
 
 def load_table(name: str) -> list[PublishedFile]:
-    """The rows of a table, in order: one of ours by its name, any other by the path of its .tsv file.
+    """Return the rows of a table in order. name: of a built-in table, or the path of a .tsv file.
 
-    UsageError names the known tables; InputError for a file that is no such table.
+    UsageError for an unknown name, listing the known ones. InputError for a file that is not such a table.
     """
     if name.endswith(".tsv"):
         return _parse(decode_table(storage.read_bytes(name), name), name)

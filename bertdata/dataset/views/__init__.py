@@ -1,1 +1,1 @@
-"""A dataset's examples in the forms that other libraries take: NumPy, torch, Hugging Face's datasets."""
+"""A dataset's examples in the forms that NumPy, torch, TensorFlow and Hugging Face's datasets expect."""

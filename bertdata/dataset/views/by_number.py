@@ -1,4 +1,4 @@
-"""Examples of a dataset by their numbers, as a list has them."""
+"""Access to a dataset's examples by index, as in a list."""
 
 from collections.abc import Sequence
 from operator import index as whole
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 
 class ExamplesByNumber:
-    """The examples as the objective's ``example_type``. Picklable.
+    """The examples by index, as objects of the objective's ``example_type``. Picklable.
 
-    Nothing is opened before one is asked for.
+    Files are opened only when the first example is read.
+    objective: a user's objective as package.module:NAME, loaded in each process. None for a built-in
+    objective.
     """
 
     def __init__(self, data: OpenedDataset, objective: str | None) -> None:
@@ -26,13 +28,16 @@ class ExamplesByNumber:
         return ExamplesByNumber, (self._data, self._objective)
 
     def get(self, index: SupportsIndex | slice) -> Any:
-        """The example of that number, below 0 counted from the end, or a list of those of a slice."""
+        """Return the example with this index, or a list of examples for a slice.
+
+        Negative indices count from the end.
+        """
         if isinstance(index, slice):
             return self.several(range(*index.indices(self._data.examples)))
         return self.several([whole(index)])[0]
 
     def several(self, numbers: Sequence[int]) -> list[Any]:
-        """The examples of these numbers, in this order. IndexError for one that is not there."""
+        """Return the examples with these indices, in this order. IndexError for an index out of range."""
         size = self._data.examples
         for number in numbers:
             if not -size <= number < size:
@@ -49,7 +54,7 @@ class ExamplesByNumber:
             from bertdata.dataset.random_access import RandomAccess
 
             if self._objective is not None:
-                find_objective(self._objective)  # this may be a new process
+                find_objective(self._objective)  # loads it, since this may be a new process
             if isinstance(self._data, MixedExamples):
                 self._access = MixedAccess(self._data)
             else:

@@ -1,6 +1,6 @@
-"""An IterableDataset of Hugging Face's ``datasets`` whose epoch decides its masks.
+"""An IterableDataset of Hugging Face's ``datasets`` whose masks depend on its epoch.
 
-Needs ``datasets`` when it is imported.
+This module imports ``datasets``.
 """
 
 from typing import Any
@@ -11,18 +11,18 @@ from bertdata.dataset.views.epochs import SharedEpoch
 
 
 class EpochDataset(IterableDataset):  # type: ignore[misc]
-    """The view that ``.datasets()`` gives. What ``map`` or ``filter`` make of it follows this one's epoch."""
+    """The IterableDataset that ``.datasets()`` returns. Results of ``map`` or ``filter`` follow its epoch."""
 
     shared_epoch: SharedEpoch
 
     @classmethod
     def of(cls, view: Any, epoch: SharedEpoch) -> "EpochDataset":
-        """The view with this epoch."""
+        """Return an EpochDataset with the view's examples and this epoch."""
         found = cls(view._ex_iterable, info=view._info)
         found.shared_epoch = epoch
         return found
 
     def set_epoch(self, epoch: int) -> None:
-        """Take the masks of that epoch from the next iteration on, and the order of shards that it has."""
+        """Use the masks and the shard order of this epoch from the next iteration on."""
         super().set_epoch(epoch)
         self.shared_epoch.set(epoch)

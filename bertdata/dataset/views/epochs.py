@@ -1,4 +1,4 @@
-"""The epoch of a view whose masks are drawn when it is read, which may change between two readings."""
+"""The epoch of a view that draws masks while it is read. It may change between two iterations."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -7,11 +7,11 @@ from bertdata.dataset.reader import OpenedDataset
 
 
 class SharedEpoch:
-    """A dataset's epoch. Picklable. Where torch is installed, a DataLoader's workers see it change."""
+    """A dataset's current epoch. Picklable. With torch installed, running DataLoader workers see changes."""
 
     def __init__(self, data: OpenedDataset) -> None:
         self._data = data
-        self._epoch: Any = [-1]  # below 0: the dataset's own
+        self._epoch: Any = [-1]  # -1: not set, keep the dataset's epoch
         if find_spec("torch") is not None:
             import torch
 
@@ -19,14 +19,14 @@ class SharedEpoch:
             self._epoch.share_memory_()
 
     def set(self, epoch: int) -> None:
-        """Change the epoch, for workers that run already too."""
+        """Change the epoch, also for workers that are already running."""
         self._epoch[0] = epoch
 
     @property
     def number(self) -> int:
-        """The epoch that was set last, -1 before."""
+        """The epoch that was set last, or -1 if none was set."""
         return int(self._epoch[0])
 
     def data(self) -> OpenedDataset:
-        """The dataset of the epoch."""
+        """Return the dataset at the current epoch."""
         return self._data if self.number < 0 else self._data.at_epoch(self.number)

@@ -1,4 +1,4 @@
-"""The examples of a dataset one by one, or those of one part of it."""
+"""Iterate over the examples of a dataset, or of a part of it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,9 +9,10 @@ from bertdata.examples.objectives import find_objective
 
 
 def examples_of(data: OpenedDataset, numbers: range, objective: str | None) -> Iterator[Any]:
-    """The examples whose numbers are in the range, as the objective's ``example_type``.
+    """Yield the examples with these numbers as objects of the objective's ``example_type``.
 
-    objective: one of somebody's own, loaded first: this may be a new process.
+    objective: a user's objective as package.module:NAME, loaded first since this may be a new process. None
+    for a built-in objective.
     """
     if objective is not None:
         find_objective(objective)
@@ -20,11 +21,11 @@ def examples_of(data: OpenedDataset, numbers: range, objective: str | None) -> I
 
 
 def numbers_of(examples: int, part: int, parts: int) -> range:
-    """The numbers of one of ``parts`` runs of examples, whose lengths differ by one at most."""
+    """Return the numbers of the examples of one part, if ``parts`` divide them as evenly as possible."""
     return range(examples * part // parts, examples * (part + 1) // parts)
 
 
 def check_rank(rank: int, world: int) -> None:
-    """SettingsError unless 0 <= rank < world."""
+    """Raise SettingsError unless 0 <= rank < world."""
     if not 0 <= rank < world:
         raise SettingsError(f"rank is {rank} of world {world}, expected 0 to world - 1")

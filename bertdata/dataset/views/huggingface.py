@@ -1,6 +1,6 @@
-"""A dataset as an IterableDataset, or a Dataset, of Hugging Face's ``datasets``.
+"""A dataset as an IterableDataset or a Dataset of Hugging Face's ``datasets``.
 
-Needs NumPy when it is imported, ``datasets`` when it is called.
+This module imports NumPy. ``datasets`` is imported when a function is called.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from bertdata.records import ShardLayout
 
 
 def iterable_dataset(data: OpenedDataset, objective: str | None) -> Any:
-    """An IterableDataset of padded rows under Hugging Face's names, of as many shards as there are files."""
+    """Return an IterableDataset of padded rows under Hugging Face's names, with one shard per file."""
     import datasets
 
     from bertdata.dataset.views.epoch_dataset import EpochDataset
@@ -30,13 +30,16 @@ def iterable_dataset(data: OpenedDataset, objective: str | None) -> Any:
 
 
 def map_dataset(data: OpenedDataset, objective: str | None) -> Any:
-    """A Dataset of the same rows, in the cache of ``datasets``, which knows them again by the files' md5s.
+    """Return a Dataset of the same rows, stored in the cache of ``datasets``.
 
-    versions: of the files, in the place of md5s where no manifest lists them.
+    ``datasets`` finds the rows in its cache by a hash of the generator's arguments. These include the files'
+    versions, so that a changed file is read again even if no manifest lists its md5.
     """
     import datasets
 
-    versions = tuple(storage.version(shard.path) for shard in data.shards)  # a list would be shared out
+    versions = tuple(
+        storage.version(shard.path) for shard in data.shards
+    )  # datasets would split a list among workers
     given = {"data": data, "objective": objective, "versions": versions}
     return datasets.Dataset.from_generator(all_rows, features=_features(data.layout), gen_kwargs=given)
 
@@ -44,12 +47,12 @@ def map_dataset(data: OpenedDataset, objective: str | None) -> Any:
 def all_rows(
     data: OpenedDataset, objective: str | None, versions: tuple[Any, ...]
 ) -> Iterator[dict[str, Any]]:
-    """The rows of all shards' examples, one by one."""
+    """Yield the rows of all examples. versions: unused, but part of the cache's key."""
     return rows([range(data.examples)], data, objective)
 
 
 def _shares(data: OpenedDataset) -> list[range]:
-    """The numbers of the examples of each shard, or equal shares where those of the shards are mixed."""
+    """Return the numbers of the examples of each shard. A mixture has equal shares instead, one per shard."""
     if isinstance(data, MixedExamples):
         shares = len(data.shards)
         return [numbers_of(data.examples, share, shares) for share in range(shares)]
@@ -60,7 +63,7 @@ def _shares(data: OpenedDataset) -> list[range]:
 def rows(
     numbers: list[range], data: OpenedDataset, objective: str | None, epoch: SharedEpoch | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The rows of the examples of these numbers, one by one. ``datasets`` shares the list among workers."""
+    """Yield the rows of the examples with these numbers. ``datasets`` splits the list among its workers."""
     if objective is not None:
         find_objective(objective)
     if epoch is not None:

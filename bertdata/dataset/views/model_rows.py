@@ -1,6 +1,6 @@
-"""Examples as padded NumPy rows under the names that Hugging Face's models take.
+"""Examples as padded NumPy rows, under the input names of Hugging Face's models.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 from collections.abc import Iterator
@@ -18,15 +18,15 @@ from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.rows import pad
 
 Rows = dict[str, Array]
-"""Padded rows [N, S] or [N], int64, by the model's name for them."""
+"""Padded rows [N, S] or [N], int64, by the model's input name."""
 
 _MOST_IDS = (1 << 32) - 1  # the largest end offset of a batch
 
 
 def model_rows(batch: ExampleBatch, layout: ShardLayout, *, labelled: bool = True) -> Rows:
-    """The batch's inputs and labels of a model, as its objective declares them.
+    """Return the batch's model inputs and labels as padded rows, as the objective declares them.
 
-    labelled: False leaves out the labels of masked words, of examples that have no masks.
+    labelled: False leaves out the labels of masked words, for examples without masks.
     """
     objective = find_objective(layout.objective)
     fields = objective.model_fields
@@ -37,14 +37,14 @@ def model_rows(batch: ExampleBatch, layout: ShardLayout, *, labelled: bool = Tru
 
 
 def row_batches(data: OpenedDataset, size: int) -> Iterator[Rows]:
-    """All examples in order as padded rows, ``size`` at a time."""
+    """Yield all examples in order as padded rows, ``size`` at a time."""
     labelled = not without_masks(data)
     for batch in _batches(data, size):
         yield model_rows(batch, data.layout, labelled=labelled)
 
 
 def column_batches(data: OpenedDataset, size: int) -> Iterator[dict[str, Array]]:
-    """All examples in order as the objective's columns without padding, ``size`` examples at a time."""
+    """Yield all examples in order as the objective's columns without padding, ``size`` examples at a time."""
     for batch in _batches(data, size):
         yield {column.name: getattr(batch, column.name) for column in batch.columns()}
 
@@ -56,9 +56,9 @@ def _batches(data: OpenedDataset, size: int) -> Iterator[ExampleBatch]:
 def ordered_rows(
     data: OpenedDataset, *, batch_size: int, seed: int, epoch: int, rank: int, world: int, start: int
 ) -> Iterator[Rows]:
-    """Yield this rank's batches of an epoch in fairseq's order, from number ``start`` on.
+    """Yield this rank's batches of an epoch in fairseq's order, from batch ``start`` on.
 
-    All ids are held in memory. SettingsError for batches that fairseq does not have.
+    All ids are held in memory. SettingsError for settings that fairseq's order does not allow.
     """
     if start < 0:
         raise SettingsError(f"start is {start}, expected a batch's number, 0 or more")

@@ -1,6 +1,6 @@
 """A dataset as a ``tf.data.Dataset``, and the feature spec of its TFRecord shards.
 
-Needs TensorFlow and NumPy when it is imported.
+This module imports TensorFlow and NumPy.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _ROWS = 256
 
 
 def feature_spec(data: OpenedDataset) -> dict[str, Any]:
-    """The features of the dataset's TFRecords, by field, as ``tf.io.parse_example`` takes them.
+    """Return the features of the dataset's TFRecords by field name, for ``tf.io.parse_example``.
 
     SettingsError for packed rows.
     """
@@ -39,9 +39,9 @@ def feature_spec(data: OpenedDataset) -> dict[str, Any]:
 
 
 def tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: int | None) -> Any:
-    """A ``tf.data.Dataset`` of what parse_example makes of the examples' TFRecords, whatever their container.
+    """Return a ``tf.data.Dataset`` with the tensors that parse_example gives for the examples.
 
-    Rows [N, S] where a batch_size is given, else single examples, [S].
+    The shards may be in any container. batch_size: number of rows [N, S], or None for single examples [S].
     """
     if data.layout.remask:
         raise SettingsError(

@@ -1,6 +1,6 @@
-"""Examples for a torch DataLoader: a stream that its workers share, and a collator.
+"""Examples for torch's DataLoader: a stream that its workers share, a map-style dataset, and a collator.
 
-Needs torch and NumPy when it is imported.
+This module imports torch and NumPy.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,10 @@ from bertdata.records import ShardLayout
 
 
 class TorchExamples(IterableDataset[Any]):
-    """The examples of one rank, each once, however many workers the DataLoader has. Picklable."""
+    """The examples of a rank as an iterable dataset. Picklable.
+
+    Each example is read by exactly one DataLoader worker.
+    """
 
     def __init__(self, data: OpenedDataset, objective: str | None, rank: int, world: int) -> None:
         super().__init__()
@@ -34,7 +37,7 @@ class TorchExamples(IterableDataset[Any]):
         self._epoch = SharedEpoch(data)
 
     def set_epoch(self, epoch: int) -> None:
-        """Take the masks of that epoch from the next iteration on, as transformers' Trainer asks for."""
+        """Use the masks of this epoch from the next iteration on. transformers' Trainer calls this."""
         self._epoch.set(epoch)
 
     def __iter__(self) -> Iterator[Any]:
@@ -45,7 +48,7 @@ class TorchExamples(IterableDataset[Any]):
 
 
 class TorchExamplesByNumber(Dataset[Any]):
-    """The examples by number, for a DataLoader that shuffles them or has a sampler. Picklable."""
+    """The examples as a map-style dataset, for a DataLoader with shuffling or a sampler. Picklable."""
 
     def __init__(self, data: OpenedDataset, objective: str | None) -> None:
         super().__init__()
@@ -55,7 +58,7 @@ class TorchExamplesByNumber(Dataset[Any]):
         self._found = -1, ExamplesByNumber(data, objective)
 
     def set_epoch(self, epoch: int) -> None:
-        """Take the masks of that epoch from now on, as transformers' Trainer asks for."""
+        """Use the masks of this epoch from now on. transformers' Trainer calls this."""
         self._epoch.set(epoch)
 
     def __len__(self) -> int:
@@ -65,7 +68,7 @@ class TorchExamplesByNumber(Dataset[Any]):
         return self._examples().get(index)
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
-        """The examples of a batch."""
+        """Return the examples of a batch. DataLoader calls this with the indices of its sampler."""
         return self._examples().several(numbers)
 
     def _examples(self) -> ExamplesByNumber:
@@ -76,14 +79,13 @@ class TorchExamplesByNumber(Dataset[Any]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Collator:
-    """Makes of examples the tensors of a batch under Hugging Face's names. Picklable.
+    """Callable that turns examples into the tensors of a batch, under Hugging Face's names. Picklable.
 
-    ``input_ids attention_mask`` and what the objective declares beside them, all int64, padded to the
-    layout's length. BERT's are all that ``transformers.BertForPreTraining`` takes: ``token_type_ids``,
-    ``labels`` with -100 where nothing is masked, and the label of the pair.
+    Returns ``input_ids``, ``attention_mask`` and the objective's other inputs, all int64 and padded to the
+    layout's length. For BERT these are all inputs of ``transformers.BertForPreTraining``: also
+    ``token_type_ids``, ``labels`` with -100 at unmasked positions, and the label of the pair.
 
-    masker: draws masks of each batch, from torch's generator of random numbers; masks that the examples have
-    do not count.
+    masker: draws new masks for each batch from torch's random generator. Stored masks are then ignored.
     """
 
     layout: ShardLayout
@@ -99,9 +101,9 @@ class Collator:
 
 
 def _draws(examples: int, masker: Masker) -> Draws:
-    """Return the draws of a batch's masks: a key of its own, which ``torch.manual_seed`` decides.
+    """Return the draws for a batch's masks. All examples share a key that torch's generator draws.
 
-    The workers of a DataLoader have seeds of their own, so that no two batches have the same key.
+    DataLoader workers have different seeds, so no two batches get the same key.
     """
     key = int(torch.randint(1 << 62, ()))
     rate = masker.settings.masked_lm_prob

@@ -1,15 +1,15 @@
-"""fairseq's binarised text: lines of ids in ``.bin``, their sizes in ``.idx``, symbols in ``dict.txt``."""
+"""fairseq's binarised text: ids in ``.bin``, the sizes of lines in ``.idx``, tokens in ``dict.txt``."""
 
 from importlib import import_module
 
 from bertdata.errors import MissingExtraError, install_extra
 
 OBJECTIVE = "mlm"
-"""The objective of lines as blocks that are masked at load."""
+"""Objective of the examples: each line is a block of text whose masks are drawn while it is read."""
 
 
 def load_numpy() -> None:
-    """MissingExtraError where NumPy is not installed."""
+    """Raise MissingExtraError if NumPy is not installed."""
     try:
         import_module("numpy")
     except ModuleNotFoundError:

@@ -1,9 +1,10 @@
-"""Lines of a ``.bin`` of fairseq's as unmasked blocks, ``<s>`` and the line, and blocks as lines.
+"""Convert the lines of fairseq's ``.bin`` to unmasked blocks, and blocks to lines.
 
-A blank line, which is the end token alone, ends a document and is no block. fairseq makes these blocks in its
-break mode ``eos``; ``bertdata create`` cuts the lines in all modes.
+A block is the start token ``<s>`` followed by a line. A blank line, which is a single end token, ends a
+document and makes no block. fairseq makes the same blocks in its break mode ``eos``. ``bertdata create``
+supports all break modes.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +29,7 @@ _MASKED_SHARE = 0.15
 
 
 def check_blocks(objective: Objective, name: str) -> None:
-    """SettingsError for an objective whose examples are more than blocks of ids."""
+    """Raise SettingsError for an objective whose examples hold more than blocks of ids."""
     if not set(objective.batch_type.groups()) <= {IDS, MASKS, WORD_STARTS}:
         raise SettingsError(
             f"{name}: fairseq holds blocks of ids, those of create --objective mlm --no-masks, not examples "
@@ -37,7 +38,7 @@ def check_blocks(objective: Objective, name: str) -> None:
 
 
 class FairseqReader(ShardReader):
-    """Reads a ``.bin`` whose ``.idx`` lies beside it, whatever its integer type."""
+    """Reads a ``.bin`` with its ``.idx`` next to it, with any integer type."""
 
     layout: ShardLayout
 
@@ -48,7 +49,7 @@ class FairseqReader(ShardReader):
         objective: Objective | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        """objective: mlm where none is given. sizes: of the examples, where they are known."""
+        """objective: must be mlm. None means mlm. sizes: of the examples, or None to measure them."""
         objective = objective or find_objective(OBJECTIVE)
         if objective.name != OBJECTIVE:
             raise SettingsError(f"{name}: holds blocks of ids, expected the objective {OBJECTIVE}")
@@ -59,7 +60,7 @@ class FairseqReader(ShardReader):
             what = f"line {int(np.argmin(found))} has no ids" if len(found) else "no lines"
             raise ShardError(f"{name}: {what}, expected an end token at least")
         self._length = len(found)
-        if (found == 1).any():  # lines that may be blank, which their ids tell
+        if (found == 1).any():  # a line of length 1 may be blank; look at its id
             self._length -= sum(int(_are_blank(piece).sum()) for piece in self._lines.pieces(_PIECE))
         self.is_measured = sizes is None
         longest = int(found.max()) + 1
@@ -92,16 +93,16 @@ class FairseqReader(ShardReader):
 
 
 def _are_blank(lines: StoredLines) -> Array:
-    """For each line whether it is the end token alone."""
+    """Return for each line whether it is a single end token."""
     found: Array = lengths(lines.ends) == 1
     found[found] = lines.ids[lines.ends[found] - 1] == END
     return found
 
 
 def lines_of(batch: ExampleBatch, start: int, record: RecordCheck) -> tuple[Array, Array]:
-    """The ids of blocks as lines, without the start token before each, and their ends.
+    """Return the ids of blocks as lines, without the start token of each, and the lines' ends.
 
-    start: its id. ShardError for a block without it, or of nothing else.
+    start: id of the start token. ShardError for a block without it, or with nothing after it.
     """
     ids, ends = np.asarray(batch.ids), np.asarray(batch.ends).astype(np.int64)
     sizes = lengths(ends)

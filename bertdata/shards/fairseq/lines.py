@@ -1,12 +1,12 @@
-"""fairseq's MMapIndexedDataset: lines of ids one after the other in ``.bin``, and their sizes in ``.idx``.
+"""fairseq's MMapIndexedDataset: concatenated lines of ids in ``.bin``, and their sizes in ``.idx``.
 
 ::
 
     NAME.bin    the ids of all lines, each with its end token, little-endian, in one integer type
-    NAME.idx    "MMIDIDX", two zero bytes; u64 version 1; u8 type of the ids; u64 lines; i32 ids of each line;
-                i64 place of each line's first byte in NAME.bin
+    NAME.idx    "MMIDIDX", two zero bytes; u64 version 1; u8 code of the integer type; u64 number of lines;
+                i32 number of ids of each line; i64 byte offset of each line in NAME.bin
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 import struct
@@ -24,9 +24,9 @@ from bertdata.shards.protocol import Sink
 
 BIN, INDEX = ".bin", ".idx"
 TYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 8: "u2", 9: "u4", 10: "u8"}
-"""The integer types of ids by their codes. 6 and 7 are floats."""
+"""Integer types of ids by their code in the index. Codes 6 and 7 are floats."""
 SMALL_VOCABULARY = 65_500
-"""Ids of vocabularies below this size are 16 bits wide, of others 32."""
+"""Vocabularies smaller than this use 16-bit ids, others 32-bit ids."""
 
 _MAGIC = b"MMIDIDX\0\0"
 _VERSION = 1
@@ -35,18 +35,18 @@ _LINE_BYTES = 12
 
 
 def index_path(path: str) -> str:
-    """The ``.idx`` of a ``.bin``."""
+    """Return the path of the ``.idx`` that belongs to a ``.bin``."""
     return path.removesuffix(BIN) + INDEX
 
 
 def id_type(vocabulary_size: int) -> str:
-    """The type of the ids of a vocabulary of that size."""
+    """Return the integer type for the ids of a vocabulary of this size."""
     return "u2" if vocabulary_size < SMALL_VOCABULARY else "u4"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StoredLines:
-    """Lines of a file: line i owns ``ids[ends[i-1]:ends[i]]``. ids: in the file's type."""
+    """Lines in memory. Line i is ``ids[ends[i-1]:ends[i]]``. ids: in the file's integer type."""
 
     ids: Array
     ends: Array
@@ -57,9 +57,9 @@ class StoredLines:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LinesFile:
-    """The lines of an open file, whose ids are read when they are asked for. ends: of all of them, in ids.
+    """An open ``.bin`` whose ids are read on demand.
 
-    kind: the type of the ids.
+    kind: integer type of the ids. ends: end of each line, counted in ids.
     """
 
     file: FileView
@@ -71,18 +71,21 @@ class LinesFile:
         return len(self.ends)
 
     def pieces(self, most: int) -> Iterator[StoredLines]:
-        """The lines in order, at most so many at a time. Their ends count from the first id of a piece."""
+        """Yield the lines in order, at most ``most`` at a time.
+
+        Their ends count from the piece's first id.
+        """
         for first in range(0, len(self), most):
             start = int(self.ends[first - 1]) if first else 0
             ends = self.ends[first : first + most] - start
             yield StoredLines(ids=self._read(start, int(ends[-1])), ends=ends)
 
     def whole(self) -> StoredLines:
-        """All lines, in memory."""
+        """Return all lines."""
         return StoredLines(ids=self._read(0, int(self.ends[-1]) if len(self) else 0), ends=self.ends)
 
     def _read(self, start: int, count: int) -> Array:
-        """So many ids from a place on. ShardError where the file ends before."""
+        """Read ``count`` ids from id ``start`` on. ShardError if the file ends too early."""
         item = np.dtype(f"<{self.kind}")
         ids = np.empty(count, item)
         self.file.seek(start * item.itemsize)
@@ -97,12 +100,12 @@ class LinesFile:
 
 
 def read_lines(file: IO[bytes], name: str) -> StoredLines:
-    """Read all lines of a ``.bin``. Errors as from open_lines."""
+    """Return all lines of a ``.bin``. Errors as from open_lines."""
     return open_lines(file, name).whole()
 
 
 def open_lines(file: IO[bytes], name: str) -> LinesFile:
-    """The lines of a ``.bin``, whose ``.idx`` lies beside it. ShardError says what is wrong with either."""
+    """Open a ``.bin`` with its ``.idx`` next to it. ShardError if they are damaged or do not match."""
     path = index_path(name)
     if not name.endswith(BIN) or not storage.exists(path):
         raise ShardError(f"{name}: {path} is missing, which tells the lines of a .bin of fairseq's")
@@ -127,7 +130,7 @@ def open_lines(file: IO[bytes], name: str) -> LinesFile:
 
 
 def _parse_index(data: bytes, path: str) -> tuple[str, Array, Array]:
-    """The type of the ids, the size of each line in ids, and its place in bytes."""
+    """Return the integer type, the number of ids in each line, and each line's byte offset."""
     if not data.startswith(_MAGIC):
         raise ShardError(
             f"{path}: begins with {data[: len(_MAGIC)]!r}, expected {_MAGIC!r}, as fairseq's does"
@@ -156,19 +159,19 @@ def _listed() -> str:
 
 @dataclass(kw_only=True, slots=True)
 class LinesWriter:
-    """Writes the ids of lines to a ``.bin`` and makes its ``.idx`` at the end. kind: one of TYPES."""
+    """Writes lines to a ``.bin`` and makes its ``.idx`` at the end. kind: one of TYPES."""
 
     sink: Sink
     kind: str
     _sizes: list[Array] = field(default_factory=list)
 
     def write(self, ids: Array, ends: Array) -> None:
-        """Add lines: line i owns ``ids[ends[i-1]:ends[i]]``, its end token among them."""
+        """Append lines. Line i is ``ids[ends[i-1]:ends[i]]``, end token included."""
         self.sink.write(ids.astype(f"<{self.kind}").tobytes())
         self._sizes.append(np.diff(ends.astype(np.int64), prepend=0).astype("<i4"))
 
     def index(self) -> bytes:
-        """The bytes of the ``.idx`` of all lines so far."""
+        """Return the contents of the ``.idx`` for all lines written so far."""
         sizes = np.concatenate([np.zeros(0, "<i4"), *self._sizes])
         item = np.dtype(self.kind).itemsize
         places = (np.cumsum(sizes, dtype=np.int64) - sizes) * item

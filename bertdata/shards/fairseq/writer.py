@@ -1,7 +1,7 @@
-"""Writer of unmasked blocks as lines of a ``.bin`` of fairseq's.
+"""Write unmasked blocks as lines of fairseq's ``.bin``.
 
-A block is a line without its start token, which fairseq puts in front (break mode ``eos``). Ids are those
-of ``bertdata.tokens.fairseq_dictionary``. Needs NumPy when it is imported.
+A line is a block without its start token, which fairseq adds again (break mode ``eos``). Ids are converted to
+fairseq's numbering, see ``bertdata.tokens.fairseq_dictionary``. This module imports NumPy.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from bertdata.tokens.fairseq_dictionary import dictionary_of, fairseq_ids
 
 
 class FairseqWriter:
-    """Writes the ids of blocks to a ``.bin``. What lies beside it is made when all are written."""
+    """Writes blocks to a ``.bin``. ``index`` and ``dictionary`` return the files next to it."""
 
     def __init__(self, sink: Sink, layout: ShardLayout, vocabulary: Vocabulary) -> None:
         check_blocks(find_objective(layout.objective), "fairseq shard")
@@ -47,12 +47,12 @@ class FairseqWriter:
         self._received += len(batch)
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: all lines are already written."""
 
     def index(self) -> bytes:
-        """The bytes of the ``.idx``."""
+        """Return the contents of the ``.idx``."""
         return self._lines.index()
 
     def dictionary(self) -> bytes:
-        """The bytes of ``dict.txt``, with the counts of the blocks' ids."""
+        """Return the contents of ``dict.txt``, with the token counts of the blocks written."""
         return dictionary_of(self._vocabulary, self._counts.tolist()).dump()

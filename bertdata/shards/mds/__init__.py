@@ -1,1 +1,1 @@
-"""MDS, the shards of Mosaic's Streaming: types, shard files, index, and the container of unmasked ids."""
+"""MDS, the shard format of Mosaic's Streaming: column types, shard files, index, and a container of ids."""

@@ -1,6 +1,7 @@
-"""Compression of whole shards: zstd, gz, bz2, br and snappy, with a level as in ``zstd:9``.
+"""Compress whole shards with zstd, gz, bz2, br or snappy. A level is written as in ``zstd:9``.
 
-The compressed bytes depend on the library, not on clock or machine: gzip's time is 0.
+The compressed bytes depend on the library's version but not on the time or the machine, since gzip's time
+field is 0.
 """
 
 import bz2
@@ -14,22 +15,22 @@ from bertdata.shards.mds.names import INDEX_NAME
 
 _LEVELS = {"br": range(12), "bz2": range(1, 10), "gz": range(10), "snappy": range(0), "zstd": range(1, 23)}
 _TOO_SMALL = ("failed to write whole buffer", "is smaller than required")
-"""Words of cramjam's errors for a room that is too small."""
+"""Parts of the messages with which cramjam reports that the output buffer is too small."""
 _FIRST_ROOM = 1 << 27
-"""Bytes of the first room, twice the usual size of a shard."""
+"""Size of the first output buffer in bytes, twice the usual size of a shard."""
 
 _DEFAULTS = {"br": 11, "bz2": 9, "gz": 9, "snappy": 0, "zstd": 3}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compression:
-    """A way to compress a shard. ending: of its file behind ``.mds.``."""
+    """A compression method. ending: the end of the file's name after ``.mds.``."""
 
     ending: str
     level: int
 
     def compress(self, data: bytes) -> bytes:
-        """The compressed bytes. MissingExtraError without the package."""
+        """Return the compressed bytes. MissingExtraError if the package is missing."""
         if self.ending == "gz":
             return gzip.compress(data, self.level, mtime=0)
         if self.ending == "bz2":
@@ -41,7 +42,10 @@ class Compression:
 
 
 def find_compression(name: str) -> Compression:
-    """The compression of a name with or without a level. SettingsError for another, or another level."""
+    """Return the compression with this name and optional level.
+
+    SettingsError for an unknown name or level.
+    """
     ending, colon, digits = name.partition(":")
     levels = _LEVELS.get(ending)
     if levels is None:
@@ -53,15 +57,16 @@ def find_compression(name: str) -> Compression:
 
 
 def decompress(data: bytes, ending: str, name: str, most: int) -> bytes:
-    """The bytes of a shard of that ending, at most so many: a few bytes may stand for very many.
+    """Return the decompressed bytes of a shard.
 
-    ShardError, which calls it ``name``, where they are damaged or more.
+    most: largest allowed size. A few compressed bytes may expand to very many.
+    ShardError if the data is damaged or larger. name: the shard, for errors.
     """
     try:
         found = _at_most(data, ending, most)
     except MissingExtraError:
         raise
-    except Exception as error:  # each library has errors of its own
+    except Exception as error:  # each library raises different errors
         raise ShardError(f"{name}: cannot be decompressed: {error}; it is damaged or truncated") from None
     if found is None:
         raise ShardError(
@@ -72,7 +77,7 @@ def decompress(data: bytes, ending: str, name: str, most: int) -> bytes:
 
 
 def _at_most(data: bytes, ending: str, most: int) -> bytes | None:
-    """The decompressed bytes. None where they are more."""
+    """Return the decompressed bytes, or None if there are more than ``most``."""
     if ending in ("gz", "bz2"):
         opened: Any = gzip.GzipFile if ending == "gz" else bz2.BZ2File
         with opened(BytesIO(data)) if ending == "bz2" else opened(fileobj=BytesIO(data)) as file:
@@ -80,6 +85,8 @@ def _at_most(data: bytes, ending: str, most: int) -> bytes | None:
         return found if len(found) <= most else None
     library = _library(ending)
     into = library.decompress_raw_into if ending == "snappy" else library.decompress_into
+    # cramjam cannot limit the output, only decompress into a buffer of fixed size. Enlarge the buffer step by
+    # step up to the limit, so that small shards do not allocate the maximum.
     size = _FIRST_ROOM
     while True:
         room = bytearray(min(size, most))

@@ -1,6 +1,6 @@
-"""Shards of unmasked ids as MDS: our writer, and a reader of any shard with a column of ids.
+"""MDS shards of unmasked ids: a writer, and a reader of any shard that has a column of ids.
 
-Needs NumPy when it is imported.
+This module imports NumPy.
 """
 
 from collections.abc import Iterator
@@ -32,11 +32,11 @@ _MASK_SHARE = 0.15
 
 
 class MdsWriter:
-    """Writes one shard of unmasked examples. All of it is in memory until it is closed.
+    """Writes a shard of unmasked examples. The whole shard is in memory until it is closed.
 
-    names: of the examples in order; by default the shard's name without its ending and a number. form: of
-    the shard; by default that of ``create``, whose ids are as wide as those of the first batch:
-    a vocabulary of at most 65,536 ids asks for 16 bits.
+    names: name of each example in order. None for the shard's name without its ending, followed by a number.
+    form: columns of the shard. None for the form that ``create`` uses, with ids as wide as the first batch's:
+    16 bits for a vocabulary of at most 65,536 ids.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class MdsWriter:
 
 
 class MdsReader(ShardReader):
-    """Reads the ids of a shard, whatever tool wrote it, from a seekable file.
+    """Reads the ids of a shard of any program. The file must be seekable.
 
-    layout: that of its dataset, where one is known. A shard by itself does not say how long examples may
-    be: then its longest is the measure. It is held against the index beside it, unless it is known.
+    layout: of the shard's dataset. None if it is unknown. The shard itself does not record how long examples
+    may be, so its longest example becomes the limit. The shard is also compared with the index next to it.
     """
 
     layout: ShardLayout
@@ -102,9 +102,9 @@ class MdsReader(ShardReader):
         layout: ShardLayout | None = None,
         ids_type: str | None = None,
     ) -> None:
-        """ids_type: of the ids in a column of bytes."""
+        """ids_type: integer type of the ids in a column of type bytes."""
         entry = entry_beside(name) if layout is None else None
-        # a dataset's shard has the md5 that its manifest lists
+        # The md5 of a dataset's shard is checked against its manifest, so its size can be trusted.
         most = MOST_UNLISTED if layout is None else LARGEST_SHARD
         self._file, self._name = _raw_file(file, name, entry, most), name
         self._head = read_head(self._file, name)
@@ -132,7 +132,7 @@ class MdsReader(ShardReader):
             yield narrow(batch)
 
     def _blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
-        """The bytes of ``size`` samples: number of the first, data, bounds of the samples in them."""
+        """Yield ``size`` samples at a time: number of the first, their bytes, and the bounds of each."""
         offsets = self._head.offsets
         self._file.seek(int(offsets[0]))
         for first in range(0, len(self), size):
@@ -140,7 +140,7 @@ class MdsReader(ShardReader):
             yield first, self._file.read(int(bounds[-1] - bounds[0])), bounds - bounds[0]
 
     def _measured(self) -> ShardLayout:
-        """The layout whose limits are the shard's longest example, and its masks at the usual rate."""
+        """Return a layout with the shard's longest example as its limit."""
         longest = 1
         for first, data, bounds in self._blocks(_MEASURED):
             record = RecordCheck(name=self._name, first=first)
@@ -149,7 +149,7 @@ class MdsReader(ShardReader):
 
 
 def layout_of_length(objective: Objective, longest: int) -> ShardLayout:
-    """The layout of unmasked examples of which nothing is known but their length."""
+    """Return the layout of unmasked examples of which only the largest length is known."""
     sizes = dict.fromkeys(objective.batch_type.sizes(), longest)
     if has_group(objective.batch_type, MASKS):
         sizes[MASKS.size] = max(1, round(_MASK_SHARE * longest))
@@ -157,9 +157,10 @@ def layout_of_length(objective: Objective, longest: int) -> ShardLayout:
 
 
 def _raw_file(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
-    """The shard without compression, held against its entry. A plain one without hashes stays on disk.
+    """Return the uncompressed shard, compared with its index entry.
 
-    most: bytes of one without an entry.
+    An uncompressed shard without hashes is not loaded into memory. most: most uncompressed bytes of a shard
+    without an entry.
     """
     if ending_of(name) is None and (entry is None or not entry.raw.hashes):
         if entry is not None and (size := file.seek(0, 2)) != entry.raw.bytes:
@@ -172,7 +173,7 @@ def _raw_file(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) ->
 
 
 def _unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
-    """The examples, without a mask, as a batch of the objective's type."""
+    """Return the ids as a batch of the objective's type with empty masks."""
     found: dict[str, Array] = {"ids": ids, "ends": ends}
     for item in objective.batch_type.columns():
         if item.name not in found:
@@ -182,7 +183,7 @@ def _unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
 
 
 class MdsDirectoryReader(ShardReader):
-    """Reads all shards that an index lists, one after the other, as one."""
+    """Reads all shards that an index lists, one after the other, as if they were a single shard."""
 
     layout: ShardLayout
 
@@ -194,7 +195,10 @@ class MdsDirectoryReader(ShardReader):
         layout: ShardLayout | None = None,
         ids_type: str | None = None,
     ) -> None:
-        """index: the path of the index, data: its bytes. ids_type: of the ids in a column of bytes."""
+        """index: path of the index.
+
+        data: its contents. ids_type: integer type of ids in a column of type bytes.
+        """
         entries = parse_index(data, index)
         if not entries:
             raise ShardError(f"{index}: lists no shards")

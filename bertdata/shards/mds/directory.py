@@ -1,6 +1,6 @@
-"""A directory of MDS shards of any columns: samples written as one MDSWriter does, and read again.
+"""Directories of MDS shards with any columns: written as MDSWriter does, and read again.
 
-The readable twin of ``ids.py`` and ``container.py``, which handle examples of ids in bulk.
+This is the readable twin of ``ids.py`` and ``container.py``, which process examples of ids in bulk.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,11 +25,14 @@ from bertdata.shards.mds.names import INDEX_NAME, ending_of
 from bertdata.shards.mds.shard_file import cut_by_size, decode_sample, encode_sample, join_shard, read_head
 
 MOST_UNLISTED = 1 << 28
-"""Bytes of a compressed shard that no index lists. Writers cut shards at 2^26 by default."""
+"""Largest uncompressed size of a shard that no index lists. Writers cut shards at 2^26 by default."""
 
 
 def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[str, Any]]) -> None:
-    """Write all samples, held in memory, and the index. ShardError names a sample that does not fit."""
+    """Write all samples and the index.
+
+    The samples are held in memory. ShardError names a sample that does not fit.
+    """
     encoded = []
     for number, sample in enumerate(samples):
         try:
@@ -55,7 +58,7 @@ def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[s
 
 
 def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[IndexEntry, bytes]:
-    """The index's entry of a shard, and the bytes of its file, compressed where the form asks for it."""
+    """Return the index entry of a shard, and the bytes of its file, compressed if the form says so."""
     raw, zipped, stored = _stored(name, data, form), None, data
     if form.compression is not None:
         compression = find_compression(form.compression)
@@ -65,7 +68,7 @@ def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[I
 
 
 def describe_shard(path: str, form: ShardForm, samples: int) -> IndexEntry:
-    """The index's entry of a shard that is there, hashed and decompressed anew."""
+    """Return the index entry of an existing shard, computed from its file."""
     data, name = storage.read_bytes(path), storage.base_name(path)
     ending = ending_of(name)
     if ending is None:
@@ -79,14 +82,17 @@ def _stored(name: str, data: bytes, form: ShardForm) -> StoredFile:
 
 
 def read_directory(directory: str) -> Iterator[dict[str, Any]]:
-    """All samples of a directory, in order, each with its values by column. ShardError names the fault."""
+    """Yield all samples of a directory in order, as values by column. ShardError names the fault."""
     where = storage.join(directory, INDEX_NAME)
     for entry in parse_index(storage.read_bytes(where), where):
         yield from read_samples(find_file(directory, entry), entry)
 
 
 def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[str, Any]]:
-    """All samples of one shard, held against its entry. ShardError names the record that cannot be read."""
+    """Yield all samples of a shard after comparing it with its entry.
+
+    ShardError names an unreadable record.
+    """
     file = BytesIO(checked_bytes(storage.read_bytes(path), path, entry))
     head, data = read_head(file, path), file.getvalue()
     for number in range(len(head)):
@@ -97,7 +103,10 @@ def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[st
 
 
 def find_file(directory: str, entry: IndexEntry) -> str:
-    """The path of a shard as it was written, or as a loader has decompressed it. ShardError without."""
+    """Return the path of a shard as it was written, or as a loader decompressed it.
+
+    ShardError if it is missing.
+    """
     for file in (entry.stored, entry.raw):
         path = storage.join(directory, file.basename)
         if storage.exists(path):
@@ -109,7 +118,10 @@ def find_file(directory: str, entry: IndexEntry) -> str:
 
 
 def entry_beside(path: str) -> IndexEntry | None:
-    """The entry of a shard in the index beside it. None without an index, or where it does not list it."""
+    """Return the shard's entry in the index next to it.
+
+    None if there is no index, or it does not list the shard.
+    """
     where = storage.join(storage.parent(path), INDEX_NAME)
     if not storage.exists(where):
         return None
@@ -117,9 +129,9 @@ def entry_beside(path: str) -> IndexEntry | None:
 
 
 def checked_bytes(data: bytes, path: str, entry: IndexEntry | None, most: int = MOST_UNLISTED) -> bytes:
-    """The shard's bytes, decompressed. ShardError where size or a hash is not what its entry says.
+    """Return the shard's bytes, decompressed. ShardError if size or hashes differ from its index entry.
 
-    most: bytes of a compressed shard without an entry.
+    most: largest uncompressed size of a compressed shard without an entry.
     """
     ending = ending_of(path)
     if entry is not None and ending is not None:

@@ -1,4 +1,4 @@
-"""Examples that MDS can hold: ids alone, not masked. Checked before anything is written."""
+"""Check that examples fit into MDS, which holds only unmasked ids, before anything is written."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ UNMASKED = "make the dataset with bertdata create --objective mlm --no-masks"
 
 
 def check_ids_alone(batch_type: type[ExampleBatch], objective: str, where: str = MDS) -> None:
-    """SettingsError unless the objective's examples have ids, and perhaps masks, but nothing else."""
+    """Raise SettingsError unless the objective's examples have only ids and optionally masks."""
     if has_group(batch_type, WORD_STARTS):
         raise SettingsError(
             f"{where} holds ids alone; objective {objective} has word starts too; create --format mds and "
@@ -29,14 +29,14 @@ def check_ids_alone(batch_type: type[ExampleBatch], objective: str, where: str =
 def check_unmasked(
     batch_type: type[ExampleBatch], objective: str, settings: Mapping[str, Any], where: str = MDS
 ) -> None:
-    """SettingsError as from check_kind, and for settings that mask examples."""
+    """Raise SettingsError as check_ids_alone does, and also if the settings mask the examples."""
     check_ids_alone(batch_type, objective, where)
     if has_group(batch_type, MASKS) and settings.get("masks", True):
         raise SettingsError(f"{where} holds ids without masks; {UNMASKED}")
 
 
 def layout_in_manifest(manifest: dict[str, Any], name: str) -> ShardLayout:
-    """The layout of the shards of a dataset's manifest. name: of the shard, in errors."""
+    """Return the layout of shards from their dataset's manifest. name: the shard, for errors."""
     records = manifest["settings"]
     objective = objective_of_file(records["objective"]["name"], name)
     sizes = {size: records["objective"][size] for size in objective.batch_type.sizes()}

@@ -1,4 +1,4 @@
-"""Hashes of shards by name: those of hashlib, and of the package xxhash."""
+"""Hashes of shards by name, from hashlib or the package xxhash."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -11,11 +11,14 @@ NAMES = (
     *sorted(name for name in hashlib.algorithms_guaranteed if not name.startswith("shake_")),
     *_XXHASHES,
 )
-"""The hashes that an index may hold."""
+"""Names of the hashes that an index may contain."""
 
 
 def check_hashes(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, sorted. SettingsError for an unknown one, MissingExtraError without its package."""
+    """Return the names, sorted.
+
+    SettingsError for an unknown name, MissingExtraError if its package is missing.
+    """
     found = tuple(sorted(set(names)))
     for name in found:
         _function(name)
@@ -23,7 +26,7 @@ def check_hashes(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def hashes_of(data: bytes | memoryview, names: Iterable[str]) -> dict[str, str]:
-    """The hashes of the bytes by name, in hexadecimal digits."""
+    """Return the hashes of the data by name, as hexadecimal digits."""
     return {name: str(_function(name)(data).hexdigest()) for name in names}
 
 

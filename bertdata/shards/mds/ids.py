@@ -1,4 +1,7 @@
-"""Examples of ids as MDS samples, many at a time: columns id, input_ids and, where asked for, len."""
+"""Convert many examples of ids to MDS samples at once, and back.
+
+Columns: id, input_ids and optionally len.
+"""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -10,30 +13,33 @@ from bertdata.shards.mds.index import ShardForm
 from bertdata.shards.mds.types import DTYPES, ArrayType, array_type, encode_shape
 
 ID_COLUMNS = ("input_ids", "tokens")
-"""The columns that hold a sample's ids, the first that is there: ModernBERT's and Ettin's, EuroBERT's."""
+"""Columns that may hold a sample's ids; the first that exists is used. EuroBERT's data has ``tokens``."""
 TEXT_COLUMN = "text"
 
 _WORD = 4
 _ROW_SIZES = struct.Struct("<II")
 Refuse = Callable[[Array, Callable[[int], str]], None]
-"""Raises an error for the first sample that is wrong, with a description by its index."""
+"""Function that raises an error for the first sample marked as wrong, with a description of that sample."""
 
 
 def id_form(*, wide: bool, with_len: bool, **others: object) -> ShardForm:
-    """The form of shards of ids. wide: 32 bits, else 16."""
+    """Return the form of shards of ids. wide: 32-bit ids, else 16-bit."""
     columns = {"id": "str", "input_ids": f"ndarray:uint{32 if wide else 16}"}
     return ShardForm.of({**columns, **({"len": "int"} if with_len else {})}, **others)
 
 
 def sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_len: bool) -> Array:
-    """The bytes of each sample, from its number of ids (1 to 65535) and the length of its name."""
+    """Return the size in bytes of each sample.
+
+    counts: ids of each, 1 to 65535. name_sizes: bytes of its name.
+    """
     ids = counts.astype(np.int64)
     shape = np.where(ids < 1 << 8, 2, 3)
     return 2 * _WORD + name_sizes + shape + ids * (4 if wide else 2) + (8 if with_len else 0)
 
 
 def name_sizes(stem: str, start: int, stop: int) -> Array:
-    """The bytes of the names ``<stem>-<index>`` of those indexes."""
+    """Return the sizes in bytes of the names ``<stem>-<index>`` for the indices start to stop - 1."""
     numbers, size = np.arange(start, stop), np.full(stop - start, len(stem.encode()) + 2)
     for digits in range(1, len(str(max(stop, 1))) + 1):
         size += numbers >= 10**digits
@@ -43,12 +49,13 @@ def name_sizes(stem: str, start: int, stop: int) -> Array:
 def encode_ids(
     ids: Array, ends: Array, names: Iterable[str], *, wide: bool, with_len: bool
 ) -> tuple[bytes, list[int]]:
-    """The samples' bytes, one behind the other, and the size of each. ends: the end of each one's ids."""
+    """Return the concatenated bytes of the samples, and the size of each. ends: end of each sample's ids."""
     width = 4 if wide else 2
     data = memoryview(np.ascontiguousarray(ids, dtype=f"<u{width}").view(np.uint8).data)
     pieces: list[bytes | memoryview] = []
     sizes, start = [], 0
     for name, end in zip(names, np.asarray(ends).tolist(), strict=True):
+        # sample: size of the name, size of the array, name, array (shape, then ids), optionally the length
         text, shape = name.encode(), encode_shape_of(end - start)
         body = len(shape) + width * (end - start)
         pieces += (_ROW_SIZES.pack(len(text), body), text, shape, data[width * start : width * end])
@@ -60,16 +67,16 @@ def encode_ids(
 
 
 def encode_shape_of(length: int) -> bytes:
-    """The shape of a row of so many items, as ``encode_shape`` has it."""
+    """Return the shape of a one-dimensional array as ``encode_shape`` does, but faster."""
     if length < 1 << 8:
         return bytes((4, length))
     return b"\x05" + length.to_bytes(2, "little") if length < 1 << 16 else encode_shape((length,))
 
 
 def id_column(form: ShardForm, ids_type: str | None = None) -> str:
-    """The column of ids. ValueError where there is none, or not one of whole numbers.
+    """Return the name of the column of ids. ValueError if there is none, or if it does not hold integers.
 
-    ids_type: of the numbers in a column of bytes, which does not tell it.
+    ids_type: integer type of a column of type bytes, which does not record it.
     """
     for name in ID_COLUMNS:
         if name in form.names:
@@ -93,7 +100,10 @@ class IdDecoder:
     """Decodes the ids of many samples of a form at once."""
 
     def __init__(self, form: ShardForm, ids_type: str | None = None) -> None:
-        """ValueError for a form without a column of ids. ids_type: of the ids in a column of bytes."""
+        """ids_type: integer type of ids in a column of type bytes.
+
+        ValueError for a form without a column of ids.
+        """
         name = id_column(form, ids_type)
         self._at = form.names.index(name)
         self._sizes = [kind.size for kind in form.column_types()]
@@ -103,7 +113,10 @@ class IdDecoder:
             raise ValueError(f"column {name} has the shape {self._array.shape}, expected one axis")
 
     def decode(self, data: bytes, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """The ids of all samples, and the end of each one's. bounds: of the samples in the data."""
+        """Return the ids of all samples and the end of each sample's ids.
+
+        bounds: of the samples in the data.
+        """
         buffer = np.frombuffer(data, np.uint8)
         starts, stops = self._spans(buffer, bounds, refuse)
         counts, items = self._counts(buffer, starts, stops, refuse)
@@ -117,12 +130,13 @@ class IdDecoder:
         return self._mixed(data, stops, counts, items), np.cumsum(counts)
 
     def lengths(self, data: bytes, bounds: Array, refuse: Refuse) -> Array:
-        """The number of ids of each sample."""
+        """Return the number of ids of each sample."""
         buffer = np.frombuffer(data, np.uint8)
         return self._counts(buffer, *self._spans(buffer, bounds, refuse), refuse)[0]
 
     def _spans(self, buffer: Array, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """The place of each sample's value of ids in the data."""
+        """Return where the value of the ids column starts and stops in each sample."""
+        # A sample begins with the sizes of its columns of varying size (u32 each), followed by all columns.
         varying = [number for number, size in enumerate(self._sizes) if size is None]
         found = np.diff(bounds)
         least = _WORD * len(varying)
@@ -139,7 +153,7 @@ class IdDecoder:
         return begins, begins + sizes[self._at]
 
     def _counts(self, buffer: Array, starts: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """The number of ids of each sample, and the code of their type."""
+        """Return the number of ids of each sample and the code of their integer type."""
         place = starts
         if self._is_bytes:
             return self._counts_of_bytes(stops - starts, refuse)
@@ -158,20 +172,20 @@ class IdDecoder:
             shapes = buffer[place]
             refuse(shapes >> 2 != 1, lambda i: f"ids of {shapes[i] >> 2} axes, expected 1")
             counts, place = _shape_lengths(buffer, place, stops, refuse)
-        widths = np.maximum(items >> 3, 1)  # 8 and 9 stand for one byte, 64 to 66 for eight
+        widths = np.maximum(items >> 3, 1)  # a type's code >> 3 is its width in bytes
         due = place + counts * widths
         refuse(stops != due, lambda i: f"{stops[i] - place[i]} bytes of ids, expected {due[i] - place[i]}")
         return counts, items
 
     def _counts_of_bytes(self, sizes: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """The number of ids in values of these sizes, without a shape before them, and their type's code."""
+        """Return the number of ids in values that are plain bytes without a shape, and their type's code."""
         width = np.dtype(self._array.dtype).itemsize
         refuse(sizes % width != 0, lambda i: f"{sizes[i]} bytes of ids, expected a multiple of {width}")
         code = next(code for code, name in DTYPES.items() if name == self._array.dtype)
         return sizes // width, np.full(len(sizes), code)
 
     def _mixed(self, data: bytes, stops: Array, counts: Array, items: Array) -> Array:
-        """The ids where samples have different item types."""
+        """Return the ids of samples with different integer types."""
         rows = []
         for stop, count, code in zip(stops.tolist(), counts.tolist(), items.tolist(), strict=True):
             kind = np.dtype(DTYPES[code]).newbyteorder("<")
@@ -180,7 +194,7 @@ class IdDecoder:
 
 
 def _shape_lengths(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
-    """The one length of each shape, and the place behind it."""
+    """Return the length in each one-dimensional shape, and the offset after the shape."""
     codes = buffer[place] & 3
     behind = place + 1 + (1 << codes.astype(np.int64))
     refuse(behind > stops, lambda _: "an array that ends in its shape")
@@ -188,15 +202,17 @@ def _shape_lengths(buffer: Array, place: Array, stops: Array, refuse: Refuse) ->
     for code in np.unique(codes).tolist():
         chosen = codes == code
         found = _numbers(buffer, place[chosen] + 1, 1 << code).view(f"<u{1 << code}")[:, 0]
-        counts[chosen] = np.minimum(_signed(found), 1 << 40)  # no product below overflows
+        counts[chosen] = np.minimum(
+            _signed(found), 1 << 40
+        )  # capped, so that multiplying by the width cannot overflow
     return counts, behind
 
 
 def _numbers(buffer: Array, places: Array, width: int) -> Array:
-    """Rows of ``width`` bytes from each place on."""
+    """Return rows of ``width`` bytes, one from each offset."""
     return np.ascontiguousarray(buffer[places[:, np.newaxis] + np.arange(width)])
 
 
 def _signed(values: Array) -> Array:
-    """The numbers in 64 bits, those too large for it as the largest."""
+    """Return the numbers as int64. Larger unsigned numbers become the largest int64."""
     return (np.minimum(values, (1 << 63) - 1) if values.dtype.itemsize == 8 else values).astype(np.int64)

@@ -1,4 +1,4 @@
-"""``index.json`` of an MDS directory, and the form of its shards: columns, compression, hashes, limit."""
+"""``index.json`` of an MDS directory, and the form of its shards: columns, compression and hashes."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,15 @@ from bertdata.shards.mds.types import ColumnType, find_type
 
 VERSION = 2
 LARGEST_SHARD = (1 << 32) - 1
-"""Bytes of a shard at most: its offsets have 32 bits."""
+"""Largest shard in bytes, since its offsets have 32 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardForm:
-    """Columns of a shard, sorted by name, each with its type. size_limit: bytes, None: all in one shard."""
+    """The columns of a shard, sorted by name, with their types.
+
+    size_limit: in bytes, None for a single shard.
+    """
 
     names: tuple[str, ...]
     types: tuple[str, ...]
@@ -29,12 +32,12 @@ class ShardForm:
 
     @classmethod
     def of(cls, columns: Mapping[str, str], **others: Any) -> "ShardForm":
-        """The form of columns in any order."""
+        """Return the form for columns in any order. columns: type by name."""
         names = tuple(sorted(columns))
         return cls(names=names, types=tuple(columns[name] for name in names), **others)
 
     def column_types(self) -> list[ColumnType]:
-        """The columns' types. ValueError for one that is unknown or unsafe."""
+        """Return the columns' types. ValueError for a type that is unknown or unsafe."""
         return [_column_type(name, kind) for name, kind in zip(self.names, self.types, strict=True)]
 
     def as_json(self) -> dict[str, Any]:
@@ -50,13 +53,13 @@ class ShardForm:
         }
 
     def dump(self) -> bytes:
-        """The JSON in a shard's file."""
+        """Return the JSON in a shard's file."""
         return json.dumps(self.as_json(), sort_keys=True).encode()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredFile:
-    """A file of an index: its name, size and hashes by name."""
+    """A file in an index: its name, size, and hashes by name."""
 
     basename: str
     bytes: int
@@ -65,7 +68,7 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexEntry:
-    """A shard in an index. zipped: the compressed file, None where the shard is not compressed."""
+    """A shard in an index. zipped: the compressed file, or None."""
 
     form: ShardForm
     samples: int
@@ -74,7 +77,7 @@ class IndexEntry:
 
     @property
     def stored(self) -> StoredFile:
-        """The file as it was written."""
+        """The file that was written: the compressed one if there is one."""
         return self.zipped or self.raw
 
     def as_json(self) -> dict[str, Any]:
@@ -87,14 +90,17 @@ class IndexEntry:
 
 
 def dump_index(entries: Iterable[IndexEntry]) -> bytes:
-    """The bytes of ``index.json``."""
+    """Return the contents of ``index.json``."""
     shards = [entry.as_json() for entry in entries]
     return json.dumps({"shards": shards, "version": VERSION}, sort_keys=True).encode()
 
 
 @lru_cache(maxsize=4)
 def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
-    """The shards of an index. ShardError names what is damaged, or unknown."""
+    """Parse an index.
+
+    Return its shards. ShardError names what is damaged or unknown. where: the index's path.
+    """
     try:
         value = parse_json_text(data)
     except ValueError as error:
@@ -113,7 +119,7 @@ def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
 
 
 def parse_form(value: Any, where: str) -> ShardForm:
-    """The form of a shard, from its JSON. ShardError names what is damaged, or unknown."""
+    """Return the form of a shard from its JSON. ShardError names what is damaged or unknown."""
     _check_version(value, where)
     if (format := value.get("format")) != "mds":
         raise ShardError(f"{where}: format {format!r}, expected mds")
@@ -185,7 +191,7 @@ def _short(value: Any) -> str:
 
 
 def find_entry(entries: Sequence[IndexEntry], basename: str) -> IndexEntry | None:
-    """The entry of a file, compressed or not. None where the index does not list it."""
+    """Return the entry of a file, compressed or not, or None if the index does not list it."""
     for entry in entries:
         if basename in (entry.raw.basename, entry.stored.basename):
             return entry

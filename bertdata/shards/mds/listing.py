@@ -1,4 +1,4 @@
-"""The shards that the indexes below a directory list."""
+"""Find the shards listed in the MDS indexes of a directory tree."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from bertdata.shards.mds.names import INDEX_NAME, is_mds_name, load_numpy
 
 
 def mds_shards(directory: str, names: Sequence[str]) -> list[str]:
-    """The names of the shards of all indexes among the names of a directory's files. Empty without an index.
+    """Return the shards that the indexes in a directory tree list, or an empty list without an MDS index.
 
-    An index of a directory whose files are of another kind is none of MDS. ShardError for a damaged index,
-    and for a shard that is missing.
+    names: all files below the directory. An ``index.json`` next to shards of another format is ignored.
+    ShardError for a damaged index or a missing shard.
     """
     indexes = [name for name in names if storage.base_name(name) == INDEX_NAME]
     shards = [name for name in names if is_shard_name(name)]

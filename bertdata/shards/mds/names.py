@@ -1,16 +1,16 @@
-"""Names of MDS: the container's, those of its files, and the package that it needs."""
+"""File names of MDS shards and the check for the package that MDS needs."""
 
 import re
 
 from bertdata.errors import MissingExtraError, install_extra
 
 MDS = "mds"
-"""The container's name, and the ending of its files."""
+"""Name of the container and ending of its files."""
 
 INDEX_NAME = "index.json"
 
 IDS_TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
-"""The types that the ids in a column of bytes may have."""
+"""Integer types that the ids in a column of type bytes may have."""
 
 IDS_TYPE_HELP = (
     "mds: type of the ids in a column of bytes, which does not tell it: int64, uint16 and the like"
@@ -20,23 +20,23 @@ _MDS_NAME = re.compile(r"\.mds(?:\.(br|bz2|gz|snappy|zstd))?$")
 
 
 def is_mds_name(path: str) -> bool:
-    """True for the name of an MDS shard, compressed or not."""
+    """Return True for the name of an MDS shard, compressed or not."""
     return _MDS_NAME.search(path) is not None
 
 
 def ending_of(path: str) -> str | None:
-    """The compression's ending in a shard's name. None where it has none."""
+    """Return the compression's ending in a shard's name, or None."""
     found = _MDS_NAME.search(path)
     return found[1] if found else None
 
 
 def without_ending(path: str) -> str:
-    """A shard's file name without that of its container, and of its compression."""
+    """Return a shard's name without the endings of the container and the compression."""
     return _MDS_NAME.sub("", path)
 
 
 def load_numpy() -> None:
-    """MissingExtraError where NumPy is not installed."""
+    """Raise MissingExtraError if NumPy is not installed."""
     try:
         import numpy  # noqa: F401
     except ModuleNotFoundError:

@@ -1,8 +1,8 @@
-"""An MDS shard's file: number of samples, their offsets, the form as JSON, and the samples.
+"""The file format of an MDS shard.
 
 ::
 
-    u32 n; u32 offsets[n + 1] from the file's start; JSON; samples
+    u32 n; u32 offsets[n + 1] from the file's start; JSON (columns and types); samples
     a sample: the u32 size of each column whose size varies, then the columns
 
 Integers are little-endian.
@@ -24,12 +24,12 @@ _WORD = 4
 
 
 def head_bytes(form: bytes) -> int:
-    """Bytes of a shard without samples, as a writer counts them against its limit."""
+    """Return the size of a shard without samples, which writers count towards the size limit."""
     return 2 * _WORD + len(form)
 
 
 def encode_head(sizes: Array, form: bytes) -> bytes:
-    """All that stands before the samples. sizes: bytes of each, together at most LARGEST_SHARD."""
+    """Return everything before the samples. sizes: bytes of each sample, in total at most LARGEST_SHARD."""
     offsets = np.cumsum(np.concatenate([[0], np.asarray(sizes, np.int64)]))
     offsets += head_bytes(form) + _WORD * len(sizes)
     assert offsets[-1] <= LARGEST_SHARD
@@ -37,7 +37,7 @@ def encode_head(sizes: Array, form: bytes) -> bytes:
 
 
 def encode_sample(sample: Any, form: ShardForm) -> bytes:
-    """A sample's bytes, from its values by column. ValueError names a column that does not fit."""
+    """Return a sample's bytes. sample: its values by column. ValueError names a column that does not fit."""
     kinds, sizes, data = form.column_types(), [], []
     for name, kind in zip(form.names, kinds, strict=True):
         try:
@@ -53,7 +53,7 @@ def encode_sample(sample: Any, form: ShardForm) -> bytes:
 
 
 def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
-    """The values by column of a sample's bytes. ValueError names a column that does not fit."""
+    """Return a sample's values by column. ValueError names a column that does not fit."""
     kinds = form.column_types()
     varying = sum(kind.size is None for kind in kinds)
     if len(data) < _WORD * varying:
@@ -74,7 +74,7 @@ def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardHead:
-    """The part of a shard's file before its samples. offsets: of each sample, and the file's end."""
+    """The part of a shard's file before its samples. offsets: of each sample, and of the file's end."""
 
     form: ShardForm
     offsets: Array
@@ -84,7 +84,7 @@ class ShardHead:
 
 
 def read_head(file: BinaryIO, name: str) -> ShardHead:
-    """The head of a seekable file. ShardError where it is damaged or truncated."""
+    """Read the head of a seekable file. ShardError if it is damaged or truncated."""
     size = file.seek(0, 2)
     file.seek(0)
     number = int.from_bytes(_read(file, _WORD, name, size), "little")
@@ -92,6 +92,8 @@ def read_head(file: BinaryIO, name: str) -> ShardHead:
         raise ShardError(f"{name}: {size} bytes, too few for its {number} samples; it is truncated or no MDS")
     offsets = np.frombuffer(_read(file, _WORD * (number + 1), name, size), "<u4").astype(np.int64)
     place = _WORD * (number + 2)
+    # Offsets must ascend from the end of the offset table to the end of the file. Otherwise a damaged offset
+    # would make later code read or allocate arbitrary ranges.
     falls = np.flatnonzero(np.diff(offsets, prepend=place) < 0)
     if len(falls):
         at = int(falls[0])
@@ -116,11 +118,11 @@ def _read(file: BinaryIO, count: int, name: str, size: int) -> bytes:
 
 
 def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) -> list[int]:
-    """The number of the first sample of each shard, and of all samples, where MDSWriter cuts them.
+    """Return where MDSWriter cuts samples into shards: the first sample of each, then the number of samples.
 
-    sizes: bytes of each sample. A shard ends before the sample with which it would pass the limit. One that
-    is larger by itself gets a shard of its own. ValueError where that is the first, for which MDSWriter would
-    write an empty shard.
+    sizes: bytes of each sample. A shard ends before the sample that would exceed the limit. A sample that
+    exceeds the limit alone gets its own shard. ValueError if that is the first sample, for which MDSWriter
+    would write an empty shard.
     """
     ends = np.cumsum(np.asarray(sizes, np.int64) + _WORD)
     starts = [0]
@@ -137,6 +139,6 @@ def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) ->
 
 
 def join_shard(samples: Iterable[bytes], form: bytes) -> bytes:
-    """The file of a few samples, plainly."""
+    """Return the file of a few samples, built in memory."""
     held = list(samples)
     return encode_head(np.array([len(sample) for sample in held], np.int64), form) + b"".join(held)

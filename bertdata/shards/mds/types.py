@@ -1,4 +1,4 @@
-"""The types of MDS's columns: values to bytes and back.
+"""The types of MDS columns: convert values to bytes and back.
 
 Source: mosaicml-streaming 0.13, which writes and reads them. Everything is little-endian.
 """
@@ -16,7 +16,7 @@ from bertdata.examples.columns import Array
 from bertdata.io.json_text import parse_json_text
 
 UNSAFE = "pkl"
-"""The type whose values run code when they are read. Refused."""
+"""Type whose values run code when they are read (pickle). It is refused."""
 
 DTYPES = {
     8: "uint8",
@@ -31,7 +31,7 @@ DTYPES = {
     65: "int64",
     66: "float64",
 }
-"""The types of an array's items, and of a single number, by the byte that says so in a free array."""
+"""Types of numbers and of array items by their code, which is stored in arrays of undeclared type."""
 
 _CODES = {name: code for code, name in DTYPES.items()}
 _SIZES = ("<u1", "<u2", "<u4", "<u8")
@@ -41,9 +41,10 @@ _IMAGES = ("pil", "jpeg", "jpeg_array", "jpegarray", "png", "list[pil]", "list[j
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnType:
-    """Type of a column: encoder and decoder of one value, and the bytes of each, None where they vary.
+    """The type of a column: functions that encode and decode a value.
 
-    Both raise ValueError for a value, or bytes, of another type.
+    size: bytes of a value, None if it varies. Both functions raise ValueError for a value or bytes of another
+    type.
     """
 
     name: str
@@ -54,20 +55,23 @@ class ColumnType:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArrayType:
-    """Type of an array's items and its shape, None where each value says its own."""
+    """The type of a column of arrays. dtype and shape are None if each value stores its own."""
 
     dtype: str | None
     shape: tuple[int, ...] | None
 
     @property
     def size(self) -> int | None:
-        """Bytes of each value. None where they vary."""
+        """Bytes of a value, or None if they vary."""
         if self.dtype is None or self.shape is None:
             return None
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
 
     def encode(self, value: Any) -> bytes:
-        """The array's bytes. ValueError for one of another type or shape, without items or without axes."""
+        """Return the array's bytes.
+
+        ValueError for another type or shape, and for an array without items or axes.
+        """
         found = np.asarray(value)
         name = found.dtype.name
         if name not in _CODES or self.dtype not in (None, name):
@@ -82,7 +86,7 @@ class ArrayType:
         return head + found.astype(found.dtype.newbyteorder("<"), copy=False).tobytes()
 
     def decode(self, data: bytes) -> Array:
-        """The array in the bytes, read-only. ValueError where they are none."""
+        """Return the array in the bytes, read-only. ValueError if they do not hold such an array."""
         place, dtype, shape = 0, self.dtype, self.shape
         if dtype is None:
             dtype = DTYPES.get(data[0]) if data else None
@@ -99,13 +103,16 @@ class ArrayType:
 
 
 def encode_shape(shape: tuple[int, ...]) -> bytes:
-    """A shape: number of axes << 2 | code of the least type that holds their lengths, and the lengths."""
+    """Encode a shape: a byte ``axes << 2 | code`` and the lengths.
+
+    The code selects the smallest type that holds all lengths: u1, u2, u4 or u8.
+    """
     code = next(code for code in range(4) if max(shape) < 1 << (8 << code))
     return bytes([len(shape) << 2 | code]) + np.array(shape, _SIZES[code]).tobytes()
 
 
 def _decode_shape(data: bytes, place: int) -> tuple[tuple[int, ...], int]:
-    """The shape at the place, and the place behind it."""
+    """Return the shape at an offset, and the offset after it."""
     if place >= len(data):
         raise ValueError("no shape")
     axes, kind = data[place] >> 2, np.dtype(_SIZES[data[place] & 3])
@@ -117,7 +124,7 @@ def _decode_shape(data: bytes, place: int) -> tuple[tuple[int, ...], int]:
 
 @cache
 def find_type(name: str) -> ColumnType:
-    """The type of that name. ValueError for an unknown one, or one that runs code."""
+    """Return the type with this name. ValueError for an unknown type, and for pickle, which runs code."""
     kind, *arguments = name.split(":")
     if kind == UNSAFE:
         raise ValueError(f"type {UNSAFE} runs code when it is read, and is refused; write the column as json")
@@ -132,7 +139,7 @@ def find_type(name: str) -> ColumnType:
 
 
 def array_type(name: str) -> ArrayType:
-    """The type of a column ``ndarray[:item type[:length,length,...]]``. ValueError for another name."""
+    """Return the type ``ndarray[:item type[:length,length,...]]``. ValueError for any other name."""
     kind, *arguments = name.split(":")
     dtype = arguments[0] if arguments else None
     lengths = arguments[1].split(",") if len(arguments) > 1 else None
@@ -170,7 +177,7 @@ def _expect(kind: type[Any], value: Any) -> Any:
 def _text_type(
     name: str, kind: type[Any], to_text: Callable[[Any], str], of_text: Callable[[str], Any]
 ) -> ColumnType:
-    """A type whose values are stored as UTF-8."""
+    """Return a type whose values are stored as UTF-8 text."""
 
     def decode(data: bytes) -> Any:
         try:
@@ -202,5 +209,5 @@ _PLAIN = {
     "str_float": _text_type("str_float", float, str, float),
     "str_decimal": _text_type("str_decimal", Decimal, str, Decimal),
     "json": _text_type("json", object, _plain_json, partial(parse_json_text, any_number=True)),
-    **{name: _bytes_type(name) for name in _IMAGES},  # an image stays the bytes that it is
+    **{name: _bytes_type(name) for name in _IMAGES},  # images are not decoded
 }

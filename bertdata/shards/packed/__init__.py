@@ -1,1 +1,1 @@
-"""Packed rows, each of several examples: one module a layout, behind one PackWriter and one PackReader."""
+"""Packed rows, which hold several examples each. Each layout has a module, all with the same interface."""

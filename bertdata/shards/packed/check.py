@@ -1,4 +1,7 @@
-"""Check of packed rows against their layout: sizes of rows, and the rules of their examples."""
+"""Check packed rows against their layout: the sizes of the rows and the rules of their examples.
+
+An example inside a row is called a sequence.
+"""
 
 from dataclasses import dataclass
 
@@ -17,7 +20,10 @@ MOST_SEQUENCES = (1 << 15) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceCheck(RecordCheck):
-    """Refuses sequences of a batch of rows by the row's number and theirs. ``ends`` as in PackBatch."""
+    """Raises ShardError for faulty sequences, naming the row and the sequence's number in it.
+
+    ends: as in PackBatch.
+    """
 
     ends: Array
 
@@ -35,9 +41,10 @@ def check_packs(
     lowest_position: int = 0,
     most_masks: int | None = None,
 ) -> None:
-    """ShardError naming the first row that does not fit the layout, or a sequence of it that is none.
+    """Raise ShardError for the first row that does not fit the layout, or that holds a faulty sequence.
 
-    lowest_position: of a mask. most_masks: masked positions that a row has room for; None: any.
+    lowest_position: lowest position that may be masked.
+    most_masks: most masked positions in a row. None for any number.
     """
     examples = packs.examples
     sequences = lengths(packs.ends)
@@ -59,7 +66,7 @@ def check_packs(
 
 
 def check_largest_id(packs: PackBatch, largest: int, record: RecordCheck) -> None:
-    """ShardError naming the first row with an id that the container does not hold."""
+    """Raise ShardError for the first row with an id that the container cannot store."""
     examples, last = packs.examples, np.asarray(packs.ends, np.int64) - 1
     for column in examples.columns():
         if column.item == "id" and column.ends is not None:
@@ -74,12 +81,12 @@ def _refuse_larger(ids: Array, row_ends: Array, largest: int, record: RecordChec
 
 
 def row_sizes(ends: Array, row_ends: Array) -> Array:
-    """Items of each row, from the ends of its examples' items."""
+    """Return the number of items in each row. ends: of the sequences' items. row_ends: as in PackBatch."""
     return lengths(np.concatenate([np.zeros(1, np.int64), ends])[row_ends])
 
 
 def check_packed_layout(layout: ShardLayout) -> None:
-    """SettingsError if no packed rows can have the layout."""
+    """Raise SettingsError if packed rows cannot have this layout."""
     if layout.remask:
         raise SettingsError("remask: packed rows hold examples in their usual order")
     most = most_sequences(layout)
@@ -88,7 +95,7 @@ def check_packed_layout(layout: ShardLayout) -> None:
 
 
 def check_row_sizes(layout: ShardLayout, name: str) -> None:
-    """ShardError if a file of packed rows declares sizes that none can have."""
+    """Raise ShardError if the sizes that a file declares are impossible. name: the file."""
     sizes = find_objective(layout.objective).batch_type.sizes()
     check_layout(layout, name, [what for what in sizes if layout.size(what)])
     most = most_sequences(layout)
@@ -97,5 +104,5 @@ def check_row_sizes(layout: ShardLayout, name: str) -> None:
 
 
 def most_sequences(layout: ShardLayout) -> int:
-    """The most sequences that a row can hold: each has an id, and its number 15 bits."""
+    """Return the most sequences a row can hold. Each has at least one id, and its number must fit 15 bits."""
     return min(layout.max_seq_length, MOST_SEQUENCES)

@@ -1,4 +1,4 @@
-"""Declared fields of packed rows: ``schemas/packed.json``."""
+"""The fields of packed rows, as ``schemas/packed.json`` declares them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from schemas import load_schema
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowField:
-    """One field of a packed row. See the description in ``schemas/packed.json``."""
+    """A field of a packed row. ``schemas/packed.json`` describes the attributes."""
 
     name: str
     type: str
@@ -19,7 +19,7 @@ class RowField:
     of: str
 
     def width(self, layout: ShardLayout) -> int | None:
-        """Number of values in each row. None where it varies."""
+        """Return the number of values in each row, or None if it varies."""
         sequences, masks = layout.sequences_per_row, layout.max_predictions_per_seq
         sizes = {
             "S": layout.max_seq_length,
@@ -31,11 +31,11 @@ class RowField:
 
 
 RowFields = Mapping[str, RowField]
-"""The fields of a container, by name."""
+"""Fields of a layout in a container, by name."""
 
 
 def check_row_fields(found: Iterable[str], fields: Collection[str], name: str) -> None:
-    """ShardError naming a field that is missing or not known, of the file or record called ``name``."""
+    """Raise ShardError for a missing or unknown field. name: the file or record."""
     for missing in sorted(set(fields) - set(found)):
         raise ShardError(f"{name}: no field {missing}, expected {', '.join(fields)}")
     for unknown in sorted(set(found) - set(fields)):
@@ -44,6 +44,6 @@ def check_row_fields(found: Iterable[str], fields: Collection[str], name: str) -
 
 @cache
 def row_fields(packing: str, form: str) -> RowFields:
-    """The fields of a layout's rows in a form of container, in their declared order."""
+    """Return the fields of a layout's rows in a container, in declared order. form: the container's name."""
     declared = load_schema("packed")[packing][form]
     return {name: RowField(name=name, **field) for name, field in declared.items()}

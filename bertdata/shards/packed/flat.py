@@ -1,9 +1,10 @@
-"""Layout ``flat``, our own: Parquet, one row a pack, its lists without padding. It holds any objective's.
+"""The layout ``flat``: bertdata's own layout of packed rows in Parquet. It can hold any objective's examples.
 
-The sequences of a row stand one after the other, each column's items in a list. ``sequence_ends`` says where
-the ids of each end, another list of ends where its items of a group do, counted from the row's start. Places
-count from the sequence's own start, so that a sequence can be cut out as it is. The metadata hold the
-layout, the objective and the sizes.
+Each row of the table is a packed row whose lists have no padding. A list holds the items of all sequences,
+one sequence after the other. The list ``sequence_ends`` says where the ids of each sequence end, counted from
+the row's start. Other lists of ends do the same for other groups of items, such as masks. Positions count
+from the start of their sequence, so a sequence can be cut out unchanged. The metadata store layout, objective
+and sizes.
 """
 
 from collections.abc import Iterator
@@ -44,11 +45,14 @@ from bertdata.shards.rows import RecordCheck
 NAME = "flat"
 _SEQUENCES = "sequences_per_row"
 _ZSTD_LEVEL = 1
-"""Packing puts examples of one document far apart, so a higher level finds little more to repeat."""
+"""A higher level gains little: packing separates examples of a document, so text rarely repeats nearby."""
 
 
 class FlatWriter:
-    """Writes rows as row groups of a fixed size, so the bytes do not depend on how they were batched."""
+    """Writes rows as row groups of a fixed size.
+
+    The file's bytes do not depend on the size of the batches.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
         check_packed_layout(layout)
@@ -76,12 +80,12 @@ class FlatWriter:
 
 
 class FlatReader(PackReader):
-    """Reads a file of these columns, whatever their integer types and row groups, from a seekable file."""
+    """Reads a file of these columns, with any integer types and row groups. The file must be seekable."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: that of the examples where it is known, else the one that the file names."""
+        """objective: of the examples. None to take it from the file."""
         self._name = name
         self._parquet = ParquetInput(file, name)
         objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
@@ -93,7 +97,7 @@ class FlatReader(PackReader):
         self._examples: int | None = None
 
     def __len__(self) -> int:
-        """Number of examples. Reads the column of their ends."""
+        """Return the number of examples. This reads the column ``sequence_ends``."""
         if self._examples is None:
             column = _name_of(IDS_ENDS, self._fields)
             found = self._parquet.records([column], group_rows(self.layout))
@@ -112,17 +116,17 @@ class FlatReader(PackReader):
 
 
 def _types(fields: Fields) -> dict[str, str]:
-    """The item type of each list."""
+    """Return the item type of each list by field."""
     return {name: field.type for name, field in fields.items()}
 
 
 def _name_of(column: str, fields: Fields) -> str:
-    """The list that holds the column."""
+    """Return the name of the list that stores this column."""
     return next(name for name, field in fields.items() if field.of == column)
 
 
 def _encode(block: PackBatch, fields: Fields, schema: Any) -> Any:
-    """The Arrow table of checked rows."""
+    """Return checked rows as an Arrow table."""
     examples, sequence_ends = block.examples, block.ends.astype(np.int64)
     values = {column.name: getattr(examples, column.name) for column in examples.columns()}
     row_ends: dict[str, Array] = {}
@@ -137,15 +141,18 @@ def _encode(block: PackBatch, fields: Fields, schema: Any) -> Any:
 
 
 def _cut_ends(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
-    """Sequences' ends that count from the batch's start as counted from their row's, and the rows' ends."""
+    """Convert ends that count from the batch's start to ends that count from each row's start.
+
+    Also return the rows' ends: ends [3, 7, 12] of rows with 2 and 1 sequences -> [3, 7, 5] and [7, 12].
+    """
     row_ends: Array = ends[sequence_ends - 1].astype(np.int64)
     return ends - (row_ends - lengths(row_ends))[rows_of(sequence_ends)], row_ends
 
 
 def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
-    """The rows of an Arrow record batch, their columns in its item types and not yet checked.
+    """Return the rows of an Arrow record batch, in its integer types and not yet checked.
 
-    ShardError where lists of a row contradict one another.
+    ShardError if the lists of a row contradict.
     """
     values: dict[str, Any] = {}
     ends: dict[str, Any] = {}
@@ -169,11 +176,14 @@ def _check_equal(name: str, found: Array, expected: Array, record: RecordCheck) 
 def _joined_ends(
     name: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck
 ) -> Array:
-    """Ends that count from each row's start as ends that count from the batch's. They must fill the row."""
+    """Convert ends that count from each row's start to ends that count from the batch's start.
+
+    This reverses ``_cut_ends``. ShardError unless the last end of each row is the row's size.
+    """
     found = found.astype(np.int64)
     rows, sizes, counts = rows_of(sequence_ends), lengths(row_ends), lengths(sequence_ends)
     before = np.concatenate([[0], found])[:-1]
-    before[(sequence_ends - counts)[counts > 0]] = 0  # a row's first sequence follows none
+    before[(sequence_ends - counts)[counts > 0]] = 0  # the first sequence of a row has no predecessor
     record.refuse_items(
         found < before,
         sequence_ends,

@@ -1,8 +1,10 @@
-"""Graphcore's layout: sequences left to right without their [CLS], which stand at the row's end.
+"""Graphcore's packed layout: sequences from left to right without their [CLS], which are at the row's end.
 
-That of sequence k stands in slot -k, so masked positions are one less than in the habana layout, and 0
-is one of them: the masks end where ``packed_masked_lm_mask`` is 0. Labels and the mask of sequences count
-from the end too.
+The sequences [CLS a b] and [CLS c] in a row of 8 positions give the ids ``a b c 0 0 0 CLS CLS``. The [CLS] of
+sequence k (from 1) is in position -k. Labels and flags of sequences are counted from the end in the same way.
+
+Since a row lacks the [CLS] in front, masked positions are one less than in the Habana layout, and position 0
+can be masked. The end of the masks is therefore marked by zeros in ``packed_masked_lm_mask``.
 """
 
 from collections.abc import Mapping
@@ -27,7 +29,7 @@ from bertdata.shards.packed.packs import PackBatch
 
 
 class GraphcoreLayout:
-    """Arranges rows as Graphcore's trainer reads them."""
+    """Converts rows to and from the grids that Graphcore's trainer reads."""
 
     name = "graphcore"
 
@@ -42,6 +44,7 @@ class GraphcoreLayout:
     def arrange(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
         examples: Any = packs.examples
         at = SequencePlaces.of(packs)
+        # Body: everything after a [CLS], filled from the left. Heads: the [CLS], placed from the right.
         places = np.arange(len(examples.ids)) - np.repeat(at.starts, at.sizes)
         is_body = places > 0
         firsts = segment_lengths(examples)
@@ -64,7 +67,9 @@ class GraphcoreLayout:
         for of, values in heads.items():
             grid = grids.setdefault(of, np.zeros((len(packs), widths[of]), types[of]))
             grid[at.rows, widths[of] - at.numbers] = values
-        starts = at.starts - at.row_starts - at.numbers  # a sequence has lost its own [CLS] and those before
+        starts = (
+            at.starts - at.row_starts - at.numbers
+        )  # minus the [CLS] of this sequence and of all before it
         return {**grids, **arrange_masks(packs, starts, at.numbers, widths, types)}
 
     def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
@@ -72,6 +77,8 @@ class GraphcoreLayout:
         counts = np.count_nonzero(grids["present"], axis=1)
         is_body = (grids["numbers"] != 0) & (np.arange(width) < width - counts[:, np.newaxis])
         is_there = np.arange(most) < counts[:, np.newaxis]
+        # counts: sequences of each row, from the flags at the row's end. The last ``counts`` positions hold
+        # the heads. All other positions with a sequence number are body.
         body_sizes = number_counts(grids, is_body, counts, record)[is_there]
         body_ends, ends = np.cumsum(body_sizes), np.cumsum(body_sizes + 1)
         heads = ends - body_sizes - 1
@@ -90,7 +97,8 @@ class GraphcoreLayout:
 
 
 def _with_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) -> Array:
-    """All sequences' values, each with its [CLS]'s in front."""
+    """Return the values of all sequences, each with the value of its [CLS] in front."""
+    # Reversed, the heads of a row are in the order of its sequences.
     values = np.zeros(len(is_head), grid.dtype)
     values[is_head] = grid[:, ::-1][:, : is_there.shape[1]][is_there]
     body = grid[is_body]
@@ -99,7 +107,7 @@ def _with_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) ->
 
 
 def _zeros_of(values: Array, ends: Array) -> Array:
-    """The zeros of each sequence."""
+    """Return the number of zeros in each sequence."""
     return lengths(np.concatenate([[0], np.cumsum(values == 0)])[ends])
 
 

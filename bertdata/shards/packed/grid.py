@@ -1,7 +1,7 @@
-"""Packed rows as grids: for each field an array [N, width], padded with zeros.
+"""Packed rows as grids: an array [N, width] per field, padded with zeros.
 
-Layouts of fixed width are made of these (``habana.py``, ``graphcore.py``); values go by the names that
-``schemas/packed.json`` has under ``of``.
+The layouts of fixed width (``habana.py``, ``graphcore.py``) are built on grids. Grids are named as under
+``of`` in ``schemas/packed.json``.
 """
 
 from collections.abc import Mapping
@@ -37,29 +37,29 @@ RULES = {
 
 
 class GridLayout(Protocol):
-    """The arrangement of sequences in rows of fixed width."""
+    """How sequences are arranged in rows of fixed width."""
 
     name: str
 
     def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
-        """The sizes of a ShardLayout, from the widths of the grids."""
+        """Return the sizes of a ShardLayout from the widths of the grids."""
         ...
 
     def arrange(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
-        """The grids of checked rows."""
+        """Return the grids of checked rows."""
         ...
 
     def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: "GridCheck") -> PackBatch:
-        """The sequences of grids, in a batch of that type, not yet checked.
+        """Return the sequences of the grids, not yet checked.
 
-        What contradicts them is found when they are arranged.
+        Contradictions within the grids are found later, by arranging the sequences again.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridCheck(RecordCheck):
-    """Refuses rows of grids. Fields are called by their own names, which ``names`` has by value."""
+    """Raises ShardError for faulty cells of grids. names: name of the file's field for each grid."""
 
     names: Mapping[str, str]
 
@@ -70,7 +70,7 @@ class GridCheck(RecordCheck):
             raise self.error(row, f"{self.names[of]}[{column}] is {grid[row, column]}, expected {expected}")
 
     def refuse_values(self, wrong: Array, used: Array, of: str, grids: Grids, expected: str) -> None:
-        """The same where ``wrong`` is of the used cells alone."""
+        """Raise ShardError for the first wrong cell, where ``wrong`` covers only the used cells."""
         if wrong.any():
             cells = np.zeros(used.shape, bool)
             cells[used] = wrong
@@ -78,11 +78,14 @@ class GridCheck(RecordCheck):
 
 
 LOWEST_POSITION = 1
-"""Position 0 of a sequence, its [CLS], is never masked: 0 is padding, or it stands elsewhere."""
+"""Lowest position that may be masked. Position 0 is [CLS], which is never masked.
+
+Habana's layout uses 0 as padding, and Graphcore's stores [CLS] at the end of the row.
+"""
 
 
 def check_grid_rows(packs: PackBatch, layout: ShardLayout, record: RecordCheck) -> None:
-    """ShardError naming the first row that has no place in such grids."""
+    """Raise ShardError for the first row that does not fit into grids."""
     room = grid_mask_room(layout)
     check_packs(packs, layout, record, lowest_position=LOWEST_POSITION, most_masks=room)
 
@@ -90,9 +93,11 @@ def check_grid_rows(packs: PackBatch, layout: ShardLayout, record: RecordCheck) 
 def read_grids(
     grids: Grids, layout: ShardLayout, arrangement: GridLayout, fields: RowFields, record: RecordCheck
 ) -> PackBatch:
-    """The rows whose grids these are. ShardError names the first that holds anything else."""
+    """Return the rows that the grids hold. ShardError for the first row with anything else in its grids."""
     names = {field.of: name for name, field in fields.items()}
     kind = find_objective(layout.objective).batch_type
+    # Decoding uses only part of the cells. Arranging the result again must give the same grids. This finds
+    # every contradiction and every value in the padding, without a separate check for each field.
     packs = arrangement.sequences(grids, kind, GridCheck(name=record.name, first=record.first, names=names))
     check_packs(packs, layout, record, lowest_position=LOWEST_POSITION)
     widths = {of: grid.shape[1] for of, grid in grids.items()}
@@ -105,7 +110,7 @@ def read_grids(
 def find_grid_layout(
     arrangement: GridLayout, widths: Mapping[str, int], objective: Objective, name: str
 ) -> ShardLayout:
-    """The layout of grids of these widths. ShardError where no rows have them."""
+    """Return the layout of grids with these widths. ShardError if no rows can have them."""
     sizes: Any = arrangement.sizes(widths)
     layout = ShardLayout(packing=arrangement.name, objective=objective.name, **sizes)
     check_row_sizes(layout, name)
@@ -114,10 +119,10 @@ def find_grid_layout(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequencePlaces:
-    """The places of a batch's sequences in their rows.
+    """Where the sequences of a batch lie in their rows.
 
-    rows: the row of each sequence. numbers: its number in the row, from 1 on. starts: of its ids in the
-    batch. row_starts: of its row's ids in the batch.
+    rows: row of each sequence. numbers: its number in the row, from 1. sizes: its number of ids.
+    starts: index of its first id in the batch. row_starts: index of its row's first id in the batch.
     """
 
     rows: Array
@@ -142,7 +147,7 @@ class SequencePlaces:
 
 
 def fill(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
-    """Rows of ``row_sizes`` values each, zeros behind them."""
+    """Return a grid whose row i begins with the next ``row_sizes[i]`` values, followed by zeros."""
     grid = np.zeros((len(row_sizes), width), kind)
     grid[leading(row_sizes, width)] = values
     return grid
@@ -151,7 +156,10 @@ def fill(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
 def arrange_masks(
     packs: PackBatch, starts: Array, numbers: Array, widths: Mapping[str, int], types: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """The grids of masked positions. starts: where position 0 of each sequence is counted in its row."""
+    """Return the grids of masked positions.
+
+    starts: place in the row that position 0 of each sequence counts as.
+    """
     masks = masks_of(packs.examples)
     counts, sizes = lengths(masks.ends), row_sizes(masks.ends, packs.ends)
     values = {
@@ -163,9 +171,10 @@ def arrange_masks(
 
 
 def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:
-    """The counts of 1, 2, ... among the used cells of each row's ``numbers``, [N, K].
+    """Count the cells of each sequence in each row, [N, K].
 
-    highest: the largest number of each row. ShardError where the numbers do not ascend without a gap.
+    used: cells that belong to sequences. highest: largest allowed sequence number of each row.
+    ShardError unless the numbers 1, 2, ... ascend without gaps in the cells.
     """
     numbers, sequences = grids["numbers"], grids["pair_labels"].shape[1]
     sizes = np.count_nonzero(used, axis=1)
@@ -186,11 +195,12 @@ def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) 
 def read_masks(
     grids: Grids, used: Array, row_sizes: Array, cell_ends: Array, starts: Array, record: GridCheck
 ) -> Masks:
-    """The masks, their places in their sequences.
+    """Return the masks with their positions in their sequences.
 
-    used: cells that hold a mask. row_sizes: ids of each row, without those that stand elsewhere.
-    cell_ends: where each sequence's ids end, all rows' one after the other. starts: the place that
-    position 0 of each sequence has or would have.
+    used: cells that hold a mask.
+    row_sizes: ids of each row, without heads stored elsewhere.
+    cell_ends: end of each sequence's ids, counted through all rows.
+    starts: place that position 0 of each sequence has, or would have, in the same count.
     """
     places = grids["mask_places"].astype(np.int64)
     record.refuse_grid(
@@ -201,6 +211,8 @@ def read_masks(
     )
     falls = used[:, 1:] & (places[:, 1:] <= places[:, :-1])
     record.refuse_grid(np.pad(falls, ((0, 0), (1, 0))), "mask_places", places, "ascending positions")
+    # Row sizes [5, 3]: place 1 of row 1 is cell 6 of all cells. cell_ends tells the sequence of a cell, and
+    # starts the mask's position in it.
     cells = (places + (np.cumsum(row_sizes) - row_sizes)[:, np.newaxis])[used]
     owners = np.searchsorted(cell_ends, cells, side="right")
     counts = np.bincount(owners, minlength=len(cell_ends))

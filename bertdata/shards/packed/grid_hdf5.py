@@ -1,4 +1,4 @@
-"""HDF5 shards of packed rows of fixed width: a gzip-compressed dataset a field."""
+"""HDF5 shards of packed rows with fixed widths: a gzip-compressed dataset per field."""
 
 from collections.abc import Iterator
 from typing import IO
@@ -17,14 +17,14 @@ from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
 
 _GZIP_LEVEL = 2
-"""A third faster than the usual 4, for files a tenth larger: compressing is most of the work of packing.
+"""A third faster than the usual 4, and files are a tenth larger. Compression dominates the time of packing.
 
 The shuffle filter saves a quarter of gzip's time and of the bytes.
 """
 
 
 class GridHdf5Writer:
-    """Writes rows as blocks of a fixed size, so the bytes do not depend on how they were batched."""
+    """Writes rows in blocks of a fixed size. The file's bytes do not depend on the size of the batches."""
 
     def __init__(self, sink: Sink, layout: ShardLayout, arrangement: GridLayout) -> None:
         check_packed_layout(layout)
@@ -61,7 +61,10 @@ class GridHdf5Writer:
 
 
 class GridHdf5Reader(PackReader):
-    """Reads any tool's file of the layout, whatever its integer types and chunks, from a seekable file."""
+    """Reads a file of the layout from any program, with any integer types and chunks.
+
+    The file must be seekable.
+    """
 
     layout: ShardLayout
 
@@ -92,7 +95,7 @@ class GridHdf5Reader(PackReader):
         return layout
 
     def __len__(self) -> int:
-        """Number of examples. Reads all rows."""
+        """Return the number of examples. This reads all rows."""
         if self._examples is None:
             self._examples = sum(len(packs.examples) for packs in self._blocks())
         return self._examples

@@ -1,4 +1,4 @@
-"""TFRecord shards of packed rows of fixed width: one record a row."""
+"""TFRecord shards of packed rows with fixed widths: a record per row."""
 
 from collections.abc import Iterator
 from typing import IO, Any
@@ -26,7 +26,7 @@ _BLOCK_ROWS = 256
 
 
 class GridRecordWriter:
-    """Canonical records, one a row."""
+    """Writes each row as a canonical record."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, arrangement: GridLayout, engine: Engine | None = None
@@ -55,11 +55,14 @@ class GridRecordWriter:
         self._received += len(packs)
 
     def close(self) -> None:
-        """Nothing follows the last record."""
+        """Do nothing: a TFRecord file has no footer."""
 
 
 class GridRecordReader(PackReader):
-    """Reads one seekable TFRecord file of any tool. The layout is that of the first record."""
+    """Reads a TFRecord file of any program.
+
+    The first record determines the layout. The file must be seekable.
+    """
 
     layout: ShardLayout
 
@@ -99,13 +102,13 @@ class GridRecordReader(PackReader):
 
     @property
     def rows(self) -> int:  # type: ignore[override]
-        """Number of records, from the frames' headers alone."""
+        """Number of records, from the frame headers alone."""
         if self._rows is None:
             self._rows = count_records(self._file, self._name)
         return self._rows
 
     def __len__(self) -> int:
-        """Number of examples. Reads all rows."""
+        """Return the number of examples. This reads all rows."""
         if self._examples is None:
             before = self._file.tell()
             self._examples = sum(len(packs.examples) for packs in self._blocks(_BLOCK_ROWS))

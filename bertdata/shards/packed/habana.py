@@ -1,7 +1,14 @@
-"""Habana's layout: sequences left to right, each with its [CLS] at its head.
+"""Habana's packed layout: sequences from left to right, each with its [CLS] in front.
 
-As its packer for PyTorch writes HDF5, and MLPerf's variant for TensorFlow TFRecords. The first masked
-position 0 ends a row's masks; one slot of P + K at least stays free, as in the packer.
+Habana's PyTorch packer writes it as HDF5, and the TensorFlow version for MLPerf as TFRecord. The first masked
+position 0 ends the masks of a row. As in the packer, a row has P + K places for masks, at least one of them
+free (P: masks of an example, K: sequences of a row).
+
+The sequences [CLS a b] and [CLS c] in a row of 8 positions give::
+
+    ids       CLS a b CLS c 0 0 0
+    numbers   1   1 1 2   2 0 0 0      number of the sequence, 0 as padding
+    places    0   1 2 0   1 0 0 0      position in the sequence
 """
 
 from collections.abc import Mapping
@@ -26,7 +33,7 @@ from bertdata.shards.packed.packs import PackBatch
 
 
 class HabanaLayout:
-    """Arranges rows as Habana's trainers read them."""
+    """Converts rows to and from the grids that Habana's trainers read."""
 
     name = "habana"
 
@@ -64,6 +71,7 @@ class HabanaLayout:
     def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
         used = grids["numbers"] != 0
         most = grids["pair_labels"].shape[1]
+        # The file has no count of sequences. A row has as many as its highest sequence number.
         found = number_counts(grids, used, np.full(len(used), most), record)
         counts = np.where(found > 0, np.arange(1, most + 1), 0).max(axis=1)
         is_there = np.arange(most) < counts[:, np.newaxis]
@@ -83,7 +91,7 @@ class HabanaLayout:
 
 
 def _ones_of(values: Array, ends: Array) -> Array:
-    """The values other than 0 of each sequence."""
+    """Return the number of non-zero values in each sequence."""
     return lengths(np.concatenate([[0], np.cumsum(values != 0)])[ends])
 
 

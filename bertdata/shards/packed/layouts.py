@@ -1,4 +1,4 @@
-"""Layouts of packed rows by name, each with its writers and readers. ``pack --layout`` offers them."""
+"""The layouts of packed rows by name, with their writers and readers. ``pack --layout`` offers them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,11 +23,12 @@ from bertdata.shards.protocol import Sink
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """A layout: the containers that it exists in, and the masked positions that one of its rows can hold.
+    """A layout of packed rows.
 
-    groups: of the examples that it holds; None: any. mask_room: of a ShardLayout with its packing; None: as
-    many as its sequences have. has_index: beside each TFRecord file lies an index of its records
-    (``bertdata.shards.packed.record_index``).
+    formats: containers that it can be stored in, the default first.
+    groups: column groups of the examples that it can hold. None for any.
+    mask_room: function that returns how many masked positions a row can hold, or None for any number.
+    has_index: True if each TFRecord file has an index file (``bertdata.shards.packed.record_index``).
     """
 
     name: str
@@ -41,7 +42,7 @@ class Layout:
         return self.formats[0]
 
     def check_objective(self, name: str) -> None:
-        """SettingsError where the layout does not hold the examples of the objective of that name."""
+        """Raise SettingsError if the layout cannot hold the examples of this objective."""
         if self.groups is not None:
             remedy = "; the layout flat holds any"
             check_groups(f"layout {self.name}", self.groups, name, find_objective(name).batch_type, remedy)
@@ -61,9 +62,9 @@ LAYOUTS: dict[str, Layout] = {
 def make_pack_writer(
     layout: ShardLayout, format: str, sink: Sink, engine: Engine | None = None
 ) -> PackWriter:
-    """A writer of the layout's rows into a container of that format.
+    """Return a writer of the layout's rows in this container.
 
-    SettingsError where the layout or the format is not known; HDF5 and Parquet need their extras.
+    SettingsError if the layout or the format is unknown. HDF5 and Parquet need optional packages.
     """
     found = find_layout(layout.packing)
     if format not in found.formats:
@@ -91,7 +92,7 @@ def make_pack_writer(
 
 
 def find_layout(name: str | None) -> Layout:
-    """The layout of that name. SettingsError where there is none."""
+    """Return the layout with this name. SettingsError for an unknown name."""
     if name not in LAYOUTS:
         raise SettingsError(f"layout {name!r} is not known, expected one of {', '.join(LAYOUTS)}")
     return LAYOUTS[name]
@@ -104,12 +105,10 @@ def make_pack_reader(
     engine: Engine | None = None,
     objective: Objective | None = None,
 ) -> PackReader | None:
-    """A reader of the packed rows in a container of that format. None where its rows are not packed.
+    """Return a reader of the packed rows of a file in this container, or None if its rows are not packed.
 
-    No layout has rows in the formats that _READERS lacks.
-
-    Parquet files of ours say so in their metadata; others are known by their fields. objective: that of the
-    examples, where it is known; else the one that the file names.
+    bertdata's Parquet files name the layout in their metadata. Other files are recognised by their fields.
+    objective: of the examples. None to take it from the file.
     """
     make = _READERS.get(format)
     return None if make is None else make(file, name, engine, objective)
@@ -161,31 +160,31 @@ def _tfrecord_reader(
 
 
 _READERS = {"tfrecord": _tfrecord_reader, "hdf5": _hdf5_reader, "parquet": _parquet_reader}
-"""Reader of packed rows, by the format of a layout in LAYOUTS."""
+"""Function that recognises and opens packed rows, by format. Other formats hold no packed rows."""
 
 
 def _checked(packing: str, objective: Objective | None) -> Objective:
-    """The objective of a file's rows: the one that is known, else the default one."""
+    """Return the objective of a file's rows, by default the default objective. Errors as check_objective."""
     found = objective or find_objective(DEFAULT_OBJECTIVE)
     find_layout(packing).check_objective(found.name)
     return found
 
 
 def _names_of_record(file: IO[bytes], name: str) -> set[str]:
-    """The fields of the first record. Empty where it cannot be read."""
+    """Return the fields of the first record. An empty set if it cannot be read."""
     try:
         return set(decode_example(next(read_payloads(file, name), b"")))
     except (ShardError, NotAnExample):
-        return set()  # the reader of examples says what is wrong
+        return set()  # the reader of examples will report the fault
     finally:
         file.seek(0)
 
 
 def _packing_of(names: set[str], format: str, objective: Objective | None) -> str | None:
-    """The layout whose rows have exactly these fields. None where they are not packed.
+    """Return the layout whose rows have these fields, or None if the rows are not packed.
 
-    A file whose fields are neither those of a layout nor those of the objective's examples is taken for what
-    it differs from in the fewest fields, so that its reader names these.
+    If the fields match neither a layout nor plain examples, the closest match is returned. Its reader then
+    names the fields that differ.
     """
     try:
         of_examples = set((objective or find_objective(DEFAULT_OBJECTIVE)).fields(format))

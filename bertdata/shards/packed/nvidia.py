@@ -1,9 +1,9 @@
 """NVIDIA's packed layout for MLPerf: HDF5 with rows of varying length.
 
-``packed_input_len`` and ``packed_masked_lm_len`` say how many ids and masks each sequence of a row has;
-masked positions count from the row's start. Our files hold the sizes of their layout as attributes;
-files without are taken to have MLPerf's. Rows of one example without those two are read and written by
-``bertdata.shards.varlength``.
+``packed_input_len`` and ``packed_masked_lm_len`` hold the number of ids and masks of each sequence in a row.
+Masked positions count from the row's start. Files that bertdata writes store their layout's sizes as
+attributes. Files without them are read with MLPerf's sizes. Files without these two fields hold unpacked
+examples, see ``bertdata.shards.varlength``.
 """
 
 from collections.abc import Iterator
@@ -43,23 +43,23 @@ from bertdata.shards.rows import RecordCheck
 
 NAME = "nvidia"
 LARGEST = 2**15 - 1
-"""The largest id or position that the item types hold."""
+"""Largest id or position that the item types can hold."""
 
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76, "sequences_per_row": 3}
-"""The attributes of a file's root, and the sizes of files without them."""
+"""Attributes of the file's root, with the defaults for files that lack them."""
 _FIELDS = row_fields(NAME, "hdf5")
 _NAMES = {field.of: name for name, field in _FIELDS.items()}
 
 
 class _Rows(NamedTuple):
-    """Rows of varying length: row i is ``values[ends[i-1]:ends[i]]``."""
+    """Rows of varying length. Row i is ``values[ends[i-1]:ends[i]]``."""
 
     values: Array
     ends: Array
 
 
 class NvidiaWriter:
-    """Writes rows as blocks of a fixed size, so the bytes do not depend on how they were batched."""
+    """Writes rows in blocks of a fixed size. The file's bytes do not depend on the size of the batches."""
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
         check_packed_layout(layout)
@@ -101,7 +101,7 @@ class NvidiaWriter:
 
 
 class NvidiaReader(PackReader):
-    """Reads packed rows of varying length from a seekable file of any tool, whatever its integer types."""
+    """Reads packed rows from a file of any program, with any integer types. The file must be seekable."""
 
     layout: ShardLayout
 
@@ -152,7 +152,7 @@ def _find_layout(known: dict[str, Any], objective: str, name: str) -> ShardLayou
 
 
 def _arrange(packs: PackBatch) -> dict[str, _Rows]:
-    """The rows of checked sequences by the names of ``schemas/packed.json``."""
+    """Return checked rows in the form of the file's fields, by the names of ``schemas/packed.json``."""
     examples: Any = packs.examples
     at = SequencePlaces.of(packs)
     masks = masks_of(examples)
@@ -173,7 +173,7 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
 
 
 def _segments(examples: ExampleBatch) -> Array:
-    """0 for each id of a first segment, 1 for others."""
+    """Return 0 for each id of a first segment and 1 for each other id."""
     sizes = lengths(examples.ends)
     changes = np.asarray(examples.ends, np.int64) - sizes + segment_lengths(examples)
     segments: Array = np.arange(len(examples.ids)) >= np.repeat(changes, sizes)
@@ -181,12 +181,14 @@ def _segments(examples: ExampleBatch) -> Array:
 
 
 def _sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
-    """The sequences of rows, not yet checked. ShardError where parts of a row contradict one another."""
+    """Return the sequences of the rows, not yet checked. ShardError if the parts of a row contradict."""
     ids, counts = rows["ids"], rows["pair_labels"].ends
     _check_lengths(rows, "segments", "ids", record)
     _check_lengths(rows, "originals", "mask_places", record)
     sizes = _add_up(rows, "lengths", "ids", record)
     masks = _add_up(rows, "mask_lengths", "originals", record)
+    # In the file a masked position counts from the row's start, in a batch from its sequence's start.
+    # row of sizes [3, 4]: place 5 in the row is position 2 of the second sequence.
     ends = np.cumsum(sizes)
     row_starts = (ids.ends - lengths(ids.ends))[rows_of(counts)]
     places = rows["mask_places"].values.astype(np.int64)
@@ -203,7 +205,10 @@ def _sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: R
 
 
 def _add_up(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck) -> Array:
-    """The sizes of the rows' sequences, which must add up to the number of the row's items."""
+    """Return the sizes of the sequences. In each row they must add up to the row's number of items.
+
+    of: field with the sizes. items: field whose items are counted.
+    """
     _check_lengths(rows, of, "pair_labels", record)
     name, counts = _NAMES[of], rows["pair_labels"].ends
     sizes: Array = rows[of].values.astype(np.int64)

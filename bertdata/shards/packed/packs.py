@@ -1,4 +1,4 @@
-"""Batches of packed rows, and the protocol of their writers and readers."""
+"""Batches of packed rows, and the interface of their writers and readers."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackBatch:
-    """N packed rows: row i holds the examples ``ends[i-1]`` to ``ends[i]``, left to right.
+    """N packed rows. Row i holds the examples ``ends[i-1]`` to ``ends[i] - 1``, from left to right.
 
-    examples: unpacked, without padding; positions and first lengths count from each example's own start.
+    examples: unpacked and without padding. Positions count from the start of each example.
     """
 
     examples: ExampleBatch
@@ -27,7 +27,7 @@ class PackBatch:
         return len(self.ends)
 
     def rows(self) -> Iterator[list[Any]]:
-        """The examples of each row by themselves."""
+        """Yield the list of examples of each row."""
         examples, start = self.examples.examples(), 0
         for end in map(int, self.ends):
             yield list(islice(examples, end - start))
@@ -35,9 +35,9 @@ class PackBatch:
 
 
 class PackWriter(Protocol):
-    """Encodes packed rows into one container. ``close`` finishes it but leaves the sink open.
+    """Encodes packed rows in a container. ``close`` completes the file but leaves the sink open.
 
-    ShardError names a row that the layout cannot hold: too many ids, examples or masks.
+    ShardError names a row that the layout cannot hold, with too many ids, examples or masks.
     """
 
     def write(self, packs: PackBatch) -> None: ...
@@ -46,17 +46,17 @@ class PackWriter(Protocol):
 
 
 class PackReader(ShardReader):
-    """Decodes a shard of packed rows. As a ShardReader it gives their examples, row after row.
+    """Decodes a shard of packed rows. Used as a ShardReader it returns their examples, row after row.
 
-    ``len`` is the number of examples, ``rows`` that of packed rows. ShardError names the file and the row
-    that cannot be read.
+    ``len`` is the number of examples, ``rows`` the number of packed rows. ShardError names the file and the
+    row that cannot be read.
     """
 
     rows: int
 
     @abstractmethod
     def packs(self, size: int) -> Iterator[PackBatch]:
-        """All rows in order, at most ``size`` at a time."""
+        """Yield all rows in order, in batches of at most ``size``."""
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import arrays, regroup
@@ -65,7 +65,7 @@ class PackReader(ShardReader):
 
 
 class PackRegrouping:
-    """Packed rows in batches of any size in, batches of exactly ``size`` rows out, and at last the rest."""
+    """Collects packed rows from batches of any size, and returns batches of exactly ``size`` rows."""
 
     def __init__(self, size: int) -> None:
         assert size > 0, size
@@ -74,7 +74,10 @@ class PackRegrouping:
         self._count = 0
 
     def add(self, packs: PackBatch) -> Iterator[PackBatch]:
-        """The batches that ``packs`` complete. The rest is copied: the caller may reuse its buffers."""
+        """Add rows. Yield the batches that are now complete.
+
+        The remaining rows are copied, because the caller may reuse its buffers.
+        """
         start = 0
         while self._count + len(packs) - start >= self._size:
             stop = start + self._size - self._count
@@ -86,14 +89,14 @@ class PackRegrouping:
             self._count += len(packs) - start
 
     def rest(self) -> Iterator[PackBatch]:
-        """The one batch that is held back, if there is one."""
+        """Yield the last, incomplete batch, if there is one."""
         held, self._held, self._count = self._held, [], 0
         if held:
             yield join_packs(held)
 
 
 def regroup_packs(batches: Iterable[PackBatch], size: int) -> Iterator[PackBatch]:
-    """The same rows, ``size`` to a batch."""
+    """Yield the same rows in batches of ``size``."""
     regrouping = PackRegrouping(size)
     for packs in batches:
         yield from regrouping.add(packs)
@@ -101,7 +104,7 @@ def regroup_packs(batches: Iterable[PackBatch], size: int) -> Iterator[PackBatch
 
 
 def pack_arrays(packs: PackBatch) -> PackBatch:
-    """The same rows with every column a NumPy array, not copied."""
+    """Return the rows with every column as a NumPy array, without copying."""
     import numpy as np
 
     from bertdata.examples.columns import arrays
@@ -110,7 +113,7 @@ def pack_arrays(packs: PackBatch) -> PackBatch:
 
 
 def cut_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
-    """Rows ``start`` to ``stop`` of a batch of arrays. The large columns are views."""
+    """Return the rows from start to stop - 1 of a batch of arrays. The large columns are views."""
     from bertdata.examples.columns import cut
 
     first = int(packs.ends[start - 1]) if start else 0
@@ -119,7 +122,7 @@ def cut_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
 
 
 def join_packs(batches: list[PackBatch]) -> PackBatch:
-    """One batch of the rows of all, copied."""
+    """Return a batch with copies of all rows."""
     import numpy as np
 
     from bertdata.examples.columns import join, lengths
@@ -130,7 +133,7 @@ def join_packs(batches: list[PackBatch]) -> PackBatch:
 
 
 def rows_of(ends: "Array") -> "Array":
-    """The row of each example, from the rows' ends."""
+    """Return the row of each example: ends [2, 3] -> [0, 0, 1]."""
     import numpy as np
 
     from bertdata.examples.columns import lengths
@@ -139,10 +142,13 @@ def rows_of(ends: "Array") -> "Array":
 
 
 def grid_mask_room(layout: ShardLayout) -> int:
-    """Masked positions that a row of fixed width can hold: each sequence's may be rounded up once."""
+    """Return how many masked positions a row of fixed width can hold.
+
+    The number of masks of each sequence may have been rounded up, hence the additional sequences_per_row - 1.
+    """
     return layout.max_predictions_per_seq + layout.sequences_per_row - 1
 
 
 def unpacked(layout: ShardLayout) -> ShardLayout:
-    """The layout of the same examples, one a row."""
+    """Return the layout of the same examples without packing."""
     return replace(layout, packing=None, sequences_per_row=1)

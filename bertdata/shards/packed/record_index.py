@@ -1,6 +1,6 @@
-"""Index of a TFRecord file's records, as Graphcore's loader wants it beside each file.
+"""The index of a TFRecord file's records, which Graphcore's loader expects next to each file.
 
-One line a record: the place of its first byte and the number of its bytes, frame included.
+It has a line per record: the byte offset of the record and its size in bytes, frame included.
 """
 
 from bertdata.shards.framing import FrameCounter
@@ -9,14 +9,14 @@ INDEX_ENDING = ".index"
 
 
 def index_name(shard: str) -> str:
-    """The name of a shard's index: its own with another ending."""
+    """Return the name of a shard's index file."""
     if shard.endswith(".bin"):
         return shard.removesuffix(".bin") + ".idx"
     return shard.removesuffix(".tfrecord") + INDEX_ENDING
 
 
 class RecordIndex(FrameCounter):
-    """The index of a file, from its bytes as they are written."""
+    """Builds the index of a file from the bytes that are written to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,5 +29,5 @@ class RecordIndex(FrameCounter):
         self._place += size
 
     def dump(self) -> bytes:
-        """The bytes of the index."""
+        """Return the contents of the index file."""
         return "".join(self._lines).encode()

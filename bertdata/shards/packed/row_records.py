@@ -1,6 +1,7 @@
-"""Grids of packed rows as TFRecords and back, in the kernel or its readable twin.
+"""Convert grids of packed rows to TFRecords and back, with the native kernel or its Python twin.
 
-Each value is a feature of as many numbers as its field is wide; a field of floats holds whole numbers.
+Each grid is a feature with as many numbers as the grid is wide. Some features are floats, but all hold
+integers.
 """
 
 from array import array
@@ -22,11 +23,11 @@ from bertdata.shards.packed.fields import RowFields, row_fields
 from bertdata.shards.packed.grid import Grids
 from bertdata.shards.tfrecord import decoded_columns
 
-_VALUES = 0  # number of the source in bertdata.examples.fields.SOURCES
+_VALUES = 0  # index of "values" in bertdata.examples.fields.SOURCES
 
 
 def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None) -> bytes | memoryview:
-    """The framed canonical records of the rows."""
+    """Return the framed canonical records of the rows."""
     fields = row_fields(layout.packing or "", "tfrecord")
     if not use_native(engine or default_engine()):
         return b"".join(_records(grids, fields))
@@ -52,7 +53,7 @@ def _records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
 def decode_rows(
     file: IO[bytes], name: str, layout: ShardLayout, size: int, engine: Engine | None = None
 ) -> Iterator[Grids]:
-    """The grids of a file's records, at most ``size`` rows at a time. ShardError names a bad record."""
+    """Yield the grids of a file's records, at most ``size`` rows at a time. ShardError names a bad record."""
     fields = row_fields(layout.packing or "", "tfrecord")
     file.seek(0)
     if not use_native(engine or default_engine()):
@@ -97,7 +98,7 @@ def _row_values(values: Any, key: str, field: Any, layout: ShardLayout) -> list[
 
 @lru_cache(maxsize=8)
 def _format(layout: ShardLayout) -> Any:
-    """The kernel's format: for each field a column of its values and one of their ends."""
+    """Return the kernel's record format. Each field has two columns: its values and their ends."""
     fields = sorted(row_fields(layout.packing or "", "tfrecord").items())
     columns, described = [], []
     for number, (name, field) in enumerate(fields):
