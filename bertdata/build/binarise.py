@@ -1,7 +1,8 @@
-"""Text as fairseq's binarised lines: ``train.bin``, ``train.idx``, ``dict.txt`` and a manifest.
+"""Conversion of text to fairseq's binary dataset: ``train.bin``, ``train.idx``, ``dict.txt`` and a manifest.
 
-A line of the text is its ids and ``</s>``, a blank line ``</s>`` alone, the lines of all files one after the
-other. The directory is made by the commit protocol. Needs NumPy when it is imported.
+Each line of the text becomes its token ids followed by ``</s>``. A blank line is ``</s>`` alone. The lines of
+all files follow each other. The directory is written through ``io.directory_protocol``. Importing this module
+requires NumPy.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,12 +37,15 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 TRAIN_BIN, TRAIN_INDEX = "train.bin", "train.idx"
 
 Told = Callable[[int, int, str], None]
-"""Called with the files that are done, all files, and the one that was just finished."""
+"""Progress callback.
+
+It gets the number of finished files, the number of all files, and a line about the file just finished.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedText:
-    """A directory of fairseq's that was made of text. tokens: ids with the end tokens."""
+    """A finished fairseq directory. tokens: number of ids, including the ``</s>`` of each line."""
 
     directory: str
     lines: int
@@ -50,7 +54,7 @@ class BinarisedText:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinesTask:
-    """Encode the lines of a file of text."""
+    """The task of encoding the lines of one text file."""
 
     path: str
     tokenizer: TokenizerFile
@@ -58,9 +62,12 @@ class LinesTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class EncodedLines:
-    """The lines of a file in fairseq's ids, each with its end token, and the count of each id.
+    """The encoded lines of one file.
 
-    bytes, md5: of the file.
+    ids: ids of all lines in fairseq's numbering, each line followed by ``</s>``.
+    ends: end of each line in ``ids``.
+    counts: number of occurrences of each id.
+    bytes, md5: of the text file.
     """
 
     ids: Array
@@ -71,7 +78,7 @@ class EncodedLines:
 
 
 def encode_lines(task: LinesTask) -> EncodedLines:
-    """The task's lines. InputError for a file that is not UTF-8 text."""
+    """Encode the lines of a file. InputError if the file is not UTF-8 text."""
     data = read_identified(task.path)
     refuse_other_kinds(data, task.path)
     try:
@@ -82,6 +89,8 @@ def encode_lines(task: LinesTask) -> EncodedLines:
         rows.pop()
     vocabulary = vocabulary_of(task.tokenizer)
     found = tokenizer_of(task.tokenizer).encode_each(rows)
+    # table[id] is fairseq's id of the tokeniser's id. Then put </s> (id 2) behind each line:
+    # ids [7, 8, 9], ends [2, 2, 3] -> [7, 8, 2, 2, 9, 2], ends [3, 4, 6]. The second line is blank.
     table = np.array(fairseq_ids(vocabulary), np.uint32)
     before, ends = table[np.asarray(found.ids)], np.asarray(found.ends).astype(np.int64)
     ids = np.insert(before, ends, END)
@@ -97,13 +106,13 @@ def encode_lines(task: LinesTask) -> EncodedLines:
 def binarise_text(
     paths: Sequence[str], output: str, tokenizer: TokenizerFile, *, workers: int, told: Told
 ) -> BinarisedText:
-    """Write the directory of the files' lines, in the files' order.
+    """Write a fairseq directory of the files' lines, in the order of the files.
 
-    The bytes are the same for any number of workers. A finished directory of the same files and tokeniser is
-    known by its manifest, and nothing is done.
+    The bytes do not depend on the number of workers. If the directory is already finished for the same files
+    and tokeniser, nothing is written.
 
-    DatasetError where the directory holds anything else, or another run writes there. SettingsError for a
-    tokeniser that fairseq's dictionary cannot hold, InputError for a file that cannot be read.
+    DatasetError if the directory holds anything else or another run is writing there. SettingsError if
+    fairseq's dictionary cannot represent the tokeniser. InputError if a file cannot be read.
     """
     vocabulary = vocabulary_of(tokenizer)
     dictionary_of(vocabulary, [0] * len(fairseq_ids(vocabulary)))
@@ -123,7 +132,7 @@ def binarise_text(
 
 
 def _finished(commit: Commit, paths: Sequence[str], pool: ProcessPool) -> BinarisedManifest | None:
-    """The manifest of the directory, where its files are whole and the inputs are those that it lists."""
+    """Return the directory's manifest if its files are intact and its inputs are the same. Else None."""
     commit.refuse_others()
     data = commit.manifest()
     if data is None:
@@ -143,7 +152,10 @@ def _write(
     pool: ProcessPool,
     told: Told,
 ) -> BinarisedManifest:
-    """Write all files. The dictionary has the counts of all lines, so nothing is of use to a later run."""
+    """Write all files.
+
+    Nothing of an interrupted run is reused, since the dictionary counts the tokens of all lines.
+    """
     vocabulary = vocabulary_of(tasks[0].tokenizer)
     size = len(fairseq_ids(vocabulary))
     counts, inputs = np.zeros(size, np.int64), []
@@ -178,4 +190,5 @@ def _write(
 
 
 def _manifest_terms(data: bytes, where: str) -> dict[str, Any]:
+    """Return the terms (see ``directory_protocol``) in a manifest."""
     return parse_binarised_manifest(data, where).terms()

@@ -1,6 +1,6 @@
-"""A part whose text is ids already: a ``.bin`` of fairseq's with its ``.idx``, read with a tokeniser's ids.
+"""Input parts that are already token ids: fairseq's ``.bin`` file with its ``.idx``.
 
-Needs NumPy when a part is loaded.
+Loading such a part requires NumPy.
 """
 
 import hashlib
@@ -22,25 +22,27 @@ from bertdata.tokens.load import vocabulary_of
 
 ENDING = ".bin"
 _LINES = 1 << 16
-"""Lines read at a time."""
+"""Number of lines read at a time."""
 
 
 class BinarisedPart:
-    """A part of ids. A line that is the end token alone ends a document.
+    """A part of token ids. A line that consists only of the end token ends a document.
 
-    The tokeniser's ids may be in another order than fairseq's, which follow from its roles
-    (``bertdata.tokens.fairseq_dictionary``).
+    fairseq numbers the tokens differently from the tokeniser. ``tokens.fairseq_dictionary`` defines its
+    order.
+
+    name: name of the part in the manifest. None: the file's name.
     """
 
     def __init__(self, path: str, tokenizer: TokenizerFile, name: str | None = None) -> None:
         self.path = path
         self.name = name or storage.base_name(path)
         self._tokenizer = tokenizer
-        self._identities: list[FileIdentity] = []  # of both files, from the first time that they are read
+        self._identities: list[FileIdentity] = []  # .idx and .bin, as they were when first read
         self._md5 = ""
 
     def input_md5(self) -> str:
-        """The md5 of the ``.idx`` and the ``.bin``, read one after the other, once."""
+        """Return the md5 of the ``.idx`` followed by the ``.bin``. The files are hashed only once."""
         if not self._md5:
             identities = self._identified()
             digest = hashlib.md5(usedforsecurity=False)
@@ -51,21 +53,23 @@ class BinarisedPart:
         return self._md5
 
     def _identified(self) -> list[FileIdentity]:
+        """Return the identities of ``.idx`` and ``.bin``, taken at the first call."""
         if not self._identities:
             self._identities = [identify(self.path.removesuffix(ENDING) + ".idx"), identify(self.path)]
         return self._identities
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
-        """The documents. InputError for a damaged part, or ids that the tokeniser does not have.
+        """Return the documents.
 
-        ChangedInputError where one of its files was changed since it was read first.
+        InputError if the part is damaged or has ids that the tokeniser lacks. ChangedInputError if one of the
+        files has changed since it was first read.
         """
         vocabulary = vocabulary_of(self._tokenizer)
         identities = self._identified()
         try:
             documents = self._documents(vocabulary)
         finally:
-            check_all(identities)  # a file that was changed meanwhile may look damaged
+            check_all(identities)  # even after an error: a file that has changed may look damaged
         check_documents(documents, self.path)
         entry = InputEntry(
             name=self.name,
@@ -79,16 +83,18 @@ class BinarisedPart:
         return LoadedDocuments(entry=entry, documents=documents)
 
     def skipped(self, error: InputError) -> SkippedEntry:
-        """The entry of this part, left out."""
+        """Return the manifest entry that says why this part was left out."""
         size = storage.size(self.path)
         return SkippedEntry(name=self.name, bytes=size, md5=self.input_md5(), reason=error.reason(self.path))
 
     def _documents(self, vocabulary: Vocabulary) -> Documents:
+        """Read the lines and convert them to documents with the tokeniser's ids."""
         load_numpy()
         import numpy as np
 
         from bertdata.shards.fairseq.lines import open_lines
 
+        # fairseq_ids maps our id to fairseq's. argsort inverts a permutation: fairseq's id to ours.
         table = np.argsort(np.array(fairseq_ids(vocabulary), np.int64))
         table = table.astype(np.uint32 if vocabulary.wide else np.uint16)
         pieces, first = [table[:0]], 0
@@ -105,6 +111,9 @@ class BinarisedPart:
         except ShardError as error:
             raise InputError(str(error)) from None
         words = np.concatenate(pieces)
+        # A line of size 1 is only </s>, a document's end. sizes [4, 3, 1, 5, 1] means sentences of 3, 2 and 4
+        # ids and document ends after sentences 2 and 3. np.unique drops the empty documents between two
+        # such lines, and > 0 those at the beginning.
         is_text = sizes > 1
         sentence_ends = np.cumsum(sizes[is_text] - 1).astype(np.uint32)
         document_ends = np.unique(np.append(np.cumsum(is_text)[~is_text], len(sentence_ends)))
@@ -117,9 +126,9 @@ class BinarisedPart:
         )
 
     def _check(self, lines: Any, sizes: Any, first: int, vocabulary: Vocabulary) -> None:
-        """InputError for ids that the vocabulary does not have, and for a line without its end token.
+        """Raise InputError for an id outside the vocabulary, or a line that does not end with the end token.
 
-        first: the number of the first of these lines.
+        first: number of the first of these lines in the file.
         """
         wrong = (lines.ids < 0) | (lines.ids >= vocabulary.size)
         if wrong.any():
@@ -135,9 +144,10 @@ class BinarisedPart:
 
 
 def _word_starts(ids: Any, vocabulary: Vocabulary) -> bytes | None:
-    """For each id 1 where its token begins with a blank, as tokens of BPE and Unigram do.
+    """Return a byte per id that is 1 where a word starts. None if the ids themselves show word starts.
 
-    All are 1 where no token has a blank. None where the vocabulary tells word starts.
+    Tokens of byte-level BPE and Unigram models begin with a blank (as ``Ġ`` or ``▁``) at the start of a word.
+    If no token of the vocabulary does, every token counts as a word.
     """
     import numpy as np
 

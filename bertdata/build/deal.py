@@ -1,6 +1,8 @@
-"""The files of a whole run: examples of all inputs, made by one random stream and dealt to files in turn.
+"""Creation of a whole dataset in one random stream, as the original programs do (``--as-original``).
 
-Inputs are read by several processes. Examples are made and written by one.
+The documents of all parts pass through a single random generator, and the examples go to the output files in
+turn: example 0 to file 0, example 1 to file 1, and so on. Several processes read and tokenise the parts. One
+process creates and writes the examples, because the stream of random numbers cannot be divided.
 """
 
 from array import array
@@ -28,14 +30,17 @@ from bertdata.tokens.load import vocabulary_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadTask:
-    """Read one part of a run. Picklable work for a worker."""
+    """The task of reading one part. Instances are pickled and sent to workers."""
 
     plan: TaskPlan
     part: str
 
 
 def load_input(task: LoadTask) -> LoadedDocuments | SkippedEntry:
-    """The part's documents, picklable. The entry of one that cannot be read, where the run leaves it out."""
+    """Return the part's documents, with picklable arrays.
+
+    If the part cannot be read and the run skips bad parts, return the entry that says so.
+    """
     reader = task.plan.reader(task.part)
     try:
         loaded = reader.load(task.plan.targets[0].settings)
@@ -47,7 +52,7 @@ def load_input(task: LoadTask) -> LoadedDocuments | SkippedEntry:
 
 
 def _picklable(documents: Documents) -> Documents:
-    """The documents in arrays. Word starts, which no such run needs, are left out."""
+    """Return the documents with their data as arrays, without word starts, which such runs do not need."""
     return replace(
         documents,
         ids=_array(documents.ids),
@@ -58,6 +63,7 @@ def _picklable(documents: Documents) -> Documents:
 
 
 def _array(buffer: Buffer) -> "array[int]":
+    """Copy a buffer into an array of the same item size."""
     view = memoryview(buffer)
     found = array("H" if view.itemsize == 2 else "I")
     found.frombytes(view.cast("B"))
@@ -66,7 +72,7 @@ def _array(buffer: Buffer) -> "array[int]":
 
 @dataclass(kw_only=True, slots=True)
 class DealtRun:
-    """The inputs that were read so far, those left out, and warnings about them."""
+    """The inputs read and left out so far, and warnings about them."""
 
     inputs: list[InputEntry] = field(default_factory=list)
     skipped: list[SkippedEntry] = field(default_factory=list)
@@ -79,7 +85,7 @@ class DealtRun:
 
 
 LoadAll = Callable[[Iterable[LoadTask]], Iterable[tuple[LoadTask, LoadedDocuments | SkippedEntry]]]
-"""Each task with the result of ``load_input``, in the order of the tasks."""
+"""A function that yields each task with its result of ``load_input``, in the tasks' order."""
 
 
 def deal_run(
@@ -89,9 +95,13 @@ def deal_run(
     load_all: LoadAll,
     tell: Callable[[str, int], None],
 ) -> tuple[DealtRun, tuple[ShardEntry, ...]]:
-    """Make the files of the run. parts: sorted. tell: called with each finished part and its examples.
+    """Create all examples and deal them to the output files. Returns the inputs and the entries of the files.
 
-    InputError as of load_input, and where every part was left out.
+    InputError if a part cannot be read, or if all parts were left out.
+
+    parts: sorted paths.
+    load_all: runs ``load_input`` on all tasks, possibly in other processes.
+    tell: called with each finished part and its number of examples.
     """
     settings, engine = target.settings, plan.engine
     vocabulary, found = vocabulary_of(plan.tokenizer), DealtRun()
@@ -104,6 +114,7 @@ def deal_run(
         return make_writer(settings.format, sink, layout, engine, path)
 
     def write(writers: Sequence[CountingWriter]) -> None:
+        # The original program may read its files in a shuffled order, which is part of the random stream.
         tasks = [LoadTask(plan=plan, part=parts[number]) for number in maker.order]
         examples = 0
         for task, loaded in load_all(tasks):
@@ -129,7 +140,9 @@ def deal_run(
 
 
 def deal(examples: MadeExamples, first: int, writers: Sequence[CountingWriter]) -> None:
-    """Write each example with the next writer in turn. first: the number of the first one in the run."""
+    """Write the examples to the writers in turn. first: number of the first example within the run."""
+    # Example ``start`` and every len(writers)-th example after it go to the same writer. Taking them as one
+    # strided batch avoids a batch per example.
     for start in range(min(len(examples), len(writers))):
         batch = examples.batch(start, len(examples), len(writers))
         writers[(first + start) % len(writers)].write(batch)

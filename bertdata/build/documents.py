@@ -1,4 +1,4 @@
-"""The documents that a shard is made of: those of one part, or those gathered from the whole corpus."""
+"""The documents from which a shard is created: those of one part, or those gathered from the whole corpus."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LoadedDocuments:
-    """Documents, the manifest's entry of their input, and warnings for a person."""
+    """Documents, the manifest entry of their input, and warnings for the user."""
 
     entry: InputEntry
     documents: Documents
@@ -31,30 +31,30 @@ class LoadedDocuments:
 
 
 class DocumentReader(Protocol):
-    """The input of a shard, not yet read."""
+    """The input of a shard, which is read when ``load`` is called."""
 
     @property
     def name(self) -> str:
-        """The input's name in the manifest. Empty for the whole corpus."""
+        """Name of the input in the manifest. Empty for the whole corpus."""
         ...
 
     def input_md5(self) -> str:
-        """The md5 that tells whether a shard of an earlier run was made of the same input."""
+        """Return the md5 that tells whether an earlier run's shard was created from the same input."""
         ...
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
-        """The documents. InputError for an input that cannot be read."""
+        """Return the documents. InputError if the input cannot be read."""
         ...
 
     def skipped(self, error: InputError) -> SkippedEntry:
-        """The manifest's entry of this input, left out for that error of load."""
+        """Return the manifest entry that says why this input was left out. error: raised by ``load``."""
         ...
 
 
 class PartReader:
-    """One part: a text file of sentences, read once for all that is asked of it.
+    """A part: a text file of sentences, which is read from disk only once.
 
-    name: in the manifest; the file's name where none is given.
+    name: name of the part in the manifest. None: the file's name.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class PartReader:
         self._text: bytes | None = None
 
     def _read(self) -> bytes:
+        """Return the file's contents."""
         if self._text is None:
             self._text = read_identified(self.path)
         return self._text
@@ -91,7 +92,7 @@ class PartReader:
         warnings = text_warnings(text, self.path, self._tokenizer.dialect)
         warnings += unknown_warnings(documents.unknown, documents.tokens, self.path)
         warnings += find_objective(settings.objective).warnings(documents, self.path)
-        self._text = None  # the ids are enough from here on
+        self._text = None  # free the memory: only the ids are needed from here on
         return LoadedDocuments(entry=entry, documents=documents, warnings=tuple(warnings))
 
     def skipped(self, error: InputError) -> SkippedEntry:
@@ -102,9 +103,11 @@ class PartReader:
 
 
 class CorpusReader:
-    """Documents of a global shuffle's shard. corpus: the entry of all inputs together.
+    """The documents of one shard of a global shuffle.
 
-    blocks: called for the documents in any order, as gather_documents takes them, if they are needed.
+    corpus: one manifest entry for all inputs together.
+    blocks: called for the bytes of the shard's documents, in any order, if they are needed. See
+        ``gather_documents``.
     """
 
     name = ""

@@ -1,4 +1,4 @@
-"""A run told without writing anything: ``--dry-run``."""
+"""The output of ``--dry-run``: what a run would do, found without writing anything."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,11 @@ from bertdata.io.terminal import NOTHING_WRITTEN, say
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardPreview:
-    """One shard of a run to come. why: the reason to make it or leave it out, None where it would be kept.
+    """A shard of a future run.
 
-    text_bytes: of its text, as far as that is there; one shard's share in a shuffle.
+    why: why it would be written or left out. None: it would be kept.
+    text_bytes: bytes of its input text, if that exists yet. In a shuffle, an equal share of all text.
+    left_out: its part cannot be read and would be skipped.
     """
 
     name: str
@@ -28,33 +30,35 @@ class ShardPreview:
     left_out: bool = False
 
     def __str__(self) -> str:
+        """Return the line that is printed for the shard."""
         told = f"  {'skip' if self.left_out else 'keep' if self.why is None else 'make'}  {self.name}"
         return f"{told}  from {self.source}" + (f"  {self.why}" if self.why else "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
-    """One dataset of a run to come."""
+    """A dataset of a future run."""
 
     target: Target
     shards: tuple[ShardPreview, ...]
 
     @property
     def directory(self) -> str:
-        """The dataset's directory."""
+        """Output directory of the dataset."""
         return self.target.dataset.directory
 
     @property
     def kept(self) -> int:
+        """Number of shards that would be kept."""
         return sum(shard.why is None for shard in self.shards)
 
     @property
     def bytes_to_make(self) -> float:
-        """Bytes of text behind the shards to make."""
+        """Bytes of input text of the shards that would be written."""
         return sum(shard.text_bytes for shard in self.shards if shard.why is not None and not shard.left_out)
 
     def lines(self) -> list[str]:
-        """The settings, how many shards, and each of them."""
+        """Return the printed lines: the settings, the number of shards, and each shard."""
         skipped = sum(shard.left_out for shard in self.shards)
         made = len(self.shards) - self.kept - skipped
         return [
@@ -66,7 +70,7 @@ class Preview:
 
 
 def settings_line(target: Target) -> str:
-    """Recipe, settings and vocabulary in one line."""
+    """Return recipe, settings and vocabulary in one line."""
     plan = target.dataset.plan
     values = {**target.settings.as_json(), **plan.settings.by_name}
     settings = ", ".join(f"{name} {value}" for name, value in values.items() if name in plan.settings.by_name)
@@ -75,11 +79,11 @@ def settings_line(target: Target) -> str:
 
 
 def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
-    """The shards that a run on these parts would make and keep, by target.
+    """Return what a run on these parts would write and keep, for each target dataset.
 
-    A part may be yet to come. DatasetError for a directory that the run would refuse, InputError for a
-    part that begins as no text does. Read are the beginning of each part, and a shard that may be kept
-    with its part; nothing else is.
+    Parts need not exist yet. DatasetError if the run would refuse a directory, InputError if a part is
+    clearly not text. Only the beginning of each part is read, except that a shard that may be kept is
+    compared with its whole part.
     """
     md5_of = cache(file_md5)
     bad = _bad_parts(run, parts)
@@ -102,13 +106,14 @@ def _previews_of(
     sizes: Mapping[str, int],
     md5_of: Callable[[str], str],
 ) -> list[ShardPreview]:
-    """The previews of a task's shards in one dataset: one shard, or one for each bin."""
+    """Return the previews of a task's shards (one, or one per length bin) in one dataset."""
     names, sources = task.shards(target), task.inputs
     reasons: list[str | None] = ["its part is yet to be made"] * len(names)
     if all(map(storage.exists, sources)):
         input_md5 = partial(_input_md5, task, md5_of)
         dataset = target.dataset
         reasons = [dataset.why_made(name, input_md5, dataset.read_entry(name)) for name in names]
+    # Bins of a part are written together: if one must be, all are.
     if any(reasons):
         others = "the run's other files" if target.settings.files_of_run else "its part's other bins"
         reasons = [why or f"{others} are made anew" for why in reasons]
@@ -125,9 +130,9 @@ def _previews_of(
 
 
 def _bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
-    """The parts that the run would leave out, judged by their beginning, each with the reason.
+    """Return the parts that the run would leave out, judged by their beginning, with the reasons.
 
-    InputError where the run may not leave out parts.
+    InputError if the run must not leave out parts.
     """
     dialect = run.tokenizer.dialect
     drops_bad_utf8 = dialect is not None and find_dialect(dialect).drops_bad_utf8
@@ -147,7 +152,7 @@ def _bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
 
 
 def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:
-    """All tasks of a run on these parts, not to be run: what a shuffle gathers is not known yet."""
+    """Return all tasks of a run, for inspection only. A shuffle's tasks lack their documents."""
     shards = run.targets[0].dataset.plan.settings.num_shards
     unknown = InputEntry(name="", bytes=0, md5="", documents=0, sentences=0, tokens=0)
     if run.targets[0].settings.files_of_run:
@@ -158,18 +163,19 @@ def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:
 
 
 def _input_md5(task: ShardTask, md5_of: Callable[[str], str]) -> str:
-    """The md5 that stands for a shard's inputs."""
+    """Return the md5 that identifies the task's input."""
     if task.number is None:
         return md5_of(task.inputs[0])
     return corpus_md5({task.plan.reader(part).name: md5_of(part) for part in task.inputs})
 
 
 def _source(part: str) -> str:
+    """Return the part's path, with its size if it exists."""
     return f"{part} ({storage.size(part)} bytes)" if storage.exists(part) else part
 
 
 def show_previews(previews: Sequence[Preview], estimate: Sequence[str]) -> None:
-    """Print everything a person should know of a run to come. estimate: its lines on size and time."""
+    """Print the previews. estimate: lines about output size and time."""
     for found in previews:
         say(*found.lines())
     say(*estimate, NOTHING_WRITTEN)

@@ -1,4 +1,4 @@
-"""Estimate of a run's output and time, from a sample of its text, of which shards are made and dropped."""
+"""Estimate of a run's output size and time. A sample of the text is converted and thrown away."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +19,16 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 SMALLEST_BYTES = 1 << 16
 LARGEST_BYTES = 1 << 24
 ENOUGH_SECONDS = 0.5
-"""The sample is doubled until its work takes so long."""
+"""The sample is doubled until its conversion takes this long."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """Output and time of the shards to make. output_bytes: by dataset directory, seconds: of one process."""
+    """Estimated output size and time for the shards that must be written.
+
+    output_bytes: by dataset directory.
+    seconds: time of a single process.
+    """
 
     output_bytes: dict[str, int]
     seconds: float
@@ -34,7 +38,7 @@ class Estimate:
     sample_part: str
 
     def lines(self, workers: int | None) -> list[str]:
-        """The figures and what they come from. workers None: not known, the time is that of one core."""
+        """Return the estimate as lines of text. workers: None if not known, then the time is for one core."""
         used = min(workers, self.shards) if workers else 1
         processes = f"{used} worker{'s' if used > 1 else ''}" if workers else "one core"
         return [
@@ -47,7 +51,7 @@ class Estimate:
 def estimate_lines(
     plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview], workers: int | None
 ) -> list[str]:
-    """The estimate in words. None where nothing is to be made."""
+    """Return the estimate as lines of text. Empty if no shard must be written."""
     if all(one.kept == len(one.shards) for one in previews):
         return []
     found = estimate(plan, parts, previews)
@@ -55,7 +59,7 @@ def estimate_lines(
 
 
 def estimate(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) -> Estimate | str:
-    """The estimate for the shards to make, by the run's settings and engine, or why there is none."""
+    """Return the estimate for the shards that must be written, or a text that says why there is none."""
     wanted = {one.directory: one.bytes_to_make for one in previews if one.bytes_to_make}
     targets = [target for target in plan.targets if target.dataset.directory in wanted]
     if not targets:
@@ -65,6 +69,7 @@ def estimate(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) 
         sample = _grown_sample(plan, targets, part)
     except DataError as error:
         return f"no estimate: {error}"
+    # Scale the sample up to all text. Text is loaded once for all datasets, but examples are made for each.
     scales = {place: size / sample.text_bytes for place, size in wanted.items()}
     return Estimate(
         output_bytes={place: round(sample.output_bytes[place] * scale) for place, scale in scales.items()},
@@ -79,7 +84,11 @@ def estimate(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Sample:
-    """A sample's work: bytes written and seconds of each dataset, seconds of reading the text."""
+    """Measurements of one sample.
+
+    loading: seconds to read and tokenise the text.
+    output_bytes, making: bytes and seconds per dataset directory.
+    """
 
     text_bytes: int
     loading: float
@@ -88,11 +97,15 @@ class _Sample:
 
     @property
     def seconds(self) -> float:
+        """Time of the whole sample."""
         return self.loading + sum(self.making.values())
 
 
 def _grown_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sample:
-    """The first sample whose work takes long enough. A first one, not counted, loads what all need."""
+    """Double the sample until it takes ENOUGH_SECONDS, and return the last measurement.
+
+    The very first measurement is dropped, because it includes loading libraries and tables.
+    """
     size = storage.size(part)
     with storage.open_input(part) as file:
         text = file.read(SMALLEST_BYTES)
@@ -105,7 +118,10 @@ def _grown_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Samp
 
 
 def _whole_documents(text: bytes, size: int) -> bytes:
-    """A part's beginning up to its last blank line, else line end. A whole part (of that size) as it is."""
+    """Return the text up to its last blank line, else up to its last line end. size: bytes of the whole part.
+
+    A complete part is returned unchanged.
+    """
     for end in (b"\n\n", b"\n") if len(text) < size else ():
         if (place := text.rfind(end)) > 0:
             return text[: place + 1]
@@ -113,6 +129,7 @@ def _whole_documents(text: bytes, size: int) -> bytes:
 
 
 def _measure(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) -> _Sample:
+    """Tokenise the text, create its examples for each dataset, and measure both."""
     start = perf_counter()
     documents = tokenizer_of(plan.tokenizer, plan.engine).encode([text], [part])
     check_documents(documents, part)
@@ -126,7 +143,7 @@ def _measure(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) 
 
 
 def _written_bytes(plan: TaskPlan, target: Target, documents: Documents) -> int:
-    """The size of the shard of these documents."""
+    """Return the size of a shard of these documents."""
     settings = target.settings
     vocabulary = vocabulary_of(plan.tokenizer)
     examples = find_objective(settings.objective).make(documents, vocabulary, settings, plan.engine)
@@ -136,6 +153,7 @@ def _written_bytes(plan: TaskPlan, target: Target, documents: Documents) -> int:
 
 
 def _amount(size: float) -> str:
+    """Return a number of bytes with its unit: ``1.23 MB``."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.3g} {unit}" if unit != "bytes" else f"{size:.0f} {unit}"

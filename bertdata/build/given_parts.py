@@ -1,4 +1,4 @@
-"""The parts that a run is given: files, patterns, and directories that ``bertdata segment`` made."""
+"""The parts that the user names: files, patterns, and directories written by ``bertdata segment``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,20 +16,22 @@ from bertdata.text.training_text import listed_text, refuse_held_out, refuse_lis
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenParts:
-    """The parts, sorted. notes: on test shards of a directory, which are left out."""
+    """The parts of a run, sorted. notes: lines about a directory's test files, which are left out."""
 
     parts: list[str]
     notes: tuple[str, ...] = ()
 
 
 def find_parts(patterns: Sequence[str]) -> GivenParts:
-    """Find the parts that the patterns name, to make shards of. Errors as from find_training_text.
+    """Return the parts that the patterns name, for creating shards.
 
-    SettingsError also for shards of one name, and for names that are not UTF-8.
+    Raises the errors of ``find_training_text``. SettingsError also if two shards would get the same name, or
+    if a file name is not UTF-8.
     """
     found = find_training_text(patterns)
     for part, name in name_parts(found.parts).items():
-        if any("\ud800" <= character <= "\udfff" for character in name):  # bytes the system could not decode
+        # Python represents undecodable bytes of a file name by lone surrogates.
+        if any("\ud800" <= character <= "\udfff" for character in name):
             raise SettingsError(
                 f"{part!a}: the name is not UTF-8, or not seen as such; rename it, or set LC_ALL=C.UTF-8"
             )
@@ -37,10 +39,10 @@ def find_parts(patterns: Sequence[str]) -> GivenParts:
 
 
 def find_training_text(patterns: Sequence[str]) -> GivenParts:
-    """Find the files of text that the patterns name. Of a directory of text, the parts to train on.
+    """Return the text files that the patterns name. For a directory of text, its training parts.
 
-    Refuses other directories, lists of ours, text held out of training beside the text to train on, and a
-    file that is named by two spellings.
+    Refuses other directories, index files written by this package, held-out text next to training text, and a
+    file named twice with different spellings.
     """
     given = expand(patterns)
     refuse_lists(given)
@@ -55,7 +57,7 @@ def find_training_text(patterns: Sequence[str]) -> GivenParts:
 
 
 def _refuse_directory(directory: str) -> None:
-    """Raise MissingInputError that says what the directory holds instead of text."""
+    """Raise MissingInputError that says what the directory contains instead of text."""
     path = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(path):
         refuse_unfinished(directory, storage.list_files(directory))

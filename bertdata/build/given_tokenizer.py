@@ -1,4 +1,4 @@
-"""The tokeniser that a run is given: a WordPiece vocabulary, or a tokenizer.json and roles of its tokens."""
+"""The tokeniser that the user names: a WordPiece vocabulary, or a tokenizer.json with token roles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ _OF_VOCABULARIES = {
     "keep_accents": "--keep-accents",
     "chinese_words": "--chinese-words",
 }
-"""Settings of how a WordPiece vocabulary is read, by their flags."""
+"""Settings that only apply to a WordPiece vocabulary, with their flags."""
 
 
 def given_tokenizer(
@@ -34,13 +34,15 @@ def given_tokenizer(
     roles: Sequence[str],
     between: str | None = None,
 ) -> TokenizerFile:
-    """The tokeniser of --vocab or --tokenizer.
+    """Return the tokeniser named by --vocab or --tokenizer, pinned to the current contents of its file.
 
-    settings: of a dataset. changes: those that were given. between: what stands between two sentences in the
-    language of the parts; None: nobody says, so it is a blank. A vocabulary reads each sentence by itself.
-    The file is pinned to its bytes of now.
+    SettingsError unless exactly one of the two is given, without settings of the other.
 
-    SettingsError unless exactly one of both is given, and what goes with it.
+    settings: settings of a dataset.
+    changes: the settings that the user has given.
+    roles: values of --role, which name the special tokens of a tokenizer.json.
+    between: text to put between two sentences, depending on the language of the parts. None: a blank. Ignored
+        for a vocabulary, which encodes each sentence separately.
     """
     if tokenizer is None:
         check(vocab is not None, "give --vocab FILE|NAME, a WordPiece vocabulary, or --tokenizer FILE|DIR")
@@ -57,6 +59,7 @@ def given_tokenizer(
 
 
 def _vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
+    """Return the vocabulary file. SettingsError for a directory."""
     if storage.is_directory(path):
         raise SettingsError(
             f"--vocab {path}: is a directory, expected a WordPiece vocabulary, one token a line; a model's "
@@ -72,6 +75,7 @@ def _vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
 
 
 def _tokenizer_json(path: str, roles: Sequence[str]) -> TokenizerJson:
+    """Return the tokenizer.json at the path, which may be a model's directory."""
     if not storage.exists(path):
         raise SettingsError(f"--tokenizer {path}: no such file or directory, expected a tokenizer.json")
     return find_tokenizer_json(path, parse_roles(roles))
@@ -80,9 +84,11 @@ def _tokenizer_json(path: str, roles: Sequence[str]) -> TokenizerJson:
 def check_tokenizer(
     file: TokenizerFile, settings: Sequence[ExampleSettings], engine: Engine | None = None
 ) -> None:
-    """Raise now what would end a run when its first text is read: a broken model, a role or package missing.
+    """Raise an error now for a broken model, a missing role or a missing package.
 
-    settings: of all datasets.
+    Otherwise the error would come only with the first text.
+
+    settings: the settings of all datasets.
     """
     if isinstance(file, VocabularyFile):
         if file.chinese_words:

@@ -1,4 +1,4 @@
-"""The share of pairs with the label 1, counted while examples are written."""
+"""Counting of sentence pairs with label 1 while examples are written."""
 
 from typing import Any
 
@@ -8,7 +8,10 @@ from bertdata.records import MadeExamples
 
 
 class PairWatch:
-    """Examples whose pair labels are summed when their batches are taken, each once. ones: the sum."""
+    """Examples whose pair labels are counted when batches are taken. ones: number of labels 1 so far.
+
+    Each example must be taken exactly once.
+    """
 
     def __init__(self, examples: MadeExamples) -> None:
         self._examples = examples
@@ -26,7 +29,7 @@ class PairWatch:
         return self._examples.masked
 
     def batch(self, start: int, stop: int, step: int = 1) -> Any:
-        """The batch of the examples that are watched."""
+        """Return a batch of the wrapped examples and count its labels."""
         batch = self._examples.batch(start, stop, step)
         self.ones += sum(plain(pair_labels(batch)))
         return batch

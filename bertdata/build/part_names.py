@@ -1,4 +1,4 @@
-"""Names of parts in a manifest, and of the shards that are made of them.
+"""Names of parts in a manifest, and of the shards created from them.
 
 ::
 
@@ -14,10 +14,10 @@ from bertdata.io import storage
 
 
 def name_parts(parts: Sequence[str]) -> dict[str, str]:
-    """The name of each part, by path: the file's name, or several of one name with their folders.
+    """Return each part's name, by path: its file name, preceded by folders if several files have that name.
 
-    Folders count below the deepest one that holds all files of that name, so that names stay as they are
-    where the whole tree lies elsewhere. SettingsError for two parts whose shards would have one name.
+    Folders are counted from the deepest folder that contains all files of that name. So the names stay the
+    same when the whole tree is moved. SettingsError if two parts would give shards of the same name.
     """
     by_file: dict[str, list[str]] = {}
     for part in parts:
@@ -30,16 +30,20 @@ def name_parts(parts: Sequence[str]) -> dict[str, str]:
 
 
 def names_with_folders(parts: Sequence[str]) -> dict[str, str]:
-    """Those of name_parts that are not the files' names."""
+    """Return the part names that contain folders, by path."""
     return {part: name for part, name in name_parts(parts).items() if "/" in name}
 
 
 def shard_stem(name: str) -> str:
-    """The shard's name without the container's ending. No dataset has folders of its own."""
+    """Return a shard's name without the container's ending.
+
+    Slashes become dashes, since datasets are flat.
+    """
     return name.replace("/", "-")
 
 
 def _with_folders(parts: Sequence[str]) -> dict[str, str]:
+    """Return the names of parts with equal file names: their paths below the folder that all share."""
     split = [_components(part) for part in parts]
     shared = len(os.path.commonprefix([components[:-1] for components in split]))  # noqa: RUF071 - of lists
     if not shared:
@@ -51,11 +55,13 @@ def _with_folders(parts: Sequence[str]) -> dict[str, str]:
 
 
 def _components(part: str) -> list[str]:
+    """Return the components of the absolute path."""
     path = part if storage.is_remote(part) else os.path.abspath(part.removeprefix("file://"))
     return path.split("/")
 
 
 def _refuse_equal(stems: Sequence[tuple[str, str]]) -> None:
+    """Raise SettingsError if two parts have the same shard name. stems: (shard name, part) pairs."""
     found: dict[str, str] = {}
     for stem, part in stems:
         other = found.setdefault(stem, part)

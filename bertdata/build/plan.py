@@ -1,4 +1,4 @@
-"""The plan of a run: settings, parts, and the dataset of each phase."""
+"""The plan of a run: checked settings, and one dataset per phase of the recipe."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.model_directory.keys import tokenizer_warnings
 
 SHUFFLES = ("none", "global")
-"""Whether documents of all parts are mixed."""
+"""Values of --shuffle: whether the documents of all parts are mixed."""
 
 
 def chosen_settings(
@@ -32,11 +32,15 @@ def chosen_settings(
     changes: dict[str, Any],
     of_phases: Mapping[int, dict[str, Any]] | None = None,
 ) -> tuple[Recipe | None, dict[str, ExampleSettings]]:
-    """The recipe and its settings by output sub-directory, the changes applied. of_phases: a phase's own.
+    """Return the recipe, and the settings of each dataset by output sub-directory.
 
-    A dialect without a recipe takes the recipe of its name. A length given for a recipe of two
-    phases makes it one data set, in the output directory itself. An objective that no recipe is for has its
-    own settings and no recipe.
+    A dialect without a recipe selects the recipe of the same name. If a length is given for a recipe with two
+    phases, the result is a single dataset in the output directory itself. An objective that no recipe uses
+    has default settings and no recipe (None).
+
+    recipe_name, phase: None if the user did not choose.
+    changes: settings that override the recipe's.
+    of_phases: further settings for a single phase, by phase number.
     """
     recipe = find_recipe(recipe_name or changes.get("dialect") or "mlperf")
     objective = changes.get("objective", recipe.objective)
@@ -49,6 +53,8 @@ def chosen_settings(
         not of_phases or len(recipe.phases) > 1,
         f"recipe {recipe.name} has one phase, so no settings of phase1 or phase2",
     )
+    # recipe.varied: settings in which the phases differ, the sequence length and the number of predictions.
+    # Giving all of them means one dataset of that shape. Giving only some is ambiguous.
     shape = recipe.varied & set(changes)
     if len(selected) > 1 and shape:
         if shape != recipe.varied:
@@ -67,7 +73,7 @@ def chosen_settings(
 
 
 def check_without_recipe(objective: str, recipe: str | None, phase: int | None) -> None:
-    """SettingsError for a recipe, or a phase of one, beside an objective that is not the recipe's."""
+    """Raise SettingsError if a recipe or phase is given together with an objective that has no recipe."""
     find_objective(objective)
     for flag, value in (("--recipe", recipe), ("--phase", phase)):
         if value is not None:
@@ -78,7 +84,7 @@ def check_without_recipe(objective: str, recipe: str | None, phase: int | None) 
 
 
 def _settings(objective: str, chosen: Settings) -> ExampleSettings:
-    """The settings of one dataset. What is not chosen has the objective's default."""
+    """Return the settings of one dataset. Settings that are not chosen have the objective's defaults."""
     found, chosen = find_objective(objective), {"objective": objective, **chosen}
     check_known(found.settings_type, chosen)
     settings = found.settings_type(**typed_values(found.settings_type, chosen))
@@ -89,7 +95,7 @@ def _settings(objective: str, chosen: Settings) -> ExampleSettings:
 
 
 def check_shuffle(shuffle: str, num_shards: int | None) -> None:
-    """SettingsError for a shuffle that does not exist, and for one without its number of shards."""
+    """Raise SettingsError if the shuffle is unknown or does not go with the number of shards."""
     if shuffle not in SHUFFLES:
         raise SettingsError(f"shuffle is {shuffle!r}, expected one of {', '.join(SHUFFLES)}")
     if shuffle == "global" and num_shards is None:
@@ -111,7 +117,10 @@ def plan_targets(
     tokenizer: TokenizerFile,
     num_shards: int | None = None,
 ) -> tuple[Target, ...]:
-    """The datasets to make, one for each phase. num_shards: of a global shuffle, None: one for each part."""
+    """Return the datasets to create, one per phase.
+
+    num_shards: number of shards of a global shuffle. None: one shard per part.
+    """
     if not output:
         raise SettingsError("the output directory's name is empty")
     names = tuple(sorted(name_parts(parts).values()))
@@ -135,9 +144,9 @@ def plan_targets(
 
 
 def _fitting(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
-    """The settings, with word starts where examples need and the container holds them.
+    """Return the settings, extended by word starts if the examples need them and the container can hold them.
 
-    SettingsError for examples that the container does not hold.
+    SettingsError if the container cannot hold the examples.
     """
     container, kind = find_container(settings.format), find_objective(settings.objective).batch_type
     container.check_examples(kind, settings.objective, has_masks=getattr(settings, "masks", False))
@@ -145,7 +154,11 @@ def _fitting(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettin
 
 
 def _with_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
-    """The settings, with word starts in examples without masks, where the ids do not tell whole words."""
+    """Return the settings with the objective's variant that stores word starts, if it is needed.
+
+    That is the case for unmasked examples if the ids themselves do not show where a word starts. The trainer
+    needs word starts for whole-word masking.
+    """
     objective, told = find_objective(settings.objective), vocabulary.continues_word is not None
     if WORD_STARTS in objective.unlearned and told:
         raise SettingsError(
@@ -158,10 +171,10 @@ def _with_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> Exam
 
 
 def plan_warnings(tokenizer: TokenizerFile) -> list[str]:
-    """Warnings before anything is read.
+    """Return the warnings that are known before any text is read.
 
-    They are about a vocabulary other than its name says, or of the other casing, and about keys of a model's
-    tokenizer_config.json that are not read.
+    They concern a vocabulary that is not the published file of its name, or does not fit the casing, and keys
+    of a model's tokenizer_config.json that are ignored.
     """
     directory = tokenizer.path if storage.is_directory(tokenizer.path) else storage.parent(tokenizer.path)
     unread = tokenizer_warnings(directory or ".")

@@ -1,4 +1,4 @@
-"""A recipe as the TOML file that ``create --config`` and ``segment --config`` read."""
+"""Printing of a recipe as a TOML file for ``create --config`` and ``segment --config``."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -24,12 +24,15 @@ _EXAMPLES = {
     "dedup": "exact",
     "eval_share": "1%",
 }
-"""Values of settings that have no default, or an empty one."""
+"""Example values for settings whose default is empty."""
 _SHUFFLE = '# none, or global: documents of all parts mixed, into num_shards shards\nshuffle = "none"\n'
 
 
 def recipe_toml(recipe: Recipe) -> str:
-    """The file, with every setting of the recipe and its help. What a phase has of its own comes last."""
+    """Return a TOML file with every setting of the recipe, each after its help text.
+
+    Settings in which the phases differ come last, in a table per phase.
+    """
     kind = find_objective(recipe.objective).settings_type
     first, *others = [kind(**phase) for phase in recipe.phases]
     shared = {
@@ -53,7 +56,10 @@ def recipe_toml(recipe: Recipe) -> str:
 
 
 def _text_lines(recipe: Recipe) -> Iterator[str]:
-    """The table of the text stage. What is as by default, of articles or of records alone, is a comment."""
+    """Yield the lines of the [text] table.
+
+    Settings with defaults, and those that need articles or records, are commented out.
+    """
     is_nvidia = recipe.name in NVIDIA_TEXT
     text = SegmentSettings(recipe="nvidia" if is_nvidia else "mlperf")
     of_articles = text.as_json()
@@ -79,9 +85,12 @@ def _lines(
     record: str | None = None,
     named: Collection[str] | None = None,
 ) -> Iterator[str]:
-    """The settings that belong to the record, or all, each behind its help. None is not given.
+    """Yield each setting of a record (None: of all) after its help text.
 
-    named: those that count; others are comments, as a tokenizer.json goes without settings of a vocabulary.
+    Settings with the value None are left out.
+
+    kind: the settings class.
+    named: names of the settings that are active. The others are commented out. None: all are active.
     """
     for item in fields(kind):
         if values.get(item.name) is not None and record in (None, item.metadata["record"]):

@@ -1,7 +1,7 @@
-"""The one unit of work: the shards that are made of one lot of documents, one for each dataset.
+"""The unit of work of ``create``: the shards made from one lot of documents, one shard per target dataset.
 
-Command line, dry run and every Beam runner go through tasks, plain and shuffled; all that differs is
-who runs them.
+A lot is one part, or one shard's documents of a global shuffle. The command line, the dry run and all Beam
+runners use these tasks. They differ only in who runs them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,18 +34,18 @@ from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 LOADING_FRACTION = 0.1
-"""Share of a task's time, for progress only, in which documents are read and tokenised; roughly."""
+"""Rough share of a task's time that reading and tokenising take. Only used for progress."""
 MAKING_SHARE = 0.25
-"""Share of a shard's time in which examples are made; in the rest they are written."""
+"""Share of a shard's time that creating the examples takes. The rest is writing."""
 
 
 def _tell_nobody(amount: int) -> None:
-    """Progress that nobody asked for."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A dataset that gets one shard of each task."""
+    """A dataset that gets one shard from each task."""
 
     dataset: Dataset
     settings: ExampleSettings
@@ -53,10 +53,11 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskPlan:
-    """Settings that all tasks of a run share. Picklable, travels to workers.
+    """The settings that all tasks of a run share. Instances are pickled and sent to workers.
 
-    targets share one dialect and case. skip_bad: leave out a part that cannot be read, instead of failing.
-    names: of parts in the manifest, by path, where they are not the files' names.
+    targets: datasets, which share the tokenizer's dialect and casing.
+    skip_bad: leave out parts that cannot be read instead of failing.
+    names: names of parts in the manifest, by path, where they differ from the file names.
     """
 
     tokenizer: TokenizerFile
@@ -66,11 +67,11 @@ class TaskPlan:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def load(self) -> None:
-        """Load what every task of this process needs."""
+        """Load the tokeniser, which all tasks of a process share."""
         tokenizer_of(self.tokenizer, self.engine)
 
     def part(self, path: str) -> "ShardTask":
-        """The task of one part."""
+        """Return the task of one part."""
         reader = self.reader(path)
         return ShardTask(plan=self, stem=shard_stem(reader.name), reader=reader, inputs=(path,))
 
@@ -88,25 +89,30 @@ class TaskPlan:
         blocks: Callable[[], Iterable[bytes]] = tuple,
         inputs: Sequence[str] = (),
     ) -> "ShardTask":
-        """The task of shard ``number`` of a global shuffle. Corpus and blocks as CorpusReader takes them."""
+        """Return the task of shard ``number`` of a global shuffle. corpus, blocks: as in CorpusReader."""
         reader = CorpusReader(corpus, self.tokenizer, blocks)
         stem = f"shard-{number:05}-of-{shards:05}"
         return ShardTask(plan=self, stem=stem, reader=reader, inputs=tuple(inputs), number=number)
 
     def of_run(self, corpus: InputEntry, inputs: Sequence[str]) -> "ShardTask":
-        """The files of a whole run, which one process makes. corpus: the entry of all inputs together."""
+        """Return a task that stands for all files of a run with ``files_of_run``, which one process creates.
+
+        corpus: one manifest entry for all inputs together.
+        """
         reader = CorpusReader(corpus, self.tokenizer, tuple)
         return ShardTask(plan=self, stem="", reader=reader, inputs=tuple(inputs), number=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardTask:
-    """Make one shard of the documents for each target of the plan, or one for each bin of lengths.
+    """The task of creating one shard, or one per length bin, for each target of the plan.
 
-    Of a whole run whose settings name its files it tells these, and ``bertdata.build.deal`` makes them.
+    A task of ``TaskPlan.of_run`` only names the files of the run. ``bertdata.build.deal`` creates them.
 
-    stem: the shards' name without bin and container's ending; inputs: paths of the parts that it reads;
-    number: of a global shuffle's shard, whose random stream has a seed of its own.
+    stem: the shards' file name without bin and container ending.
+    inputs: paths of the parts that the task reads.
+    number: number of a global shuffle's shard, from which its random seed is derived. None: a task of one
+        part.
     """
 
     plan: TaskPlan
@@ -116,7 +122,7 @@ class ShardTask:
     number: int | None = None
 
     def shards(self, target: Target) -> tuple[str, ...]:
-        """The file names in the target's dataset: of the one shard, or of each bin's."""
+        """Return the shards' file names in the target's dataset: one, or one per length bin."""
         settings = target.settings
         if settings.files_of_run:
             return settings.files_of_run
@@ -124,26 +130,29 @@ class ShardTask:
         return tuple(f"{name}.{settings.format}" for name in names)
 
     def layout(self, target: Target) -> ShardLayout:
-        """The layout of the target's shards."""
+        """Return the layout of the target's shards."""
         return replace(target.settings.layout, padding_id=vocabulary_of(self.plan.tokenizer).padding_id)
 
     def settings(self, target: Target) -> ExampleSettings:
-        """The target's settings, with this shard's seed."""
+        """Return the target's settings, with the seed of this shard."""
         if self.number is None:
             return target.settings
         return replace(target.settings, random_seed=shard_seed(target.settings.random_seed, self.number))
 
 
 TargetEntries = tuple[InputEntry, tuple[ShardEntry, ...]]
-"""The entries of the input and of the shards that a target has of it."""
+"""Manifest entries of the input and of the shards made from it, for one target."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResult:
-    """Entries made or found, by target. Warnings for a person. Returns how many shards were kept.
+    """The manifest entries of a finished task, by target.
 
-    ones: by target, examples with the pair label 1; None where nobody counted them, as in a shard that was
-    kept. An input that was left out has no entries, but says why.
+    warnings: lines for the user.
+    kept: number of shards that an earlier run had finished.
+    ones: by target, the number of sentence pairs with label 1. None if they were not counted, as in a kept
+        shard.
+    skipped: set if the input was left out. Then there are no entries.
     """
 
     entries: tuple[TargetEntries, ...]
@@ -154,12 +163,12 @@ class TaskResult:
 
     @property
     def shards(self) -> tuple[ShardEntry, ...]:
-        """The shards of all targets."""
+        """Shards of all targets."""
         return tuple(shard for _, shards in self.entries for shard in shards)
 
     @property
     def line(self) -> str:
-        """The shards that were made or kept, for a person. Those of two phases have one name."""
+        """Progress line about the shards. Both phases' shards have the same name, so it is printed once."""
         if self.skipped is not None:
             return f"skipped {self.skipped.name}"
         counts = [_examples(shards) for _, shards in self.entries]
@@ -170,13 +179,13 @@ class TaskResult:
 
 
 def _examples(shards: Sequence[ShardEntry]) -> str:
-    """The number of examples, and of bins where there are some."""
+    """Return the number of examples, and of bins if there is more than one."""
     found = f"{sum(shard.examples for shard in shards)} examples"
     return found if len(shards) == 1 else f"{found} in {len(shards)} bins"
 
 
 def keep_task(task: ShardTask) -> TaskResult | None:
-    """The result of a task all of whose shards an earlier run finished. None where one has to be made."""
+    """Return the task's result if an earlier run finished all its shards. None if a shard must be created."""
     targets, done = task.plan.targets, _finished(task)
     if len(done) < len(targets):
         return None
@@ -185,7 +194,7 @@ def keep_task(task: ShardTask) -> TaskResult | None:
 
 
 def _finished(task: ShardTask) -> dict[Target, TargetEntries]:
-    """The entries of the targets all of whose shards an earlier run finished of the same input."""
+    """Return the entries of the targets whose shards an earlier run has all finished from the same input."""
     md5 = task.reader.input_md5()
     found = {}
     for target in task.plan.targets:
@@ -198,10 +207,12 @@ def _finished(task: ShardTask) -> dict[Target, TargetEntries]:
 
 
 def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
-    """Make the task's shards, or keep those that an earlier run finished of the same input.
+    """Create the task's shards, or keep those that an earlier run finished from the same input.
 
-    tell: called now and then with how many bytes of the input the work done so far amounts to.
+    tell: called now and then with the progress, as a number of bytes of the input.
     """
+    # A crash between two phases leaves one target finished and the other not. The text is then read again,
+    # but only the missing target's shards are created.
     targets, done = task.plan.targets, _finished(task)
     missing = [target for target in targets if target not in done]
     warnings: tuple[str, ...] = ()
@@ -214,6 +225,7 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
                 raise
             return _skip(task, task.reader.skipped(error))
         warnings = loaded.warnings
+        # Progress of two targets: loading 0 to 0.1, first target 0.1 to 0.55, second target 0.55 to 1.
         fraction = (1 - LOADING_FRACTION) / len(missing)
         for number, target in enumerate(missing):
             progress = _InputProgress(
@@ -231,7 +243,10 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class _InputProgress:
-    """Progress of one shard, told as bytes of the input: a share of the work, from begin on."""
+    """Converts the progress of one shard to bytes of the task's input.
+
+    begin, fraction: the shard's share of the task's work is from ``begin`` to ``begin + fraction``.
+    """
 
     tell: Tell
     input_bytes: int
@@ -239,14 +254,17 @@ class _InputProgress:
     fraction: float
 
     def __call__(self, done: float) -> None:
-        """A part of the shard's work is done, from 0 to 1."""
+        """Report that a share of the shard's work is done, from 0 to 1."""
         self.tell(int(self.input_bytes * (self.begin + self.fraction * done)))
 
 
 def _make_shards(
     task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _InputProgress
 ) -> tuple[tuple[ShardEntry, ...], int | None]:
-    """Write the task's shards of a target and note them as finished. Their entries, and pairs of label 1."""
+    """Write the task's shards for a target and note them as finished.
+
+    Returns their entries, and the number of pairs with label 1 or None.
+    """
     settings, engine = task.settings(target), task.plan.engine
     vocabulary = vocabulary_of(task.plan.tokenizer)
     progress(0)
@@ -271,6 +289,8 @@ def _write_shard(
     """Write all examples as one shard."""
     (name,) = task.shards(target)
     lengths = ShardLengths()
+    # The shard appears under its name at the end of the block. The lengths file comes after it, and the note
+    # (Dataset.record) last. A crash in between leaves a shard without a note, which is written again.
     with target.dataset.open_shard(name) as file:
         sink = HashingSink(file.write)
         content_md5 = write_examples(
@@ -300,7 +320,7 @@ def _write_shard(
 def _write_bins(
     task: ShardTask, target: Target, examples: MadeExamples, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
-    """Write the examples of each bin as a shard. One without examples is written too."""
+    """Write the examples of each length bin as a shard, even if there are none."""
     settings, engine, names = task.settings(target), task.plan.engine, task.shards(target)
     layout = task.layout(target)
 
@@ -320,7 +340,7 @@ def _write_bins(
 
 
 def _skip(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
-    """Leave out the task's input. A shard that an earlier run made of it is removed."""
+    """Leave out the task's input, and remove shards that an earlier run made from it."""
     for target in task.plan.targets:
         for name in task.shards(target):
             target.dataset.discard(name)
@@ -328,5 +348,5 @@ def _skip(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
 
 
 def left_out(path: str, skipped: SkippedEntry) -> str:
-    """The warning for an input that is left out."""
+    """Return the warning for an input that is left out."""
     return f"{path}: {skipped.reason}; the part is left out"

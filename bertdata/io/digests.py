@@ -1,7 +1,8 @@
-"""md5s of several streams that grow together, in a kernel that hashes up to eight of them at a time.
+"""MD5 of several streams at once.
 
-MD5 is one long chain of operations, so a processor has time for several of them. Twin of
-_native/io/md5.h.
+Each step of MD5 needs the result of the step before it, so hashing one stream leaves most of a processor's
+arithmetic units idle. The kernel in _native/io/md5.h computes up to eight streams side by side.
+``Md5Streams`` is its readable twin with the same results.
 """
 
 import hashlib
@@ -11,28 +12,28 @@ from typing import Any
 from bertdata._native import Engine, default_engine, kernels, use_native
 
 AT_A_TIME = 8
-"""Streams that the kernel hashes at a time."""
+"""Number of streams that the kernel hashes side by side."""
 
 
 def md5_streams(streams: int, engine: Engine | None = None) -> Any:
-    """The md5s of so many streams, all empty: an ``Md5Streams``, or the kernel's."""
+    """Return an empty ``Md5Streams`` for this number of streams, or the kernel's class of that name."""
     kind = kernels.Md5Streams if use_native(engine or default_engine()) else Md5Streams
     return kind(streams)
 
 
 class Md5Streams:
-    """The specification: a digest of hashlib for each stream."""
+    """The specification of the kernel: one hashlib digest per stream."""
 
     def __init__(self, streams: int) -> None:
         self._digests = [hashlib.md5(usedforsecurity=False) for _ in range(streams)]
 
     def update(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Append a piece to each stream. Some may be empty."""
+        """Append ``pieces[i]`` to stream i. Pieces may be empty and of different lengths."""
         if len(pieces) != len(self._digests):
             raise ValueError(f"pieces: expected one for each of {len(self._digests)} streams")
         for digest, piece in zip(self._digests, pieces, strict=True):
             digest.update(piece)
 
     def digests(self) -> list[bytes]:
-        """The digest of each stream so far."""
+        """Return the 16-byte digest of each stream so far."""
         return [digest.digest() for digest in self._digests]

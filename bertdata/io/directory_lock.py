@@ -1,9 +1,12 @@
-"""A lock on a local directory that is being made: one run writes there at a time.
+"""A lock that lets only one run at a time write to an output directory.
 
-An advisory POSIX record lock on ``unfinished/run.lock``. The system drops it when its process ends, however
-that ends. Forked workers do not inherit it: they neither keep it when the launcher is gone nor drop it
-when they end. It also holds between machines that share a file system, as far as that passes locks on; where
-the file system has none, and in object stores, nothing is locked.
+It is an advisory POSIX record lock (``fcntl.lockf``) on ``unfinished/run.lock``. The operating system
+releases it when the process ends, even by a kill or a crash, so a stale lock never blocks a later run. Forked
+workers do not inherit the lock: they cannot keep it after the launcher is gone, and cannot release it when
+they end.
+
+On a shared file system the lock also works between machines, if the file system supports it. Where it does
+not, and in object stores, nothing is locked.
 """
 
 import errno
@@ -28,17 +31,23 @@ _ATTEMPTS = 100
 _READS = 20
 
 _held: set[tuple[int, str]] = set()
-"""Process and path of the locks held here: one process may lock a file twice, and drops both at once."""
+"""(process id, lock path) of the locks held by this process.
+
+POSIX would let the same process lock the file again, and closing either descriptor would release both locks.
+So a second attempt is refused here.
+"""
 
 
 @contextmanager
 def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[None]:
-    """Hold the lock of a directory. folder: its ``unfinished``, which is made where it is missing.
+    """Hold the lock of an output directory during the block. DatasetError if another run holds it.
 
-    DatasetError where another run holds it. At the end the lock file goes, and the folder if it is empty;
-    so do the directory and its parents if they were made here.
-    shared_with: processes of the same run, as ``this_process`` names them: one that holds the lock holds it
-    for this one too.
+    At the end the lock file is removed. So are ``unfinished/``, the directory and its parents, if this call
+    created them and they are empty.
+
+    folder: the directory's ``unfinished/``, created if missing.
+    shared_with: processes of the same run, named as by ``this_process``. If one of them holds the lock, the
+        block runs without locking, since that process protects the directory already.
     """
     if storage.is_remote(folder):
         yield
@@ -56,6 +65,9 @@ def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[N
     try:
         yield
     finally:
+        # Remove the file while the lock is still held. After the release another run could already have
+        # locked this file, and removing it then would let a third run lock a new file of the same name.
+        # The comparison makes sure that the path still leads to the file that this process has locked.
         with suppress(OSError):
             if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
                 os.unlink(path)
@@ -67,15 +79,23 @@ def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[N
 
 
 def remove_stale_lock(folder: str) -> None:
-    """Remove the lock file that a killed run left, and a folder that is then empty. A held one stays."""
+    """Remove the lock file that a killed run left, and its folder if that is then empty.
+
+    A lock held by a running process stays.
+    """
     if storage.exists(storage.join(folder, LOCK_NAME)):
         with suppress(DatasetError, StorageError), lock_directory(folder):
             pass
 
 
 def _acquire(folder: str, path: str, shared_with: Collection[str]) -> int | None:
-    """The descriptor of the locked file, the one that has the path. None: one of those processes has it."""
-    for _ in range(_ATTEMPTS):  # the run before may remove the file, or the folder, in between
+    """Lock the file and return its open descriptor. None if a process in ``shared_with`` holds the lock.
+
+    DatasetError if any other process holds it.
+    """
+    # A run that is just ending removes the lock file and then the folder. That may happen between any two
+    # lines below, so everything is tried again until the locked file is the one at the path.
+    for _ in range(_ATTEMPTS):
         try:
             with suppress(FileExistsError):
                 os.makedirs(os.path.dirname(path))
@@ -90,6 +110,8 @@ def _acquire(folder: str, path: str, shared_with: Collection[str]) -> int | None
                     raise _in_use(folder, owner)
                 os.close(descriptor)
                 return None
+            # open A, other run removes A, lock A: a third run would create file B at the path and lock it
+            # too. Only a lock on the file that is still at the path excludes others.
             if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
                 _write_owner(path, descriptor)
                 return descriptor
@@ -103,7 +125,10 @@ def _acquire(folder: str, path: str, shared_with: Collection[str]) -> int | None
 
 
 def _lock(path: str, descriptor: int, shared_with: Collection[str]) -> str | None:
-    """Lock the file. Returns the process that holds the lock already, if one does."""
+    """Try to lock the file. Returns None on success, else the name of the process that holds the lock.
+
+    Also returns None, without a lock, on a file system that has no locks.
+    """
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise DatasetError(f"{path}: is no lock of ours; remove it")
     try:
@@ -117,6 +142,7 @@ def _lock(path: str, descriptor: int, shared_with: Collection[str]) -> str | Non
 
 
 def _write_owner(path: str, descriptor: int) -> None:
+    """Write this process's name into the lock file, for the error message of other runs."""
     if (text := _read(descriptor)) and not re.match(_OWNER, text):
         raise DatasetError(f"{path}: is no lock of ours; remove it")
     try:
@@ -127,9 +153,11 @@ def _write_owner(path: str, descriptor: int) -> None:
 
 
 def _owner(descriptor: int, shared_with: Collection[str]) -> str:
-    """The process that holds the lock, which it writes into the file just after it has the lock.
+    """Read from the lock file which process holds the lock.
 
-    Where one of a run's own may hold it, the name of another may be a killed run's, not yet overwritten.
+    The holder writes its name just after it gets the lock. Until then the file may be empty or hold the name
+    of a killed run. So an empty file is read again for a second, and so is a name outside ``shared_with``, if
+    that is not empty.
     """
     owner = "process unknown"
     for _ in range(_READS):
@@ -146,7 +174,7 @@ def _read(descriptor: int) -> str:
 
 
 def this_process() -> str:
-    """This process in words, as the lock file names its owner."""
+    """Return the name by which the lock file identifies this process: ``process 123 on host``."""
     return f"process {os.getpid()} on {os.uname().nodename or 'this machine'}"
 
 

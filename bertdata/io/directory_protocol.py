@@ -1,18 +1,29 @@
-"""The protocol by which every directory is made: plan, claim, write, resume, release.
+"""The protocol for writing an output directory: plan, claim, write pieces, resume, release.
 
 ::
 
-    DIR/part-00000.tfrecord        a piece, as any file that is made for good; appears whole
-    DIR/unfinished/plan.json       the plan that DIR is being made for; from the claim to the release
-    DIR/unfinished/NAME.json       note of a finished piece, sealed with an md5
-    DIR/unfinished/run.lock        held by the run (none in an object store)
-    DIR/unfinished/*.tmp           files that are being written (none in an object store)
-    DIR/unfinished/*.scratch       files for a later step of the run
-    DIR/MD5SUMS DIR/manifest.json  written last, in this order; then unfinished/ goes
+    DIR/part-00000.tfrecord        a piece: a finished output file
+    DIR/unfinished/plan.json       the settings that DIR is made with; exists from the claim to the release
+    DIR/unfinished/NAME.json       note that a piece is finished, sealed with an md5
+    DIR/unfinished/run.lock        held by the run (not in an object store)
+    DIR/unfinished/*.tmp           files being written (not in an object store)
+    DIR/unfinished/*.scratch       intermediate files for a later step of the run
+    DIR/MD5SUMS DIR/manifest.json  written last, in this order; then unfinished/ is removed
 
-A run that finds the directory of an earlier one with the same plan keeps what is noted and fits, and
-makes the rest. A plan of other settings is refused. Everything may be done twice, by two attempts of a
-runner: pieces appear whole with the same bytes, and a note that comes after the manifest is taken back.
+Every file is written under a temporary name in ``unfinished/`` and then renamed, so that a file either has
+its full contents or does not exist. What a crash leaves depends on when it happens:
+
+- While a piece is written: a ``*.tmp`` file, which the next run deletes.
+- After a piece and before its note: the piece. The next run does not trust it and writes the same bytes
+again.
+- After the note: the piece and its note. The next run checks the piece against the note and keeps it.
+- After the manifest: a finished directory. The next run only removes ``unfinished/``.
+
+A run that finds an unfinished directory with the same plan keeps the noted pieces that still fit and creates
+the rest. A directory with a different plan is refused.
+
+Every action may be repeated, because Beam and Dask may run a task twice. Both attempts write the same bytes.
+A slow attempt may even end after the directory is finished. Its note is then removed again by its caller.
 """
 
 import os
@@ -35,21 +46,30 @@ UNFINISHED = "unfinished"
 PLAN_NAME = "plan.json"
 
 Terms = Mapping[str, Any]
-"""A plan: JSON values by name, in the words of an error message. Equal terms make equal bytes."""
+"""The settings of a plan: JSON values by name, with names as error messages show them.
+
+Equal terms give equal output bytes.
+"""
 
 FOR_ONE_RUN = ".run.tmp"
-"""Ending of files in ``unfinished/`` that are of no use to a later run: it sweeps them."""
+"""Ending of files in ``unfinished/`` that only the current run can use. The next run deletes them."""
 
 _KEPT = (".json", ".scratch")
 
 
 class Commit:
-    """A directory that is made for one plan. Picklable, cheap to make, shared by all workers.
+    """An output directory that is written for one plan.
 
-    kind: of the manifest (dataset, text, articles). manifest_terms: the terms in a finished
-    directory's manifest of that kind, from its bytes and its path. may_grow: terms, lists, to which a run
-    may add that takes up an unfinished one; it sees for itself which pieces still fit. renamed: for a
-    term, the values that earlier versions named otherwise, by their old names.
+    Instances can be pickled, cost nothing to create and are shared by all workers.
+
+    kind: kind of the manifest (dataset, text, articles).
+    terms: the plan's settings.
+    manifest_terms: function that extracts the terms from the manifest of a finished directory. It takes the
+        manifest's bytes and path.
+    may_grow: names of terms whose value is a list that may gain items when an unfinished run is resumed. The
+        caller decides which pieces still fit.
+    renamed: for a term's name, its older values mapped to the current ones, so that plans of earlier versions
+        are still recognised.
     """
 
     def __init__(
@@ -71,22 +91,26 @@ class Commit:
 
     @property
     def unfinished(self) -> str:
-        """The directory of growing files and notes."""
+        """Path of the sub-directory for temporary files and notes."""
         return storage.join(self.directory, UNFINISHED)
 
     def path(self, name: str) -> str:
-        """The path of a piece."""
+        """Return the path of a piece."""
         return storage.join(self.directory, name)
 
     def scratch_name(self, name: str) -> str:
-        """The name, in the directory, of a file for later steps of the run. Gone after the release."""
+        """Return the name, relative to the directory, of an intermediate file.
+
+        ``release`` removes such files.
+        """
         return f"{UNFINISHED}/{_quoted(name)}.scratch"
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """The time of a run: the directory is locked and claimed, and given up where the run fails.
+        """Lock and claim the directory during the block.
 
-        DatasetError if the directory is another's, or if another run is writing there.
+        If the block fails, the directory is released for other plans unless a piece was finished.
+        DatasetError if the directory belongs to a different plan, or if another run is writing there.
         """
         with self.locked():
             self.claim()
@@ -98,13 +122,13 @@ class Commit:
 
     @contextmanager
     def locked(self, *, unknown: tuple[str, ...] = ()) -> Iterator[None]:
-        """The time in which no other run may write to the directory. Errors as from run.
+        """Lock the directory during the block without claiming it. Raises the errors of ``run``.
 
-        unknown: as in refuse_others.
+        unknown: as in ``refuse_others``.
         """
-        self.refuse_others(
-            unknown=unknown
-        )  # before anything is changed; claim asks again when nobody else writes there
+        # Check before the lock file is created, so that a wrong directory stays untouched. claim checks
+        # again under the lock, because another run may have started in between.
+        self.refuse_others(unknown=unknown)
         try:
             with lock_directory(self.unfinished):
                 yield
@@ -113,16 +137,21 @@ class Commit:
             raise
 
     def claim(self) -> None:
-        """Take the directory, or take up an earlier run of the same plan. DatasetError if it is another's."""
+        """Write the plan into the directory, or resume an earlier run of the same plan.
+
+        DatasetError if the directory belongs to a different plan.
+        """
         self.refuse_others()
         storage.make_directory(self.unfinished)
         self.sweep()
         self._write(self._plan_path, seal({"kind": self._kind, **self.terms}))
 
     def refuse_others(self, *, unknown: tuple[str, ...] = ()) -> None:
-        """DatasetError for a directory of another plan, or of something else. Nothing is changed.
+        """Raise DatasetError if the directory belongs to a different plan or holds other files.
 
-        unknown: names of terms that are yet to come, and may be any.
+        Changes nothing.
+
+        unknown: names of terms that the caller does not know yet. Any value of them is accepted.
         """
         if storage.exists(self.directory) and not storage.is_directory(self.directory):
             raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
@@ -130,7 +159,9 @@ class Commit:
             raise DatasetError(f"{self.unfinished}: is a link, expected a directory of ours; remove it")
         found = self.found_terms()
         if found is None and (strange := self._strange_file()) is not None:
-            found = self.found_terms()  # another run may have begun in between
+            # Files without a plan. Another run may have written its plan between the two calls above, and
+            # the file may be its first piece. So look once more before calling the file a stranger.
+            found = self.found_terms()
             if found is None:
                 raise DatasetError(
                     f"{self.directory}: is not empty and no {self._kind} of ours (it holds {strange}); "
@@ -138,6 +169,7 @@ class Commit:
                 )
         if found is None:
             return
+        # Compare all terms except those that are unknown yet or have only gained list items.
         ours = {"kind": self._kind, **self.terms}
         grown = [name for name in self._may_grow if self._has_grown(name, found)]
         open_names = (*unknown, *grown)
@@ -151,15 +183,15 @@ class Commit:
             )
 
     def _has_grown(self, name: str, found: Terms) -> bool:
-        """True where this run's list holds that of an unfinished run."""
+        """Return True if this run's list contains every item of an unfinished run's list."""
         theirs = found.get(name, [])
         held = isinstance(theirs, list) and all(item in self.terms[name] for item in theirs)
         return held and self.manifest() is None
 
     def found_terms(self) -> dict[str, Any] | None:
-        """The terms of the finished directory that is there, else of the run that was begun in it.
+        """Return the terms in the directory: those of its manifest, else those of an unfinished run's plan.
 
-        Values have their names of today.
+        None if it has neither. Values of earlier versions are translated to current ones.
         """
         found = self._recorded_terms()
         for name, names in self._renamed.items():
@@ -168,6 +200,7 @@ class Commit:
         return found
 
     def _recorded_terms(self) -> dict[str, Any] | None:
+        """Return the terms as they were written, before renamed values are translated."""
         if (manifest := self.manifest()) is not None:
             where = self.path(MANIFEST_NAME)
             kind = parse_json(manifest, where).get("kind", self._kind)
@@ -177,11 +210,11 @@ class Commit:
             return unseal(storage.read_bytes(self._plan_path), self._plan_path)
         except MissingInputError:
             return None
-        except ManifestError as error:  # what the pieces there were made for is not known any more
+        except ManifestError as error:  # a damaged plan: nothing says which settings made the pieces
             raise ManifestError(f"{error}; remove {self.directory}, then run again") from None
 
     def manifest(self) -> bytes | None:
-        """The manifest that is there."""
+        """Return the bytes of the directory's manifest, or None if it has no manifest."""
         try:
             return storage.read_bytes(self.path(MANIFEST_NAME))
         except MissingInputError:
@@ -189,28 +222,31 @@ class Commit:
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
-        """A piece, opened for writing. It appears when the block ends well."""
+        """Open a piece for writing. The file appears when the block ends without an error."""
         with self.open_path(self.path(name)) as file:
             yield file
 
     @contextmanager
     def open_path(self, path: str) -> Iterator[BinaryIO]:
-        """A file of the directory by its path, opened for writing. It appears when the block ends well."""
-        storage.make_directory(self.unfinished)  # an attempt later than the release needs it again
+        """Open a file of the directory for writing. path: its full path.
+
+        The file appears when the block ends without an error.
+        """
+        storage.make_directory(self.unfinished)  # gone if another attempt has finished the directory
         with storage.open_output(path, temporary=self.unfinished) as file:
             yield file
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a small piece."""
+        """Write a small piece in one call."""
         storage.make_directory(storage.parent(self.path(name)))
         self._write(self.path(name), data)
 
     def note(self, name: str, value: dict[str, Any]) -> None:
-        """Note that a piece is finished."""
+        """Record that a piece is finished. value: JSON object that a resuming run reads back."""
         self._write(self._note_path(name), seal(value))
 
     def read_note(self, name: str) -> dict[str, Any] | None:
-        """The note of a piece. None where there is none, or none that is whole."""
+        """Return a piece's note. None if there is no note or the note is damaged."""
         path = self._note_path(name)
         try:
             return unseal(storage.read_bytes(path), path)
@@ -218,14 +254,14 @@ class Commit:
             return None
 
     def noted(self) -> list[str]:
-        """The pieces that are noted, whether or not they still fit."""
+        """Return the names of all noted pieces, whether or not their files still fit the notes."""
         names = storage.list_files(self.unfinished)
         from urllib.parse import unquote  # slow to import
 
         return [unquote(n[: -len(".json")]) for n in names if n.endswith(".json") and n != PLAN_NAME]
 
     def forget(self, name: str) -> None:
-        """Remove a note."""
+        """Delete a piece's note."""
         storage.remove(self._note_path(name), missing_ok=True)
 
     def finish(
@@ -236,32 +272,39 @@ class Commit:
         *,
         release: bool = True,
     ) -> None:
-        """Write the other small files, MD5SUMS and the manifest, and release the directory."""
+        """Write the remaining small files, then MD5SUMS, then the manifest. Then release the directory.
+
+        others: contents by name of files to write before MD5SUMS.
+        release: False keeps ``unfinished/``, for a caller that releases later.
+        """
+        # The manifest must be the last file. Its existence means that the directory is finished.
         for name, data in {**(others or {}), MD5SUMS_NAME: md5sums, MANIFEST_NAME: manifest}.items():
             self.write(name, data)
         if release:
             self.release()
 
     def release(self) -> None:
-        """Remove ``unfinished/``. A lock that is held goes with its run."""
+        """Remove ``unfinished/``, except a lock that a running process holds."""
         storage.remove_directory(self.unfinished, only=_is_ours)
         remove_stale_lock(self.unfinished)
 
     def release_finished(self) -> None:
-        """Remove the rest that a finished run left if it ended before it could."""
+        """Remove the ``unfinished/`` of a finished run that ended before it could remove it."""
         if storage.exists(self.unfinished):
             with self.locked():
                 self.release()
 
     def give_up(self) -> None:
-        """Free the directory for other plans if not one piece was finished in it.
+        """Release the directory for other plans, unless a piece was finished in it.
 
-        A directory that was finished before, and in which nothing was made anew, is so again.
+        A directory that was already finished before this run, and in which nothing was written, is again a
+        finished one.
         """
-        with suppress(BertDataError):  # whatever made the run fail is more worth telling
+        with suppress(BertDataError):  # the error that made the run fail is more important
             self.sweep()
             empty = {f"{UNFINISHED}/{name}" for name in (PLAN_NAME, LOCK_NAME)}
             files = storage.list_files(self.directory)
+            # A note or scratch file is worth keeping for a later run, and needs the plan next to it.
             if [name for name in files if name.startswith(f"{UNFINISHED}/") and name not in empty]:
                 return
             if MANIFEST_NAME in files or not _strange(files):
@@ -269,13 +312,13 @@ class Commit:
             self._remove_if_empty()
 
     def sweep(self) -> None:
-        """Remove files that were being written when a process was stopped."""
+        """Delete files that a stopped process left half-written."""
         for name in storage.list_files(self.unfinished):
             if _is_swept(name):
                 storage.remove(storage.join(self.unfinished, name), missing_ok=True)
 
     def _strange_file(self) -> str | None:
-        """A file that belongs to no directory of ours, where there is no plan."""
+        """Return the name of a file that this tool did not write, or None. For a directory without a plan."""
         names = storage.list_files(self.directory)
         strange = _strange(names)
         for name in names:
@@ -284,6 +327,7 @@ class Commit:
         return next(iter(strange), None)
 
     def _remove_if_empty(self) -> None:
+        """Remove a local directory if it is empty."""
         if not storage.is_remote(self.directory):
             with suppress(OSError):
                 os.rmdir(self.directory.removeprefix("file://"))
@@ -301,10 +345,11 @@ class Commit:
 
 
 def differences(ours: Terms, theirs: Terms) -> list[str]:
-    """Differences between the terms of two plans, in words."""
+    """Return the differences between the terms of two plans, one phrase per term."""
     found = []
     if ours.get("kind") != theirs.get("kind"):
-        theirs = {name: theirs[name] for name in theirs if name in ours}  # another kind's have other names
+        # A different kind of output has different terms. Only the shared ones are worth comparing.
+        theirs = {name: theirs[name] for name in theirs if name in ours}
     for name in {**ours, **theirs}:
         value, other = ours.get(name), theirs.get(name)
         if value == other:
@@ -318,37 +363,42 @@ def differences(ours: Terms, theirs: Terms) -> list[str]:
 
 
 def nested_directories(names: list[str]) -> list[str]:
-    """Directories of ours within a directory, by the names of its files: finished ones and begun ones."""
+    """Return the sub-directories that this tool wrote, finished or not, recognised by manifest or plan file.
+
+    names: names of all files below the directory.
+    """
     marks = (f"/{MANIFEST_NAME}", f"/{UNFINISHED}/{PLAN_NAME}")
     return sorted({name.removesuffix(mark) for name in names for mark in marks if name.endswith(mark)})
 
 
 def _quoted(name: str) -> str:
-    """The name as that of one file, whatever characters it holds: as in a URL, ``/`` escaped too."""
+    """Return the name with special characters and ``/`` percent-escaped, so that it is one file name."""
     return "".join(
         char if char.isascii() and (char.isalnum() or char in "_.-~") else _escaped(char) for char in name
     )
 
 
 def _escaped(char: str) -> str:
+    """Return the character's UTF-8 bytes as ``%XX`` escapes."""
     return "".join(f"%{byte:02X}" for byte in char.encode())
 
 
 def _strange(names: list[str]) -> list[str]:
-    """Files that belong to no directory of ours."""
+    """Return the names that lie neither in ``unfinished/`` nor in a nested directory that this tool wrote."""
     inner = tuple(f"{name}/" for name in [UNFINISHED, *nested_directories(names)])
     return [name for name in names if not name.startswith(inner)]
 
 
 def _is_swept(name: str) -> bool:
-    """True for a file that is being written, or is for one run."""
+    """Return True for the name of a half-written file, or of a file for the current run only."""
     return ("/" not in name and name.endswith(FOR_ONE_RUN)) or storage.is_growing_name(name)
 
 
 def _is_unlisted(name: str) -> bool:
-    """True for a file of ``unfinished/`` that may be there before the plan."""
+    """Return True for a name in ``unfinished/`` that may exist before the plan is written."""
     return name == LOCK_NAME or _is_swept(name)
 
 
 def _is_ours(name: str) -> bool:
+    """Return True for a name in ``unfinished/`` that this tool writes."""
     return _is_swept(name) or ("/" not in name and name.endswith(_KEPT))

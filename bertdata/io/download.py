@@ -1,4 +1,4 @@
-"""A published file to a local path: resumed where it stopped, and kept only with the published digest."""
+"""Download of a published file: resumable, and accepted only with the published digest."""
 
 import fcntl
 import hashlib
@@ -15,23 +15,26 @@ from typing import Any, BinaryIO
 from bertdata.errors import AssetError, StorageError
 
 PART = ".part"
-"""Ending of the name that a file has until it is whole."""
+"""Ending of a file's name while its download is incomplete."""
 
 _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256"}
 _CHUNK_BYTES = 1 << 20
 _SECONDS = 30
 _PATIENCE = 5
-"""Failures, one after another with next to no new bytes between them, after which a download ends."""
+"""Number of failures in a row, each with fewer than _NEW_BYTES new bytes, after which a download gives up."""
 _NEW_BYTES = 1 << 16
-"""Bytes that a connection must bring, beyond those of all connections before, to count for something."""
+"""A connection must add at least this many bytes to the file to reset the count of failures."""
 
 OnBytes = Callable[[int, int], None]
-"""Called with the bytes that are here by now, and those of the whole file."""
+"""Progress callback. It gets the number of bytes received so far and the size of the whole file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file to fetch. digest: hexadecimal, of md5, SHA-1 or SHA-256 by its length."""
+    """A file to download.
+
+    digest: hexadecimal md5, SHA-1 or SHA-256. Its length tells the algorithm.
+    """
 
     url: str
     path: Path
@@ -39,16 +42,19 @@ class Download:
 
     @property
     def part(self) -> Path:
-        """The path of what has come so far."""
+        """Path of the incomplete download."""
         return self.path.with_name(self.path.name + PART)
 
 
 def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = time.sleep) -> bool:
-    """Make the file, and nothing that is not whole under its name. False: it was there already.
+    """Download the file unless it exists. Returns False if it was already there.
 
-    What a stopped run left goes on from there; a server that cannot continue sends all of it again. A
-    connection that breaks is tried again, with growing pauses, as long as new bytes arrive in between.
-    AssetError for a file that cannot be had or has another digest.
+    The bytes go to ``NAME.part``, which gets its final name only when its digest is right. An interrupted
+    download continues where it stopped, or from the beginning if the server cannot continue. A broken
+    connection is tried again with growing pauses, as long as new bytes keep arriving.
+
+    AssetError if the file cannot be downloaded or has a different digest.
+    sleep: replaced in tests.
     """
     if wanted.path.exists():
         _check(wanted, wanted.path, _hash_of(wanted, wanted.path), f"remove {wanted.path} and run again")
@@ -62,11 +68,13 @@ def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = 
             try:
                 _receive(wanted, file, digest, progress)
                 break
-            except _Restart:
+            except _Restart:  # drop what came before; the digest starts again too
                 file.seek(0)
                 file.truncate()
                 digest = hashlib.new(digest.name, usedforsecurity=False)
             except _network_errors() as error:
+                # Progress counts only beyond the furthest byte so far. Otherwise a server that always
+                # restarts and breaks at the same place would be asked forever.
                 is_worth_it = file.tell() >= furthest + _NEW_BYTES
                 furthest = max(furthest, file.tell())
                 failures = 0 if is_worth_it else failures + 1
@@ -78,24 +86,26 @@ def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = 
         except AssetError:
             wanted.part.unlink()
             raise
+        # Without fsync, a power cut after the rename could leave an empty file under the final name.
         os.fsync(file.fileno())
         os.replace(wanted.part, wanted.path)
     return True
 
 
 class _Restart(Exception):
-    """The server does not go on from where the part ends."""
+    """Raised when the server sends the file from its beginning instead of continuing the partial download."""
 
 
 def _network_errors() -> tuple[type[Exception], ...]:
+    """Return the exception classes that urllib raises for network failures."""
     from http.client import HTTPException  # slow to import, as urllib
 
-    return (OSError, HTTPException, ValueError)  # the last of an address that is none
+    return (OSError, HTTPException, ValueError)  # ValueError: the URL is not valid
 
 
 @contextmanager
 def _open_part(path: Path) -> Iterator[BinaryIO]:
-    """The part, open at its end, and no other process's at the same time."""
+    """Open the partial file for appending, locked against other processes that download the same file."""
     try:
         with open(path, "ab") as file:
             try:
@@ -108,7 +118,10 @@ def _open_part(path: Path) -> Iterator[BinaryIO]:
 
 
 def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -> None:
-    """Append what is missing. Short answers are ConnectionError, other places _Restart."""
+    """Request the missing bytes and append them to the partial file.
+
+    ConnectionError if the connection ends early, _Restart if the server sends bytes from another position.
+    """
     from urllib.request import Request, urlopen
 
     here = file.tell()
@@ -116,7 +129,9 @@ def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -
     try:
         answer = urlopen(request, timeout=_SECONDS)
     except OSError as error:
-        if getattr(error, "code", None) == 416:  # nothing is behind the part: it is whole, or another file's
+        # 416: no bytes after the end of the partial file. Either it is complete, or it is a different file.
+        # The caller's digest check decides.
+        if getattr(error, "code", None) == 416:
             return
         raise
     with answer:
@@ -135,13 +150,16 @@ def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -
 
 
 def _length_of(header: str | None) -> int:
-    """Return the bytes that a server promises, 0 where it says nothing that is a number."""
+    """Return the size in a Content-Length header, 0 if the header is missing or not a number."""
     known = re.fullmatch(r"[0-9]{1,18}", (header or "").strip())
     return int(known[0]) if known else 0
 
 
 def _write(file: BinaryIO, chunk: bytes, path: Path) -> None:
-    """Append to the part. Its errors are not the network's."""
+    """Append to the partial file.
+
+    A full disk raises StorageError, which is not retried as a network error is.
+    """
     try:
         file.write(chunk)
         file.flush()
@@ -150,13 +168,14 @@ def _write(file: BinaryIO, chunk: bytes, path: Path) -> None:
 
 
 def _check_room(path: Path, needed: int) -> None:
+    """Raise StorageError if the disk has fewer than ``needed`` free bytes."""
     free = shutil.disk_usage(path.parent).free
     if needed > free:
         raise StorageError(f"{path}: {needed:,} bytes are to come, the disk has room for {free:,}")
 
 
 def _hash_of(wanted: Download, path: Path) -> Any:
-    """The running digest of what the file holds."""
+    """Return a hashlib object that has hashed the file's contents."""
     digest = hashlib.new(_ALGORITHMS[len(wanted.digest)], usedforsecurity=False)
     with open(path, "rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -165,21 +184,23 @@ def _hash_of(wanted: Download, path: Path) -> Any:
 
 
 def _check(wanted: Download, where: object, digest: Any, remedy: str) -> None:
+    """Raise AssetError if the digest is not the published one."""
     if (found := digest.hexdigest()) != wanted.digest:
         raise AssetError(f"{where}: {digest.name} {found}, published is {wanted.digest}; {remedy}")
 
 
 def _is_final(error: Exception) -> bool:
-    """True for an answer that another try would not change."""
+    """Return True if another attempt cannot help: the URL is invalid or the server answered 4xx."""
     return isinstance(error, ValueError) or 400 <= getattr(error, "code", 0) < 500
 
 
 def _reason(error: Exception) -> str:
-    """The error's own words, or those of the error that urllib wraps."""
+    """Return the error's message, or the message of the error that urllib has wrapped."""
     inner = getattr(error, "reason", None)
     code = getattr(error, "code", None)
     return f"the server answers {code} {inner}" if code else str(inner or error) or type(error).__name__
 
 
 def _kept(file: BinaryIO) -> str:
+    """Return the part of an error message that says how many bytes are kept for the next attempt."""
     return f"; {file.tell():,} bytes are kept, run the same command to go on" if file.tell() else ""

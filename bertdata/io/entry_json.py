@@ -1,4 +1,7 @@
-"""Entries of manifests read back from JSON that may be of another version or edited."""
+"""Checked conversion of JSON objects to NamedTuples and dataclasses.
+
+The JSON comes from manifests and notes, which another version may have written or a user may have edited.
+"""
 
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -11,9 +14,10 @@ _MOST = 1 << 63
 
 
 def parse_entry(kind: type[Entry], value: object) -> Entry:
-    """The record of these fields. ManifestError where one is missing, unknown or of another type.
+    """Return an instance of ``kind`` with the fields of a JSON object.
 
-    Its fields may be texts, numbers from 0, lists of these, objects of these by name, and null.
+    Fields may be strings, booleans, integers from 0, None, and lists and dicts of these. ManifestError if a
+    field is missing, unknown or of the wrong type.
     """
     types = get_type_hints(kind)
     if not isinstance(value, dict) or set(value) != set(types):
@@ -25,20 +29,21 @@ def parse_entry(kind: type[Entry], value: object) -> Entry:
 
 
 def parse_entry_list(kind: type[Entry], values: object) -> list[Entry]:
-    """The records of a list. Errors as from parse_entry."""
+    """Return the instances of ``kind`` in a JSON list. Raises the errors of ``parse_entry``."""
     if not isinstance(values, list):
         raise ManifestError(f"expected a list, found {values!r}")
     return [parse_entry(kind, value) for value in values]
 
 
 def parse_numbers(value: object) -> list[int]:
-    """The list of numbers from 0. ManifestError for anything else."""
+    """Return a JSON list of integers from 0. ManifestError for any other value."""
     if not isinstance(value, list) or not all(_is(item, int) for item in value):
         raise ManifestError(f"expected a list of numbers, found {value!r}")
     return value
 
 
 def _is(value: object, kind: Any) -> bool:
+    """Return True if a JSON value fits a field's type, such as ``int``, ``str | None`` or ``list[int]``."""
     if kind is int:
         return type(value) is int and 0 <= value < _MOST
     if kind is bool:
@@ -56,7 +61,7 @@ def _is(value: object, kind: Any) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """True for a text that UTF-8 can hold: JSON can also name single surrogates."""
+    """Return True if UTF-8 can encode the text. JSON can also contain lone surrogates, which it cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Digests of files, and whether a file is the one that a manifest's entry describes."""
+"""MD5s of files, and the check of a file against its entry in a manifest."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ _SMALL_BLOCK_BYTES = 1 << 17
 
 
 class FileEntry(NamedTuple):
-    """A file as a manifest lists it. The name is relative to the manifest's directory."""
+    """A file as listed in a manifest. The name is relative to the manifest's directory."""
 
     name: str
     bytes: int
@@ -32,9 +32,10 @@ class Misfit(NamedTuple):
 def check_file(
     path: str, size: int, md5: str, *, size_only: bool = False, also: Callable[[bytes], Any] | None = None
 ) -> Misfit | None:
-    """The first difference between the file and its entry. None where it fits.
+    """Return the first difference between a file and its expected size and md5. None: no difference.
 
-    also: gets the bytes too, block by block, where they are read.
+    size_only: skip the md5, so that the file is not read.
+    also: called with each block of the file as it is read.
     """
     try:
         found = storage.size(path)
@@ -48,12 +49,12 @@ def check_file(
 
 
 def fits(directory: str, entry: FileEntry) -> bool:
-    """True if the directory's file of that name has the entry's bytes and md5."""
+    """Return True if the file in the directory has the size and md5 of its entry."""
     return check_file(storage.join(directory, entry.name), entry.bytes, entry.md5) is None
 
 
 def file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
-    """The md5 of a file's bytes. also: gets them too, block by block."""
+    """Return the hexadecimal md5 of a file. also: called with each block of the file as it is read."""
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:
         while block := file.read(_BLOCK_BYTES):
@@ -64,7 +65,7 @@ def file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
 
 
 def file_md5s(paths: Sequence[str]) -> list[str]:
-    """The md5 of each file's bytes. Several files are read side by side."""
+    """Return the hexadecimal md5 of each file, reading up to eight files at once."""
     found: list[str] = []
     for start in range(0, len(paths), AT_A_TIME):
         found += _md5s_side_by_side(paths[start : start + AT_A_TIME])
@@ -72,6 +73,7 @@ def file_md5s(paths: Sequence[str]) -> list[str]:
 
 
 def _md5s_side_by_side(paths: Sequence[str]) -> list[str]:
+    """Return the md5s of at most eight files, reading a block of each in every round."""
     digests = md5_streams(len(paths))
     buffers = [memoryview(bytearray(_SMALL_BLOCK_BYTES)) for _ in paths]
     with ExitStack() as stack:
@@ -82,12 +84,12 @@ def _md5s_side_by_side(paths: Sequence[str]) -> list[str]:
 
 
 def md5_of(data: bytes) -> str:
-    """The md5 of the bytes."""
+    """Return the hexadecimal md5 of the bytes."""
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
 class HashingSink:
-    """Passes bytes on to a file, counting and hashing them."""
+    """A writer that passes bytes on to a file while it counts and hashes them."""
 
     def __init__(self, write: Callable[[bytes | memoryview], Any]) -> None:
         self._write = write
@@ -104,30 +106,30 @@ class HashingSink:
         return self._digest.hexdigest()
 
     def entry(self, name: str) -> FileEntry:
-        """The entry of the file that was written."""
+        """Return the manifest entry of the bytes written so far."""
         return FileEntry(name=name, bytes=self.bytes, md5=self.md5)
 
 
 def entries_json(entries: Iterable[FileEntry]) -> list[dict[str, Any]]:
-    """The entries as a manifest holds them."""
+    """Return the entries as JSON objects for a manifest."""
     return [entry._asdict() for entry in entries]
 
 
 def parse_entries(values: Iterable[dict[str, Any]], where: str) -> tuple[FileEntry, ...]:
-    """The entries of a manifest's JSON. ManifestError for one of a file outside of its directory."""
+    """Return the entries of a manifest's JSON. ManifestError if a name leads outside the directory."""
     entries = tuple(FileEntry(**value) for value in values)
     check_safe_names((entry.name for entry in entries), where)
     return entries
 
 
 def is_inside(name: str) -> bool:
-    """True for the name of a file in a directory: relative, plain, not a URL."""
+    """Return True if the name stays inside its directory: relative, without ``..``, not a URL."""
     parts = name.split("/")
     return "://" not in name and "\0" not in name and not {"", ".", ".."} & set(parts)
 
 
 def check_safe_names(names: Iterable[str], where: str) -> None:
-    """ManifestError for a name that leads out of the directory."""
+    """Raise ManifestError if a name leads outside the directory."""
     for name in names:
         if not is_inside(name):
             raise ManifestError(f"{where}: lists {name!r}, expected a file in its own directory")

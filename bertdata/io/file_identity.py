@@ -1,9 +1,9 @@
-"""The identity of an input: the file as a run first saw it, which it must stay until the run has ended.
+"""Detection of input files that change while a run reads them.
 
-A run reads most inputs more than once: to hash them, to look for duplicates, and piece by piece in several
-processes. Were the file changed in between, the output would be made of two files under the md5 of one. So
-whoever reads an input takes its identity first, and checks it after reading and before anything that was made
-of the file is noted as finished.
+A run reads most inputs several times: to hash them, to look for duplicates, and piece by piece in several
+    processes. If a file changed in between, the output would mix two versions of it under the md5 of one. So
+    every reader takes the file's identity first. It checks the identity again after reading, and before it
+    notes anything made from the file as finished.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,15 +16,15 @@ from bertdata.io import storage
 from bertdata.io.file_check import file_md5, md5_of
 
 _MARKS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "updated", "modified", "mtime", "created")
-"""Names under which remote file systems give a version, digest or time of a file's contents."""
+"""Keys under which remote file systems report the version, digest or time of a file's contents."""
 
 
 class FileState(NamedTuple):
     """Size and times of a file.
 
-    written: when its bytes last changed; of a remote file all marks of its contents. touched: when its bytes,
-    its name or its rights last changed. No program can set that, so it also tells a file that took the place
-    of another one of equal size and time. Empty for a remote file.
+    written: time of the last change to the contents. For a remote file, all its version marks as one string.
+    touched: time of the last change to contents, name or permissions (ctime), empty for a remote file. No
+        program can set it, so it exposes a replacement file with equal size and modification time.
     """
 
     bytes: int
@@ -33,9 +33,11 @@ class FileState(NamedTuple):
 
 
 class FileIdentity(NamedTuple):
-    """A file in the state in which a run first saw it. Picklable, travels to workers, to other machines too.
+    """A file and the state in which the run first saw it.
 
-    md5: of its bytes in that state, where they were hashed.
+    Instances are pickled and sent to workers, also on other machines.
+
+    md5: digest of the contents in that state, empty if they were not hashed.
     """
 
     path: str
@@ -43,14 +45,15 @@ class FileIdentity(NamedTuple):
     md5: str = ""
 
     def check(self) -> None:
-        """ChangedInputError unless the file is still the same.
+        """Raise ChangedInputError if the file has changed since.
 
-        Where only its name or its rights were touched, as by a new hard link, its bytes decide.
+        If only its ctime differs, as after a new hard link or chmod, the md5 decides.
         """
         try:
             now = _state_of(self.path)
             if now == self.state:
                 return
+            # Equal size and mtime, different ctime: chmod, a hard link, or a file moved into its place.
             if now[:2] == self.state[:2] and self.md5 and _md5_in_state(self.path, now) == self.md5:
                 return
         except MissingInputError:
@@ -60,33 +63,36 @@ class FileIdentity(NamedTuple):
         raise changed(self.path, "it was written anew")
 
     def hashed(self) -> "FileIdentity":
-        """The identity with the md5 of the bytes. ChangedInputError where the file was changed since."""
+        """Return the identity with the md5 filled in. ChangedInputError if the file has changed since."""
         found = self._replace(md5=file_md5(self.path))
         found.check()
         return found
 
 
 def identify(path: str) -> FileIdentity:
-    """Take the identity of a file that is to be read. MissingInputError where there is none."""
+    """Return the identity of a file before it is read. MissingInputError if it does not exist."""
     return FileIdentity(path, _state_of(path))
 
 
 def hashed_file(identity: FileIdentity) -> FileIdentity:
-    """Hash a file that was identified before. A function for pools of workers."""
+    """Return the identity with the md5 filled in.
+
+    A module-level function, so that process pools can pickle it.
+    """
     return identity.hashed()
 
 
 def check_all(identities: Iterable[FileIdentity]) -> None:
-    """ChangedInputError unless all files are still the same."""
+    """Raise ChangedInputError if any of the files has changed."""
     by_path = {identity.path: identity for identity in identities}
     storage.each(list(by_path), lambda path: by_path[path].check())
 
 
 @contextmanager
 def unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
-    """The time in which files are read. ChangedInputError, at its end, for one that was changed.
+    """Check at the end of the block that none of the files has changed. ChangedInputError if one has.
 
-    That counts before other faults of data: a file that was changed meanwhile may look damaged.
+    If the block fails with a DataError, a changed file is reported instead, because it may be the cause.
     """
     files = list(identities)
     try:
@@ -98,10 +104,7 @@ def unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
 
 
 def read_identified(path: str) -> bytes:
-    """Read a whole file.
-
-    ChangedInputError where it was changed meanwhile: what was read may be half of two files.
-    """
+    """Return the contents of a file. ChangedInputError if it changed while it was read."""
     identity = identify(path)
     data = storage.read_bytes(path)
     identity._replace(md5=md5_of(data)).check()
@@ -109,6 +112,7 @@ def read_identified(path: str) -> bytes:
 
 
 def _state_of(path: str) -> FileState:
+    """Return the current state of a file."""
     if storage.is_remote(path):
         facts = storage.remote_facts(path)
         marks = " ".join(f"{name}={facts[name]}" for name in _MARKS if facts.get(name) is not None)
@@ -119,12 +123,12 @@ def _state_of(path: str) -> FileState:
 
 @lru_cache(maxsize=1024)
 def _md5_in_state(path: str, state: FileState) -> str:
-    """The md5 of a file, read once in each state."""
+    """Return the md5 of a file, cached for each state of the file."""
     return file_md5(path)
 
 
 def changed(path: str, what: str) -> ChangedInputError:
-    """The error of a file that was changed. what: the change in words."""
+    """Return the ChangedInputError for a file. what: the change, in words."""
     return ChangedInputError(
         f"{path}: was changed while it was being read: {what}; run the command again when nothing else "
         "writes to it"

@@ -1,7 +1,7 @@
-"""Files that are no plain UTF-8 text, recognised by their bytes: compressed, JSON, shards, other encodings.
+"""Recognition of files that are not plain UTF-8 text: compressed files, JSON, shards, other encodings.
 
-Prose is never taken for one of them because of a line or a word: a signature holds bytes that no text
-begins with, and JSON must go through the whole beginning of the file.
+Only the first bytes of a file are examined. Ordinary prose is never mistaken for another format: a signature
+contains bytes with which no text begins, and JSON must be valid through all of the examined bytes.
 """
 
 import json
@@ -18,28 +18,30 @@ from bertdata.io.remedies import convert_in_place, make_parts_of, take_records_o
 from bertdata.io.signatures import FileKind, find_signature
 
 HEAD_BYTES = 1 << 16
-"""The beginning of a file, from which its kind is told."""
+"""Number of bytes at the beginning of a file that are examined."""
 
 TEXT = "plain text in UTF-8"
 
 BOM = b"\xef\xbb\xbf"
-"""The byte-order mark of UTF-8."""
+"""UTF-8's byte-order mark."""
 
-_JSON_SHARE = 0.9  # of the lines that are not blank
+_JSON_SHARE = 0.9  # least share of the non-blank lines that are JSON objects in a JSON-lines file
 _JSON_TOKEN = re.compile(
     rb"""\s*(?:("[^"\\\n]*(?:\\.[^"\\\n]*)*")|([{}\[\],:])|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|NaN|-?Infinity)"""
 )
 
 _LETTERS = frozenset(range(0xC0, 0xFF)) - {0xD7, 0xF7}
-"""Latin-1's letters outside ASCII, but for its last (y with diaeresis, 0xFF), which hardly occurs."""
+"""Latin-1's letters outside ASCII, except the very rare 0xFF (y with diaeresis)."""
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _UTF8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 
 
 def refuse_other_kinds(data: bytes, name: str, expected: str = TEXT, *, json_remedy: str = "") -> None:
-    """InputError where the data, or the beginning of a file, is plainly not text. It says what to do.
+    """Raise InputError, with a remedy, if the data is clearly not text.
 
-    json_remedy: for JSON, in place of the command that makes parts of it.
+    data: a file's contents, or at least its first HEAD_BYTES + 1 bytes.
+    expected: what the caller reads, for the message.
+    json_remedy: remedy for JSON input, instead of the command that converts it.
     """
     kind = find_kind(data[:HEAD_BYTES], name, whole=len(data) <= HEAD_BYTES)
     if kind is None:
@@ -56,9 +58,11 @@ def check_beginning(
     json_remedy: str = "",
     open_input: Callable[[str], AbstractContextManager[BinaryIO]] = storage.open_input,
 ) -> None:
-    """The check of a file that is not read yet, by its first bytes: InputError as for the whole file.
+    """Read the first bytes of a file and raise InputError if they are not UTF-8 text.
 
-    open_input: opens it; another one may unpack what is compressed.
+    drops_bad_utf8: invalid UTF-8 is accepted.
+    expected, json_remedy: as in ``refuse_other_kinds``.
+    open_input: opens the file, for example with decompression.
     """
     with open_input(path) as file:
         head = file.read(HEAD_BYTES + 1)
@@ -68,12 +72,16 @@ def check_beginning(
     try:
         head.decode()
     except UnicodeDecodeError as error:
+        # In a longer file the last character may just be cut in two by the end of ``head``.
         if error.reason != "unexpected end of data" or len(head) <= HEAD_BYTES:
             raise InputError.not_utf8(path, head, error.start, utf8_remedy(head, path)) from None
 
 
 def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
-    """The kind of the file that begins with ``head``, None for text. whole: the file ends there too."""
+    """Return the kind of a file from its first bytes, None for text.
+
+    whole: ``head`` is the complete file.
+    """
     if (found := find_signature(head, name)) is not None:
         return found
     if encoding := _find_utf16(head):
@@ -84,7 +92,7 @@ def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
 
 
 def _find_utf16(head: bytes) -> str:
-    """The encoding where the bytes are UTF-16 or UTF-32, with a byte-order mark or without, else empty."""
+    """Return UTF-16LE, UTF-16BE, UTF-16 or UTF-32 if the bytes have that encoding, else an empty string."""
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "UTF-32"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -96,7 +104,9 @@ def _find_utf16(head: bytes) -> str:
     ):
         if high.count(0) < max(4, len(high) / 100) or low.count(0) * 10 > high.count(0):
             continue
-        # An alphabet's high bytes are small; other scripts' text is no UTF-8.
+        # "Hi" is 48 00 69 00 in UTF-16LE: every second byte is the high byte of a character. In alphabets
+        # (Latin, Greek, Cyrillic ...) high bytes are small numbers. Chinese and Japanese have large ones,
+        # and are then recognised because their bytes are not valid UTF-8.
         if _small(high) < 0.6 * len(high) and _decodes(sample, "utf-8"):
             continue
         if _small(low) < 0.2 * len(low) and _decodes(sample, encoding):
@@ -105,12 +115,12 @@ def _find_utf16(head: bytes) -> str:
 
 
 def _small(data: bytes) -> int:
-    """Number of bytes below the blank."""
+    """Return the number of bytes below 32 (the space character)."""
     return sum(byte < 32 for byte in data)
 
 
 def _decodes(sample: bytes, encoding: str) -> bool:
-    """True for a beginning of text in the encoding. A character may be cut."""
+    """Return True if the sample decodes, apart from a character that its end may cut in two."""
     try:
         sample.decode(encoding)
     except UnicodeDecodeError as error:
@@ -119,10 +129,14 @@ def _decodes(sample: bytes, encoding: str) -> bool:
 
 
 def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
+    """Return the kind for JSON lines or a single JSON value, None for anything else."""
+    # JSON lines: more than one object, in at least 90 % of the lines. Prose may contain a few such lines.
+    # The last line of a longer file may be cut, so it does not count.
     lines = head.split(b"\n")
     full = [line.strip() for line in (lines if whole else lines[:-1])]
     full = [line for line in full if line]
     objects = sum(line.startswith(b"{") and line.endswith(b"}") for line in full)
+    # First the cheap test of braces. Only if that succeeds, parse the lines.
     if objects > 1 and objects >= _JSON_SHARE * len(full):
         objects = sum(map(_is_object, full))
         if objects > 1 and objects >= _JSON_SHARE * len(full):
@@ -134,6 +148,7 @@ def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
 
 
 def _is_object(line: bytes) -> bool:
+    """Return True if the line is a JSON object with at least one member."""
     try:
         value = parse_json_text(line, any_number=True)
     except ValueError:
@@ -142,7 +157,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _is_json(head: bytes, whole: bool) -> bool:
-    """True where nothing but JSON is there, with at least one member or one string in a list."""
+    """Return True if the bytes are the beginning of a JSON value with at least one member or string."""
     end, strings = 0, 0
     for token in _json_tokens(head):
         end = token.end()
@@ -157,7 +172,7 @@ def _is_json(head: bytes, whole: bool) -> bool:
 
 
 def _json_tokens(head: bytes) -> Iterator[re.Match[bytes]]:
-    """The tokens of JSON, strings in group 1 and marks in group 2, up to the first thing that is none."""
+    """Yield JSON tokens up to the first bytes that are not JSON. Group 1: strings. Group 2: punctuation."""
     end = 0
     while token := _JSON_TOKEN.match(head, end):
         yield token
@@ -169,9 +184,10 @@ def _json_kind(kind: str, head: bytes, name: str) -> FileKind:
 
 
 def _json_remedy(head: bytes, name: str) -> str:
-    """Return the command that makes parts of the longest text in the JSON, wherever it is.
+    """Return the command that converts the JSON, using the member with the longest string as the text.
 
-    Records are objects, one after another or in a list. Those further within are taken out with jq first.
+    Records are objects, either one after another or in a top-level list. Objects that are nested deeper must
+    be extracted with jq first.
     """
     found = [(len(value), depth, key) for depth, key, value in islice(_members(head), 1000)]
     if not found:
@@ -184,13 +200,19 @@ def _json_remedy(head: bytes, name: str) -> str:
 
 
 def json_members(head: bytes) -> Iterator[tuple[int, str]]:
-    """Depth and key of each member that is a string in the beginning of JSON. The last value may be cut."""
+    """Yield depth and key of each member with a string value in the beginning of a JSON text.
+
+    The last value may be cut.
+    """
     for depth, quoted, _ in _members(head.removeprefix(BOM)):
         yield depth, quoted[1:-1].decode(errors="replace")
 
 
 def _members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Depth, quoted key and quoted value of each member that is a string. The last value may be cut."""
+    """Yield depth, quoted key and quoted value of each member with a string value.
+
+    The last value may be cut.
+    """
     depth, key, before = 0, b"", b""
     end = 0
     for token in _json_tokens(head):
@@ -206,11 +228,9 @@ def _members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def utf8_remedy(data: bytes, name: str) -> str:
-    """Return the remedy for data with bytes that are not UTF-8, by what these are.
-
-    A byte-order mark of UTF-8 in front of another encoding is none of its characters: it is cut off.
-    """
+    """Return the remedy for data that is not valid UTF-8, depending on what it looks like."""
     if looks_like_latin1(data):
+        # A UTF-8 byte-order mark before Latin-1 text is not part of the text. tail cuts it off.
         command = "iconv -f WINDOWS-1252 -t UTF-8"
         command = f"tail -c +4 FILE | {command}" if data.startswith(BOM) else f"{command} FILE"
         return convert_in_place("it looks like Latin-1", command, name)
@@ -220,9 +240,11 @@ def utf8_remedy(data: bytes, name: str) -> str:
 
 
 def looks_like_latin1(data: bytes) -> bool:
-    """True where the bytes outside ASCII are single letters of Latin-1 beside letters of ASCII.
+    """Return True if the data looks like Latin-1.
 
-    Judged by the first thousand runs of them; one that is UTF-8 speaks against it.
+    In Latin-1 text most non-ASCII bytes are single letters next to ASCII letters.
+    Examines the first thousand runs of non-ASCII bytes. There must be at least ten such letters for every run
+    that is valid UTF-8 or longer than two bytes.
     """
     letters = others = 0
     for run in islice(_HIGH_RUN.finditer(data, len(BOM) if data.startswith(BOM) else 0), 1000):
@@ -236,5 +258,6 @@ def looks_like_latin1(data: bytes) -> bool:
 
 
 def _beside_letter(data: bytes, run: re.Match[bytes]) -> bool:
+    """Return True if an ASCII letter comes right before or after the run."""
     start, end = run.span()
     return data[max(start - 1, 0) : start].isalpha() or data[end : end + 1].isalpha()

@@ -1,4 +1,4 @@
-"""Text that anybody may have written: its bytes, UTF-8, line ends, and limits of JSON and TOML in it."""
+"""Safe reading of text files from anybody: size limit, UTF-8, line ends, nesting limit for JSON and TOML."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,19 +6,22 @@ from typing import Any
 from bertdata.io import storage
 
 MOST_NESTED = 500
-"""The deepest nesting of lists and tables. Python's own limit is that of its stack, some 1,000 calls."""
+"""Deepest allowed nesting of lists and tables.
+
+Python's parsers themselves fail at its recursion limit, about 1,000.
+"""
 
 TOO_DEEP = f"its values are nested more than {MOST_NESTED} deep"
 
 MOST_DIGITS = 300
-"""The most digits of an integer, so that each is a float too (below 1e308).
+"""Most digits of an integer, so that every integer also fits a float (below 1e308).
 
-Python itself reads 4,300, or what its environment says.
+Python's limit is 4,300 digits, or the value of an environment variable.
 """
 
 
 def read_bounded(path: str, most_bytes: int) -> bytes:
-    """Return the bytes of a file. ValueError where there are more than ``most_bytes``."""
+    """Return the contents of a file. ValueError if it has more than ``most_bytes``."""
     with storage.open_input(path) as file:
         data: bytes = file.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -27,13 +30,13 @@ def read_bounded(path: str, most_bytes: int) -> bytes:
 
 
 def decode_utf8(data: bytes | str, *, keeps_mark: bool = False) -> str:
-    """Return the text without a byte-order mark. ValueError names the byte that is not UTF-8.
+    """Return the decoded text without a byte-order mark. ValueError names the first byte that is not UTF-8.
 
-    keeps_mark: the mark is a character, as it is for programs that do not know it.
+    keeps_mark: keep the byte-order mark as a character, as programs do that ignore it.
     """
     try:
         if isinstance(data, str):
-            data.encode()  # words of the command line may hold bytes that are no text
+            data.encode()  # command-line arguments may contain lone surrogates, which are not text
             return data
         text = data.decode()
         return text if keeps_mark else text.removeprefix("\ufeff")
@@ -46,7 +49,8 @@ def decode_utf8(data: bytes | str, *, keeps_mark: bool = False) -> str:
 
 
 def is_nested_too_deeply(value: Any) -> bool:
-    """Return True where lists and tables are nested more than MOST_NESTED deep."""
+    """Return True if lists and tables are nested more than MOST_NESTED deep."""
+    # Breadth first, level by level: a recursive walk would itself fail on a deeply nested value.
     level = [value]
     for _ in range(MOST_NESTED):
         level = [inner for outer in level for inner in _containers(outer)]
@@ -56,7 +60,7 @@ def is_nested_too_deeply(value: Any) -> bool:
 
 
 def _containers(value: Any) -> Iterator[Any]:
-    """Yield the lists and tables directly within a value."""
+    """Yield the lists and tables directly inside a value."""
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, list):
@@ -67,7 +71,7 @@ def _containers(value: Any) -> Iterator[Any]:
 
 
 def universal_newlines(data: bytes) -> bytes:
-    r"""Return the data with ``\n`` as its only line end, as Python's text mode reads it."""
+    r"""Return the data with all line ends (\r\n, \r) replaced by \n, as Python's text mode does."""
     if b"\r" not in data:
         return data
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

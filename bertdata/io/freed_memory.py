@@ -1,30 +1,36 @@
-"""Freed memory, given back to the system. Without glibc, the functions do nothing."""
+"""Settings of glibc's malloc that return freed memory to the system. They do nothing on other C libraries."""
 
 from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""Numbers of glibc's mallopt."""
+"""Parameter numbers of glibc's mallopt()."""
 
 _LARGE = 8 << 20
-"""Bytes, so many that the pieces of sources lie below: memory of their own would cost 8 % of their time."""
+"""8 MiB: blocks from this size on are returned as soon as they are freed.
+
+Blocks of input files are smaller. With a lower limit, the many system calls would cost 8 % of their time.
+"""
 
 
 def keep_less_freed_memory(large: int = _LARGE) -> None:
-    """Make this process, and those forked from it, return more of the memory that they free.
+    """Make this process, and processes forked from it, return more of their freed memory to the system.
 
-    large: bytes of a block that gets memory of its own, which is returned with it. By default glibc raises
-    that limit, up to 32 MiB, to the largest block freed so far, and keeps the most that smaller ones took.
+    By default glibc raises its threshold for large blocks to the largest block freed so far, up to 32 MiB,
+    and keeps all smaller freed blocks. Setting the thresholds turns that growth off.
+
+    large: from this size in bytes a block is mapped separately, and unmapped when it is freed.
     """
     for parameter, value in ((_MMAP_THRESHOLD, large), (_TRIM_THRESHOLD, 2 * large)):
         _call("mallopt", parameter, value)
 
 
 def return_freed_memory() -> None:
-    """Return what was freed so far, also between blocks in use."""
+    """Return all memory freed so far to the system, also between blocks in use."""
     _call("malloc_trim", 0)
 
 
 def _call(name: str, *numbers: int) -> None:
+    """Call a function of the C library if it exists."""
     import ctypes  # imported here: a command with one worker may need none of it
 
     function: Any = getattr(ctypes.CDLL(None), name, None)

@@ -1,7 +1,7 @@
-"""The home directory in words that no shell has expanded: ``--output-dir=~/run``, ``"~/a+~/b"`` in a file.
+"""Expansion of ``~`` where no shell has done it: ``--output-dir=~/run``, or ``"~/a+~/b"`` in a settings file.
 
-A shell expands ``~`` at the beginning of a word alone, so that the programs do it behind ``=`` and in lists
-of paths. They do it in one place each, with their words and with the values of their files of settings.
+A shell expands ``~`` only at the beginning of a word. The programs call these functions on their command
+line, where ``~`` may follow ``=`` or stand in a list of paths, and on the values of their settings files.
 """
 
 import re
@@ -10,19 +10,22 @@ from os.path import expanduser
 from typing import Any
 
 _FIRST = re.compile(r"(--?[\w-]+=|)(~[\w.-]*)(?=/)", re.ASCII)
-"""``~/`` or ``~user/`` where a word or a flag's value begins. A lone ``~`` may be a token, or a separator."""
+"""``~/`` or ``~user/`` at the beginning of a word or of a flag's value.
+
+A lone ``~`` may be a token or separator.
+"""
 
 _LATER = re.compile(r"([,+])(~[\w.-]*)(?=/)", re.ASCII)
-"""The same where another path of a list begins."""
+"""``~/`` or ``~user/`` after ``,`` or ``+``, where the next path of a list begins."""
 
 
 def expand_home(text: str) -> str:
-    """Return the word with home directories in place of ``~``, where a path begins.
+    """Replace ``~`` by home directories wherever a path begins in the word.
 
     >>> expand_home("--train-data=~root/a+~root/b*0.3")
     '--train-data=/root/a+/root/b*0.3'
 
-    A text with blanks is no list of paths: only its beginning is looked at.
+    A text with white space is not a list of paths, so only its beginning is expanded.
     """
     if "~" not in text:
         return text
@@ -34,12 +37,12 @@ def expand_home(text: str) -> str:
 
 
 def expand_words(words: Sequence[str]) -> list[str]:
-    """Return a command line's words, each with home directories in place of ``~``."""
+    """Expand ``~`` in each argument of a command line."""
     return [expand_home(word) for word in words]
 
 
 def expand_values(value: Any) -> Any:
-    """Return the value of a file of settings with home directories in place of ``~`` in each text."""
+    """Expand ``~`` in all strings of a settings file's value, also inside lists and tables."""
     if isinstance(value, str):
         return expand_home(value)
     if isinstance(value, list):

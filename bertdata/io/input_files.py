@@ -1,4 +1,4 @@
-"""The input files of a command: those that are named, and the wanted ones below named directories."""
+"""The list of a command's input files: files named by the user, and suitable files in named directories."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ OTHERS = "other names than the input's"
 _OURS = (MANIFEST_NAME, MD5SUMS_NAME)
 
 Chosen = tuple[list[str], dict[str, list[str]]]
-"""The names to read of a directory, and those that are left out, by reason."""
+"""The names in a directory to read, and the names left out, by reason."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputFiles:
-    """The files to read, sorted by path. notes: a line for each reason for which others are left out."""
+    """The files to read, sorted by path. notes: one line per reason for which other files were left out."""
 
     files: list[str]
     notes: tuple[str, ...] = ()
@@ -32,12 +32,15 @@ def find_input_files(
     missing: str,
     twice: str,
 ) -> InputFiles:
-    """Find the files that paths, patterns and directories name.
+    """Return the files that paths, patterns and directories name.
 
-    choose: the names to read of a directory, from its path and the names of its files. missing: the message
-    for a directory with none. twice: what would happen to the contents of a file that is named twice.
-    MissingInputError for a pattern or a directory without files, SettingsError for a file that is named
-    twice, under whatever spelling.
+    MissingInputError for a pattern or directory without files. SettingsError for a file that is named twice,
+    even with different spellings.
+
+    choose: splits the file names of a directory into wanted ones and others. It gets the directory's path and
+        the names.
+    missing: error message for a directory without wanted files.
+    twice: what would happen to the contents of a file named twice ("would be read"), for the error message.
     """
     files: list[str] = []
     notes: list[str] = []
@@ -57,7 +60,7 @@ def find_input_files(
 
 
 def _held_instead(names: Sequence[str]) -> str:
-    """Return words on what a directory without fitting files holds, and how to have it read."""
+    """Return the end of the error message for a directory without suitable files: what it holds instead."""
     if not names:
         return "; it is empty"
     others = "" if len(names) == 1 else f" and {len(names) - 1} others"
@@ -65,14 +68,17 @@ def _held_instead(names: Sequence[str]) -> str:
 
 
 def choose_named(names: Sequence[str], is_wanted: Callable[[str], bool]) -> Chosen:
-    """Divide a directory's names into wanted ones and others, which do not count where they are ours."""
+    """Split a directory's names into wanted and other names.
+
+    Manifests and MD5SUMS files are in neither list.
+    """
     wanted = [name for name in names if is_wanted(name)]
     others = [name for name in names if not is_wanted(name) and storage.base_name(name) not in _OURS]
     return wanted, {OTHERS: others} if others else {}
 
 
 def refuse_repeated(files: Sequence[str], twice: str) -> None:
-    """Raise SettingsError for a file that is named twice. twice: what would happen to its contents."""
+    """Raise SettingsError if a file is named twice. twice: as in ``find_input_files``."""
     repeated = find_repeated(files)
     if repeated is None:
         return

@@ -1,8 +1,10 @@
-"""JSON from files that anybody may have written: the one place of the project that parses it.
+"""Parsing of JSON from any source. All other modules of the project parse JSON through this one.
 
-Strict, for settings, manifests and indexes: a value that a program of ours could not use is refused.
-Lenient, for records and logs: a number that nobody asks for is no fault of the text next to it.
-``tests/house/test_foreign_files.py`` looks for other readers.
+There are two modes. The strict mode is for settings, manifests and indexes: a number that the programs could
+not use is an error. The lenient mode (``any_number``) is for records and logs, where an odd number in an
+unused field must not make the text next to it unreadable.
+
+``tests/house/test_foreign_files.py`` checks that no other module calls ``json.loads``.
 """
 
 import json
@@ -21,12 +23,12 @@ from bertdata.io.foreign_text import (
 )
 
 MOST_BYTES = 1 << 30
-"""The largest JSON file. Its values take some ten times as much memory."""
+"""Largest JSON file. The parsed values take about ten times as much memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberText:
-    """The text of a number that Python does not hold: of too many digits, or beyond all floats."""
+    """The text of a number with too many digits for an int, or too large for a float."""
 
     text: str
 
@@ -37,12 +39,12 @@ class NumberText:
 
 
 def parse_json_text(data: bytes | str, *, any_number: bool = False) -> Any:
-    """Return the JSON value. ValueError, in one line, for a text that is not JSON in UTF-8.
+    """Return the value of a JSON text. ValueError, with a one-line message, if it is not JSON in UTF-8.
 
-    Also refused: values nested more than MOST_NESTED deep, half of a surrogate pair, and numbers that are no
-    float (NaN, infinities, 1e999, integers of more than MOST_DIGITS digits).
+    Values nested more than MOST_NESTED deep and lone surrogates are also errors. So are numbers that are not
+    finite floats: NaN, infinities, 1e999, integers of more than MOST_DIGITS digits.
 
-    any_number: such numbers are accepted. NaN and Infinity become floats, the others a NumberText.
+    any_number: accept such numbers. NaN and Infinity become floats, the others a NumberText.
     """
     text = decode_utf8(data)
     try:
@@ -52,7 +54,8 @@ def parse_json_text(data: bytes | str, *, any_number: bool = False) -> Any:
             value = json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
-    # Each level has a bracket of its own, so that few brackets need no second look.
+    # Every level of nesting needs an opening bracket. So a text with few brackets cannot be too deep, and
+    # the slow check is skipped.
     if text.count("[") + text.count("{") > MOST_NESTED and is_nested_too_deeply(value):
         raise ValueError(TOO_DEEP)
     if "\\ud" in text or "\\uD" in text:
@@ -61,17 +64,22 @@ def parse_json_text(data: bytes | str, *, any_number: bool = False) -> Any:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Return the value of a JSON file. ValueError as from ``parse_json_text``, and for a file over 1 GiB."""
+    """Return the value of a JSON file.
+
+    ValueError as from ``parse_json_text``, and if the file is larger than 1 GiB.
+    """
     return parse_json_text(read_bounded(os.fspath(path), MOST_BYTES))
 
 
 def _integer(text: str) -> int:
+    """Return the integer. ValueError if it has too many digits."""
     if len(text) > MOST_DIGITS:
         raise ValueError(f"an integer of {len(text.lstrip('-')):,} digits, expected at most {MOST_DIGITS}")
     return int(text)
 
 
 def _float(text: str) -> float:
+    """Return the float. ValueError if it overflows."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text[:20]} is larger than any number that can be stored")
@@ -79,19 +87,23 @@ def _float(text: str) -> float:
 
 
 def _refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN or an infinity."""
     raise ValueError(f"{name} is no JSON number")
 
 
 def _any_integer(text: str) -> int | NumberText:
+    """Return the integer, or its text if it has too many digits."""
     return NumberText(text) if len(text) > MOST_DIGITS else int(text)
 
 
 def _any_float(text: str) -> float | NumberText:
+    """Return the float, or its text if it overflows."""
     number = float(text)
     return NumberText(text) if math.isinf(number) else number
 
 
 def _refuse_surrogates(value: Any) -> None:
+    """Raise ValueError if a string in the value holds a lone surrogate, which UTF-8 cannot encode."""
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as error:

@@ -1,7 +1,7 @@
-"""Standard output and error that outlive their terminal.
+"""Standard output and error that keep working when their reader is gone.
 
-A run of hours must not end because nobody reads its lines any more: ``2>&1 | grep -m1 step``, a ``tee`` that
-was killed, a terminal that was closed, ``2>&-``. Its files have all that it has to say.
+A run of hours must not fail because its output is no longer read: ``2>&1 | grep -m1 step``, a killed ``tee``,
+a closed terminal, ``2>&-``. Everything important is also in the run's log files.
 """
 
 import errno
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 _GONE = (errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO)
 _FULL_SECONDS = 10.0
-"""Seconds to wait for a reader who is slow, where writing does not wait by itself (O_NONBLOCK)."""
+"""Seconds to wait for a slow reader of a non-blocking (O_NONBLOCK) descriptor before output is dropped."""
 
 
 class LastingFile(io.RawIOBase):
-    """A file descriptor of this process to which writing never fails.
+    """A writer to one of this process's file descriptors that never raises an error.
 
-    What cannot be written is dropped. Once the reader is gone, all that is written to the descriptor goes to
-    the null device, also what libraries of compiled code and child processes write.
+    Data that cannot be written is dropped. When the reader is gone, the descriptor itself is redirected to
+    the null device, so that writes by C libraries and child processes cannot fail either.
     """
 
     def __init__(self, number: int) -> None:
@@ -46,21 +46,24 @@ class LastingFile(io.RawIOBase):
         while left:
             try:
                 left = left[os.write(self._number, left) :]
-            except BlockingIOError:
+            except BlockingIOError:  # a non-blocking pipe is full: wait until the reader has made room
                 if not select.select([], [self._number], [], _FULL_SECONDS)[1]:
                     break
             except OSError as error:
                 if error.errno in _GONE:
                     open_nowhere(self._number)
-                break  # a disk that is full now may have room for a later line
+                break  # for example a full disk: drop this line, a later line may find room again
         return len(whole)
 
 
 @contextmanager
 def lasting_output(*names: str) -> Iterator[None]:
-    """Let no write to these standard files fail in the block. Files that a caller put in their place stay.
+    """Make writing to the named standard streams never fail during the block.
 
-    names: of ``stdout`` and ``stderr``. Of both, one that was closed before the start is the null device.
+    A stream that a caller has replaced by another object (as pytest does) is left alone. If stdout or stderr
+    was already closed at the start of the process, it is replaced by the null device even if it is not named.
+
+    names: ``stdout``, ``stderr`` or both.
     """
     before: dict[str, TextIO | None] = {}
     _fill_closed()
@@ -77,7 +80,7 @@ def lasting_output(*names: str) -> Iterator[None]:
 
 
 def open_nowhere(number: int) -> None:
-    """Make the null device of this file descriptor."""
+    """Redirect a file descriptor of this process to the null device."""
     with suppress(OSError):  # no descriptors are left
         nowhere = os.open(os.devnull, os.O_RDWR)
         if nowhere != number:
@@ -86,7 +89,10 @@ def open_nowhere(number: int) -> None:
 
 
 def _fill_closed() -> None:
-    """Open the null device for closed standard files: the next file opened would take their place."""
+    """Open the null device for each standard descriptor (0, 1, 2) that is closed.
+
+    Otherwise the next file that the process opens would get that number, and prints would be written into it.
+    """
     for number in range(3):
         try:
             os.fstat(number)
@@ -95,19 +101,22 @@ def _fill_closed() -> None:
 
 
 def _number_of(stream: TextIO) -> int | None:
+    """Return the stream's file descriptor, None if it has none or is closed."""
     try:
         return stream.fileno()
-    except (OSError, ValueError, AttributeError):  # no file of the system, or closed
+    except (OSError, ValueError, AttributeError):  # an in-memory stream, or a closed one
         return None
 
 
 def _open(number: int, stream: TextIO | None) -> TextIO:
+    """Return an unbuffered text stream on a LastingFile, with the encoding of the stream that it replaces."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     errors = getattr(stream, "errors", None) or "backslashreplace"
     if stream is not None:
         with suppress(OSError, ValueError):
             stream.flush()
-    # The type stubs want a buffered file; this one takes all that it is given, and at once.
+    # The type stubs require a buffered file. LastingFile.write always takes all bytes at once, so that no
+    # buffer is needed.
     lasting: TextIO = io.TextIOWrapper(
         LastingFile(number),  # type: ignore[type-var]
         encoding,

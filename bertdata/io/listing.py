@@ -1,7 +1,8 @@
-"""The files below a directory of inputs: links followed once, and everything that is left out named.
+"""Listing of input directories.
 
-Our own directories, which are written and cleaned up, are listed by ``storage.list_files``: it follows no
-link to a directory.
+Symbolic links are followed once, and every name that is left out is reported.
+
+Output directories are listed by ``storage.list_files``, which follows no links to directories.
 """
 
 import os
@@ -23,9 +24,10 @@ _FEW = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """Names of files below a directory, relative to it, sorted. left_out: the names that are not, by reason.
+    """The files below a directory. Names are relative to it and sorted.
 
-    folders: the names of the directories that hold them, the directory itself as an empty name.
+    folders: names of the directories that hold the files. The listed directory itself is an empty name.
+    left_out: names that are not in the listing, by reason (HIDDEN, CIRCLES ...).
     """
 
     names: list[str]
@@ -34,11 +36,12 @@ class Listing:
 
 
 def list_inputs(directory: str, *, hidden: bool = False) -> Listing:
-    """List the files below the directory, also those behind links to directories, each file once.
+    """List the files below a directory, each file once, including those behind links to directories.
 
-    A file has the name by which it is reached without links, where there is one. Hidden files and folders,
-    such as Spark's ``_temporary`` and Delta's ``_delta_log``, are left out unless hidden asks for them.
-    StorageError for a directory that cannot be listed at all.
+    A file that is reachable both directly and through a link gets its direct name. StorageError if the
+    directory itself cannot be listed.
+
+    hidden: also list hidden files and folders, such as Spark's ``_temporary`` or Delta's ``_delta_log``.
     """
     if (root := local_path(directory)) is None:
         return _list_remote(directory, hidden)
@@ -50,7 +53,7 @@ def list_inputs(directory: str, *, hidden: bool = False) -> Listing:
 
 
 def left_out_lines(directory: str, left_out: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return a line for each reason for which names below the directory are left out."""
+    """Return one line per reason with the number of names left out and the first few of them."""
     lines = []
     for reason, all_names in left_out.items():
         names = list(all_names)
@@ -60,12 +63,19 @@ def left_out_lines(directory: str, left_out: Mapping[str, Iterable[str]]) -> lis
 
 
 def is_hidden(name: str) -> bool:
-    """Return True for a name that begins as hidden files and other programs' own folders do."""
+    """Return True if the name begins with ``.`` or ``_``.
+
+    Such names belong to hidden files, and to internal folders of programs such as Spark.
+    """
     return name.startswith((".", "_"))
 
 
 class _Walk:
-    """The walk through a local directory: its own folders first, then those behind links, by name."""
+    """A walk through a local directory.
+
+    It visits all real folders first, then the links, so that a file that is reachable both ways gets its
+    direct name.
+    """
 
     def __init__(self, root: str, hidden: bool) -> None:
         self.names: list[str] = []
@@ -80,8 +90,9 @@ class _Walk:
         self._links: list[tuple[str, str]] = []
 
     def run(self) -> None:
-        """Walk through everything. The name of a link is relative to the root, as all names are."""
+        """Walk through the directory and everything that links in it lead to."""
         self._enter("", os.path.realpath(self._root))
+        # A link may lead to a folder with more links, which _enter appends to the same queue.
         while self._links:
             name, real = self._links.pop(0)
             if os.path.isdir(real):
@@ -95,7 +106,8 @@ class _Walk:
                 self.left_out[SPECIAL if os.path.exists(real) else BROKEN].append(name)
 
     def _follow(self, name: str, real: str) -> None:
-        """Enter the directory behind a link, unless the walk has been there or the link leads back up."""
+        """Enter the directory behind a link, unless it was already visited or contains the link."""
+        # in/a/up -> in would lead to in/a/up/a/up/a ... without end
         above = os.path.realpath(os.path.join(self._root, os.path.dirname(name)))
         if os.path.commonpath([above, real]) == real:
             self.left_out[CIRCLES].append(f"{name}/")
@@ -103,7 +115,7 @@ class _Walk:
             self._enter(name, real)
 
     def _enter(self, name: str, real: str) -> None:
-        """Take the files of a directory and of the folders in it. Links wait until all of these are read."""
+        """Add the files of a directory and of its real sub-directories. Links are only queued."""
         if real in self._entered:
             self.left_out[REPEATED].append(f"{name}/")
             return
@@ -111,7 +123,7 @@ class _Walk:
         try:
             with os.scandir(real) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
-        except FileNotFoundError:  # another process removes it meanwhile
+        except FileNotFoundError:  # another process has just removed it
             return
         except PermissionError:
             if not name:
@@ -135,7 +147,7 @@ class _Walk:
         self._links += links
 
     def _take(self, name: str, real: str) -> None:
-        """Take a file, unless a link has led to the folder that holds it before."""
+        """Add a file, unless the walk has already reached it through a link."""
         if real in self._files:
             self.left_out[REPEATED].append(name)
             return
@@ -144,7 +156,10 @@ class _Walk:
 
 
 def _list_remote(directory: str, hidden: bool) -> Listing:
-    """List the files below a URL: there are no links. A hidden folder counts once."""
+    """List the files below a URL, where there are no links.
+
+    A hidden folder is reported once, not file by file.
+    """
     names: list[str] = []
     out: dict[str, None] = {}
     for name in storage.list_files(directory):

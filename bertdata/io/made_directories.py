@@ -1,4 +1,4 @@
-"""Directories that are made for a run, and removed again where the run is refused and they stay empty."""
+"""Creation of directories that are removed again if the run is refused and they stay empty."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 
 def missing_directories(path: str) -> list[str]:
-    """Return a local path and its parents as far as they do not exist, the innermost first."""
+    """Return a local path and those of its parents that do not exist, innermost first."""
     found = []
     path = os.path.abspath(path)
     while not os.path.lexists(path):
@@ -16,7 +16,7 @@ def missing_directories(path: str) -> list[str]:
 
 
 def remove_empty(directories: Iterable[str]) -> None:
-    """Remove directories, the innermost first, as far as they are empty."""
+    """Remove the directories, innermost first, up to the first one that is not empty."""
     with suppress(OSError):
         for directory in directories:
             os.rmdir(directory)
@@ -24,7 +24,10 @@ def remove_empty(directories: Iterable[str]) -> None:
 
 @contextmanager
 def made_directory(path: str) -> Iterator[None]:
-    """Make a local directory with its parents. At the end remove what was made and is still empty."""
+    """Create a local directory and its parents.
+
+    At the end of the block, remove the new ones that are still empty.
+    """
     missing = missing_directories(path)
     os.makedirs(path, exist_ok=True)
     try:

@@ -1,7 +1,7 @@
-"""Common form of manifests: JSON that depends on nothing but its contents, and md5sum files.
+"""Reading and writing of manifests, sealed notes and md5sum files.
 
-Each has a ``format_version``, a ``kind`` (dataset, text, articles, binarised lines), and a schema in
-``schemas/``.
+A manifest is JSON without times or host names, so that equal contents give equal bytes. It has a
+``format_version``, a ``kind`` (dataset, text, articles, binarised lines) and a schema in ``schemas/``.
 """
 
 import json
@@ -15,13 +15,13 @@ from schemas import load_schema
 from schemas.faults import first_fault
 
 FORMAT_VERSION = 2
-"""Of notes, and of the manifests that are no datasets'."""
+"""Format version of notes and of all manifests except those of datasets, which have a separate version."""
 MANIFEST_NAME = "manifest.json"
 MD5SUMS_NAME = "MD5SUMS"
 
 
 class Listed(Protocol):
-    """Name and md5 of a file."""
+    """Anything with the name and md5 of a file."""
 
     @property
     def name(self) -> str: ...
@@ -31,12 +31,15 @@ class Listed(Protocol):
 
 
 def dump_json(value: dict[str, Any]) -> bytes:
-    """The object as UTF-8 text, one field a line."""
+    """Return the object as UTF-8 JSON with one field per line."""
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def parse_json(data: bytes, where: str) -> dict[str, Any]:
-    """The JSON object in ``data``."""
+    """Return the JSON object in ``data``.
+
+    ManifestError if it is anything else. where: its file, for the message.
+    """
     try:
         value = parse_json_text(data)
     except ValueError as error:
@@ -52,9 +55,9 @@ def check_version(
     known: tuple[int, ...] = (FORMAT_VERSION,),
     remedies: Mapping[int, str] | None = None,
 ) -> None:
-    """ManifestError for a manifest of none of the known versions of its format.
+    """Raise ManifestError unless the format version is known.
 
-    remedies: for versions of which there is a better one than the program that wrote them.
+    remedies: by version, a better remedy than using the program version that wrote the file.
     """
     if found in known:
         return
@@ -67,15 +70,15 @@ def check_version(
 
 
 def parse_checked(data: bytes, where: str, schema: str) -> dict[str, Any]:
-    """The manifest's JSON, of our version and checked against ``schemas/<schema>.json``."""
+    """Return a manifest's JSON after checking its format version and ``schemas/<schema>.json``."""
     value = parse_json(data, where)
-    check_version(value.get("format_version", FORMAT_VERSION), where)  # a later one may have another schema
+    check_version(value.get("format_version", FORMAT_VERSION), where)  # first: the schema depends on it
     check_schema(value, where, schema)
     return value
 
 
 def check_schema(value: dict[str, Any], where: str, schema: str) -> None:
-    """ManifestError that names the first place which does not fit ``schemas/<schema>.json``."""
+    """Raise ManifestError for the first field that does not match ``schemas/<schema>.json``."""
     fault = first_fault(value, load_schema(schema))
     if fault is not None:
         place = "/".join(map(str, fault.path)) or "top level"
@@ -83,7 +86,7 @@ def check_schema(value: dict[str, Any], where: str, schema: str) -> None:
 
 
 def md5sum_line(md5: str, name: str) -> str:
-    """One line of an md5sum file. A name with a newline or backslash is escaped as md5sum does."""
+    """Return a line of an md5sum file. Newlines and backslashes in the name are escaped as md5sum does."""
     if "\\" in name or "\n" in name:
         escaped = name.replace("\\", "\\\\").replace("\n", "\\n")
         return f"\\{md5}  {escaped}\n"
@@ -91,10 +94,12 @@ def md5sum_line(md5: str, name: str) -> str:
 
 
 def md5sums(files: Iterable[Listed], manifest: bytes | None = None) -> bytes:
-    """Lines as md5sum prints and checks them: the files, then the manifest that lists them.
+    """Return the contents of an MD5SUMS file: one line per file, then a line for the manifest.
 
-    So a directory that lost its manifest is known by MD5SUMS. The manifest holds no digest of MD5SUMS.
-    None: without its line, as directories had it before it was introduced.
+    With the manifest in it, MD5SUMS shows when a directory has lost its manifest. (The manifest in turn
+    cannot contain the md5 of MD5SUMS.)
+
+    manifest: the manifest's bytes. None omits its line, as in directories written by earlier versions.
     """
     lines = [md5sum_line(file.md5, file.name) for file in files]
     if manifest is not None:
@@ -103,13 +108,13 @@ def md5sums(files: Iterable[Listed], manifest: bytes | None = None) -> bytes:
 
 
 def seal(value: dict[str, Any]) -> bytes:
-    """The JSON of plan or note with its version and an md5 over both."""
+    """Return a plan or note as JSON with the format version and an md5 over everything else."""
     whole = {"format_version": FORMAT_VERSION, **value}
     return dump_json({**whole, "seal": _digest(whole)})
 
 
 def unseal(data: bytes, where: str) -> dict[str, Any]:
-    """The value that was sealed. ManifestError where it is damaged or of another version."""
+    """Return the value passed to ``seal``. ManifestError if the file is damaged or has another version."""
     value = parse_json(data, where)
     check_version(value.get("format_version"), where)
     if value.pop("seal", None) != _digest(value):
@@ -119,4 +124,5 @@ def unseal(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _digest(value: dict[str, Any]) -> str:
+    """Return the md5 over the value in a fixed order of keys."""
     return md5_of(json.dumps(value, sort_keys=True).encode())

@@ -1,4 +1,4 @@
-"""Lists of paths in one word: ``a,b`` and ``a+b``, and paths that have such a mark in their names."""
+"""Splitting of path lists such as ``a,b`` and ``a+b``, in which a path may itself contain ``,`` or ``+``."""
 
 import re
 from collections.abc import Callable
@@ -8,11 +8,14 @@ from bertdata.io import storage
 
 _MAGIC = re.compile(r"[*?[]")
 _MOST_MARKS = 8
-"""In a name: more are not tried, because each try may ask a remote file system."""
+"""Most separators that a path may contain.
+
+Each further combination may cost a request to a remote file system.
+"""
 
 
 def path_exists(path: str) -> bool:
-    """Return True for a path that exists, False also for one that begins as no URL does: ``A+gs://b/B``."""
+    """Return True if the path exists. False also for text that is not a valid URL, such as ``A+gs://b/B``."""
     try:
         return storage.exists(path)
     except MissingInputError:
@@ -20,17 +23,21 @@ def path_exists(path: str) -> bool:
 
 
 def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_exists) -> list[str]:
-    """Split a list of paths at the marks, but not within the name of a path that exists.
+    """Split a list of paths at the separators, except inside the name of an existing path.
 
-    ``a+b`` is one path where it exists; in ``a+b+c``, ``a+b`` is one where ``a`` does not exist and ``a+b``
-    does. So is a pattern in a directory of such a name: ``a+b/*.tfrecord``. is_there: whether a path exists,
-    where that takes more than to ask for it.
+    For example ``a+b`` is one path if a file of that name exists. ``a+b+c`` is ``a+b`` and ``c`` if there is
+    a file ``a+b`` and no file ``a``. ``a+b/*.tfrecord`` is one pattern if there is a directory ``a+b``.
+
+    marks: the separator characters.
+    is_there: tells whether a path exists, for callers that look in more places than the file system.
     """
     words = re.split(f"([{re.escape(marks)}])", names)  # path, mark, path, mark, path
     if len(words) == 1 or _is_one(names, marks, is_there):
         return [names]
     found = []
     start = 0
+    # words is [path, mark, path, ...], so paths have even distances. Prefer the shortest path that exists,
+    # else join it with the next paths until a name exists: a, a+b, a+b+c ...
     while start < len(words):
         stop = start + 1
         if not (_MAGIC.search(words[start]) or is_there(words[start])):
@@ -42,7 +49,10 @@ def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_e
 
 
 def _is_one(path: str, marks: str, is_there: Callable[[str], bool]) -> bool:
-    """Return True for a path that exists, or for a pattern whose marks are all in a directory that exists."""
+    """Return True if the path exists, or if it is a pattern inside an existing directory.
+
+    The pattern's own components must not contain a separator.
+    """
     if is_there(path):
         return True
     magic = _MAGIC.search(path)

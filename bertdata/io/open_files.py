@@ -1,4 +1,4 @@
-"""The number of files that this process may have open at once."""
+"""The limit on the number of files that this process may have open."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,15 +6,18 @@ from contextlib import contextmanager
 from bertdata.errors import SettingsError
 
 _OTHERS = 256
-"""Files of the process beside those that are asked for: libraries, pipes of its workers."""
+"""Open files besides the requested ones: libraries and the pipes of workers."""
 
 
 @contextmanager
 def many_open_files(count: int) -> Iterator[None]:
-    """Raise the process's own limit to so many more open files. SettingsError where the system's is lower."""
+    """Allow this process to open ``count`` more files during the block, by raising its soft limit.
+
+    SettingsError if the hard limit is lower.
+    """
     try:
         import resource
-    except ModuleNotFoundError:  # a system without such limits
+    except ModuleNotFoundError:  # a system without these limits
         yield
         return
     kind, needed = resource.RLIMIT_NOFILE, count + _OTHERS

@@ -1,10 +1,12 @@
-"""The rule for every output of every command: it destroys no input, and no file of another kind.
+"""Checks of every command's output path, so that no command destroys an input or an unrelated file.
 
-- An output that is an input, holds one or lies within one is refused, under whatever spelling or link.
-- A file that is there and is plainly no older output of the command is replaced only with ``--overwrite``.
+- An output that is an input, contains an input or lies inside an input is refused, whatever its spelling and
+whatever links lead there.
+- An existing file is replaced only if it looks like an older output of the same command, or with
+``--overwrite``.
 
-Both are asked before anything is read at length or written. Directories have the second half of the rule in
-``commit``: one that holds anything else than an older output is refused.
+Both are checked before a command reads or writes much. Output directories have a similar rule in
+``directory_protocol``: a directory with unrelated files is refused.
 """
 
 import os
@@ -23,13 +25,18 @@ _OVERWRITE = "give another name, or --overwrite to replace it"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutputForm:
-    """Kind of output file. begins: True for first bytes that an older output of this kind may have."""
+    """The format of an output file.
+
+    words: its name in messages.
+    begins: returns True if the first bytes of a file may come from an older output of this format.
+    """
 
     words: str
     begins: Callable[[bytes], bool]
 
 
 def _begins_with(pattern: bytes) -> Callable[[bytes], bool]:
+    """Return a function that tells whether bytes begin with the pattern."""
     expression = re.compile(pattern, re.DOTALL | re.IGNORECASE)
     return lambda head: expression.match(head) is not None
 
@@ -47,12 +54,12 @@ JSON_LINES = OutputForm(words="JSON lines", begins=_begins_with(rb'\{"'))
 
 
 def _is_tfrecord(head: bytes) -> bool:
-    """Return True for the beginning of a TFRecord file: a length, its CRC, the first field of an example."""
+    """Return True if the bytes look like a TFRecord file: a length, its CRC, a field of an example."""
     return 0 < int.from_bytes(head[:8], "little") < 1 << 32 and head[12:13] == b"\n"
 
 
 def _is_mds(head: bytes) -> bool:
-    """Return True for the beginning of an MDS shard: a count, then ascending offsets of as many samples."""
+    """Return True if the bytes look like an MDS shard: a count, then that many increasing offsets."""
     numbers = [int.from_bytes(head[at : at + 4], "little") for at in range(0, len(head) - 3, 4)]
     if len(numbers) < 2:
         return False
@@ -68,30 +75,30 @@ MDS = OutputForm(words="an MDS shard", begins=_is_mds)
 
 
 def picture_form(path: str) -> OutputForm:
-    """Return the form of a picture by the ending of its name."""
+    """Return the picture format for the file name's ending: PNG for ``.png``, else SVG."""
     return PNG if path.lower().endswith(".png") else SVG
 
 
 def check_output(
     output: str, inputs: Iterable[str | None], form: OutputForm, *, overwrite: bool = False, remedy: str = ""
 ) -> None:
-    """Check a file that a command is to write: it is no input, and replaces nothing of another kind.
+    """Raise SettingsError if the output file is an input, or would replace a file of another format.
 
-    Errors as from refuse_inputs and refuse_replacing.
+    remedy: for the message of the second error, instead of the usual hint at ``--overwrite``.
     """
     refuse_inputs(output, inputs)
     refuse_replacing(output, form, overwrite=overwrite, remedy=remedy or _OVERWRITE)
 
 
 def refuse_inputs(output: str, inputs: Iterable[str | None], *, goes_on: bool = False) -> None:
-    """Raise SettingsError where the output is an input, holds one or lies within one.
+    """Raise SettingsError if the output is an input, contains an input or lies inside an input.
 
-    inputs: files, directories, patterns; names of assets and None, of an input that is not given, are passed
-    over. goes_on: the output is the directory of a run that was begun there and writes files of its own names
-    alone; it may hold an input, or lie within one.
+    inputs: files, directories and patterns. Names of published assets are skipped, and so is None.
+    goes_on: the output is a directory in which an earlier run has begun. It only writes files with names of
+        its own there, so it may contain an input or lie inside one.
     """
     target = real_path(output)
-    # What lies on another file system is not even looked for: that may take time.
+    # An input on another file system cannot be the output. Skip it, since listing a bucket takes time.
     near = [given for given in inputs if given and file_system_of(given) == file_system_of(output)]
     paths = [path for given in near for path in _named(given)]
     for path, real in zip(paths, real_paths(paths), strict=True):
@@ -109,9 +116,9 @@ def refuse_inputs(output: str, inputs: Iterable[str | None], *, goes_on: bool = 
 
 
 def refuse_replacing(path: str, form: OutputForm, *, overwrite: bool, remedy: str = _OVERWRITE) -> None:
-    """Raise SettingsError for a file that is there and does not begin as an older output, unless it may go.
+    """Raise SettingsError if the path is an existing file that does not look like an older output.
 
-    An empty file may always go. SettingsError also for a directory in the file's place.
+    Empty files may always be replaced. SettingsError also if the path is a directory.
     """
     if not storage.exists(path):
         return
@@ -126,7 +133,7 @@ def refuse_replacing(path: str, form: OutputForm, *, overwrite: bool, remedy: st
 
 
 def _named(given: str) -> list[str]:
-    """Return the paths that an input names. One that is not there is told by whoever reads it."""
+    """Return the existing paths that an input names. A missing input is reported later, when it is read."""
     if storage.exists(given):
         return [given]
     try:
@@ -136,7 +143,7 @@ def _named(given: str) -> list[str]:
 
 
 def _is_same_file(output: str, path: str) -> bool:
-    """Return True where a file system knows both as one file, by a hard link or another casing."""
+    """Return True if both paths are one file for the file system (hard link, case-insensitive names)."""
     one, other = local_path(output), local_path(path)
     if one is None or other is None:
         return False
@@ -147,9 +154,10 @@ def _is_same_file(output: str, path: str) -> bool:
 
 
 def _lies_within(inner: str, outer: str) -> bool:
-    """Return True where a real path lies below another one."""
+    """Return True if a real path lies below another real path."""
     return inner.startswith(outer.rstrip("/") + "/") and inner != outer
 
 
 def _also(output: str, path: str) -> str:
+    """Return the part of the error message that names the input, if it is spelled differently."""
     return "" if path == output else f" under the name {path}"

@@ -1,13 +1,14 @@
-"""The paths that patterns name, by the same rules on a disk and in a bucket.
+"""Expansion of path patterns, with the same rules for local files and buckets.
 
 ::
 
     in/*.txt        in/a.txt
-    in/**/*.txt     in/a.txt in/x/b.txt in/x/y/c.txt     ``**`` is any number of folders, none too
+    in/**/*.txt     in/a.txt in/x/b.txt in/x/y/c.txt     ``**`` matches any number of folders, also zero
     in/**           all files below in
 
-``*``, ``?`` and ``[`` match no ``/``. Names that begin with ``.`` match only a pattern that says so, as in a
-shell. ``**`` goes through links to directories as ``listing`` does: once, and never in a circle.
+``*``, ``?`` and ``[`` do not match ``/``. As in a shell, names that begin with ``.`` match only a pattern
+that begins with ``.`` too. ``**`` follows links to directories once and never in a circle, as ``listing``
+does.
 """
 
 import re
@@ -24,10 +25,10 @@ _MAGIC = re.compile(r"[*?[]")
 
 
 def expand(patterns: Sequence[str]) -> list[str]:
-    """Return the paths that the patterns name, sorted, each once.
+    """Return the paths that match the patterns, sorted, each path once.
 
-    A path that exists is taken as it is, whatever characters it holds. MissingInputError for a pattern that
-    names nothing.
+    An existing path is taken literally, even if it contains ``*``. MissingInputError if a pattern matches
+    nothing.
     """
     paths: set[str] = set()
     for pattern in patterns:
@@ -41,7 +42,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
 
 
 def find_matches(pattern: str) -> list[str]:
-    """Return the paths that fit the pattern, none where nothing does."""
+    """Return the sorted paths that match a pattern. The list may be empty."""
     if storage.is_remote(pattern):
         return _match_remote(pattern)
     found = _match_local(pattern.removeprefix("file://").split("/"))
@@ -49,7 +50,14 @@ def find_matches(pattern: str) -> list[str]:
 
 
 def _match_local(components: list[str]) -> set[str]:
-    """Return the matches of a local pattern in components. ``**`` is taken apart, the rest is glob's."""
+    """Return the matches of a local pattern.
+
+    ``glob`` handles all wildcards except ``**``, because its ``**`` follows links without limit. So the
+    pattern is split at the first ``**``. Every folder below the part before it is tried with the part after
+    it.
+
+    components: the pattern, split at ``/``.
+    """
     from glob import escape, glob  # slow to import
 
     if _ANY_FOLDERS not in components:
@@ -71,7 +79,8 @@ def _match_local(components: list[str]) -> set[str]:
             if not _has_hidden(folder):
                 start = escape(_below(root, folder)).split("/") if root or folder else []
                 matches |= _match_local([*start, *after])
-        # A link to a folder that the listing did not follow leads to one that it knows under another name.
+        # Leave out links to folders that the listing did not follow: it has visited these folders under
+        # another name, and their files would appear twice.
         followed = {_below(root, folder) for folder in listing.folders}
         found |= {
             path
@@ -82,7 +91,7 @@ def _match_local(components: list[str]) -> set[str]:
 
 
 def _roots(before: list[str]) -> list[str]:
-    """Return the directories in which ``**`` begins, an empty name for the current one."""
+    """Return the directories in which a ``**`` begins. An empty name is the current directory."""
     from glob import glob
 
     if not before:
@@ -94,15 +103,17 @@ def _roots(before: list[str]) -> list[str]:
 
 
 def _below(root: str, name: str) -> str:
+    """Return the path of ``name`` below ``root``, or ``root`` itself for an empty name."""
     return storage.join(root, name) if name else root
 
 
 def _has_hidden(name: str) -> bool:
+    """Return True if a component of the name begins with a dot."""
     return any(part.startswith(".") for part in name.split("/"))
 
 
 def _without_containers(paths: set[str]) -> set[str]:
-    """Leave out directories whose contents are matches as well: ``in/**/*`` names the files below in."""
+    """Leave out directories that contain other matches: ``in/**/*`` means the files below ``in``."""
     containers = set()
     for path in paths:
         above = path
@@ -113,7 +124,7 @@ def _without_containers(paths: set[str]) -> set[str]:
 
 
 def _match_remote(pattern: str) -> list[str]:
-    """Return the matches of a URL's pattern, without hidden names, which fsspec finds too."""
+    """Return the matches of a URL pattern, without the hidden names that fsspec's ``glob`` also matches."""
     components = [part if part == _ANY_FOLDERS else re.sub(r"\*+", "*", part) for part in pattern.split("/")]
     with storage.naming(pattern):
         file_system, inner = open_file_system("/".join(components))
@@ -129,7 +140,10 @@ def _match_remote(pattern: str) -> list[str]:
 
 
 def _fits(names: list[str], components: list[str]) -> bool:
-    """Return True where the names of a path fit the pattern's components. No wildcard is a leading dot."""
+    """Return True if a path's components match a pattern's components.
+
+    A wildcard never matches a leading dot.
+    """
     if not components or not names:
         return not components and not names
     first, rest = components[0], components[1:]

@@ -1,15 +1,16 @@
-"""A pool of worker processes: results as they come, or in order with a bounded window.
+"""A pool of worker processes that returns results as they finish, or in order with bounded memory.
 
-One rule for all work that is spread over processes:
+``multiprocessing.Pool`` is not used, because it waits forever when a worker is killed. The rules of this
+pool:
 
-- **Start**: fork where this process has one thread, else spawn. Each worker has a pipe of its own.
-- **Signals**: a worker ignores SIGINT, which is the parent's to handle. SIGTERM ends it, after the
-  ``finally`` blocks of the item in work have run. Neither cuts the start or the end of the workers short.
-- **End of the parent**: a worker ends when the parent is gone, however that ended.
-- **Death of a worker**: its sentinel and its pipe tell of it at once; the pass ends with WorkerDied.
-- **Limits**: a worker whose memory grows beyond the pool's limit is killed; ``io/work_limits.py`` says why.
-- **Stop**: an error, or a reader that leaves early, terminates all workers; one that has not ended
-  after a few seconds is killed.
+- **Start**: workers are forked if this process has a single thread, else spawned. Each has a separate pipe.
+- **Signals**: workers ignore SIGINT, which the parent handles. SIGTERM ends a worker after the ``finally``
+blocks of its current item. Neither signal interrupts the start or the end of the workers.
+- **End of the parent**: workers end when the parent process is gone, however it ended.
+- **Death of a worker**: detected at once. The current pass ends with WorkerDied.
+- **Limits**: a worker that grows beyond the pool's memory limit is killed. See ``io/work_limits.py``.
+- **Stop**: after an error, or when the reader stops early, all workers are terminated. Those that have not
+ended after a few seconds are killed.
 """
 
 import os
@@ -40,20 +41,21 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 WINDOW = 3
-"""Items for each worker between the source and the reader of a pass in order: one in work, others waiting."""
+"""Items per worker that a pass in order holds at a time: one being worked on, the others waiting."""
 
 
 def available_cores() -> int:
-    """Processor cores that this process may use."""
+    """Return the number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def start_method() -> str:
-    """Start method of workers: fork, which is quick, where it is safe (one thread), else spawn.
+    """Return how to start workers: ``fork`` if this process has a single thread, else ``spawn``.
 
-    Linux itself is asked, which also counts the threads of libraries.
+    Forking is much faster, and unsafe while another thread holds a lock. Linux is asked for the number of
+    threads, because Python does not know those of C libraries.
     """
     try:
         return "fork" if len(os.listdir("/proc/self/task")) == 1 else "spawn"
@@ -64,7 +66,7 @@ def start_method() -> str:
 def run_all(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """``function(item)`` of every item, in the order in which they finish. See ProcessPool.as_done."""
+    """Yield ``function(item)`` for every item, in the order in which they finish. See ProcessPool.as_done."""
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
         yield from pool.as_done(function, work)
@@ -73,9 +75,11 @@ def run_all(
 def run_all_telling(
     function: Callable[[Item, Tell], Result], items: Iterable[Item], workers: int, under_way: Tell
 ) -> Generator[Result, None, None]:
-    """``function(item, tell)`` of every item, in the order in which they finish.
+    """Yield ``function(item, tell)`` for every item, in the order in which they finish.
 
-    under_way: called now and then, in this thread, with the sum of what the unfinished items told last.
+    The function reports its progress through ``tell(amount)``.
+
+    under_way: called now and then, in this thread, with the sum of the last amounts of all unfinished items.
     """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
@@ -85,7 +89,7 @@ def run_all_telling(
 def run_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """``function(item)`` of every item, in the order of the items. See ProcessPool.in_order."""
+    """Yield ``function(item)`` for every item, in the items' order. See ProcessPool.in_order."""
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
         for _, result in pool.in_order(function, work):
@@ -93,11 +97,13 @@ def run_in_order(
 
 
 class ProcessPool:
-    """Worker processes, started at the first item. With one worker everything happens in this process.
+    """A pool of worker processes, started when the first item is submitted.
 
-    A pool serves several passes, also one whose items come from another pass of the same pool.
-    apart: one worker is a process of its own too, unless this process may start none. memory_bytes: memory
-    by which a worker may grow (where /proc tells).
+    With one worker, all work is done in the calling process. A pool can serve several passes. The items of
+    one pass may come from another pass of the same pool.
+
+    apart: use a separate process even for one worker, if this process may start processes at all.
+    memory_bytes: number of bytes by which a worker may grow. Only works on systems with /proc.
     """
 
     def __init__(self, workers: int, *, apart: bool = False, memory_bytes: int | None = None) -> None:
@@ -113,9 +119,10 @@ class ProcessPool:
     def in_order(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Generator[tuple[Item, Result], None, None]:
-        """Each item with ``function(item)``, in the items' order.
+        """Yield each item with ``function(item)``, in the items' order.
 
-        Items are taken as the window moves on, so that they may be endless: memory does not grow.
+        At most WINDOW items per worker are taken in advance. So the items may be an endless iterator, and
+        memory does not grow.
         """
         if self._here:
             for item in items:
@@ -130,14 +137,14 @@ class ProcessPool:
             while under_way:
                 yield self._first(under_way)
         finally:
-            _drop(under_way)
+            _drop(under_way)  # the reader stopped early: the workers need not begin these
 
     def as_done(
         self, function: Callable[..., Result], items: Iterable[Item], under_way: Tell | None = None
     ) -> Generator[Result, None, None]:
-        """``function(item)`` of every item, in the order in which they finish.
+        """Yield ``function(item)`` for every item, in the order in which they finish.
 
-        With under_way as run_all_telling takes it: ``function(item, tell)``.
+        under_way: if not None, the function is called as ``function(item, tell)``, as in ``run_all_telling``.
         """
         if self._here:
             for item in items:
@@ -158,12 +165,16 @@ class ProcessPool:
             _drop(tasks)
 
     def _first(self, under_way: deque[PoolTask]) -> tuple[Any, Any]:
+        """Wait for the oldest task. Return its item and result."""
         self._wait_for_any([under_way[0]])
         task = under_way.popleft()
         return task.item, task.value()
 
     def _wait_for_any(self, tasks: list[PoolTask], amount: int = 0) -> None:
-        """Wait until one is done, or together they have told of another amount."""
+        """Wait until one of the tasks is done or their total progress differs from ``amount``.
+
+        WorkerDied if a worker died meanwhile.
+        """
         with self._changed:
             self._changed.wait_for(
                 lambda: (
@@ -176,6 +187,7 @@ class ProcessPool:
             raise self._death
 
     def _submit(self, function: Callable[..., Any], item: Any, *, tells: bool = False) -> PoolTask:
+        """Queue an item for the next idle worker, starting the workers at the first call."""
         if not self._workers:
             self._start()
         task = PoolTask(function, item, tells)
@@ -183,12 +195,15 @@ class ProcessPool:
         return task
 
     def _start(self) -> None:
-        """Start all workers, then their threads: forking is safe only before there are threads."""
+        """Start all worker processes, then one thread per worker that talks to it.
+
+        In this order, because forking is only safe while there is a single thread.
+        """
         import multiprocessing  # imported here: one worker needs none of it
         from queue import SimpleQueue
 
         self._waiting = SimpleQueue()
-        return_freed_memory()  # what an earlier pool's results took, which each forked worker would have too
+        return_freed_memory()  # else each forked worker would inherit memory that earlier results took
 
         context: Any = multiprocessing.get_context(start_method())
         try:
@@ -199,12 +214,12 @@ class ProcessPool:
                     thread = threading.Thread(target=self._serve, args=[worker], daemon=True)
                     thread.start()
                     self._threads.append(thread)
-        except (OSError, RuntimeError) as error:  # no memory, or the user's limit of processes
+        except (OSError, RuntimeError) as error:  # out of memory, or the user's process limit is reached
             reason = getattr(error, "strerror", None) or error
             raise BertDataError(f"cannot start {self._size} workers: {reason}; give fewer") from None
 
     def _serve(self, worker: WorkerProcess) -> None:
-        """Hand tasks to one worker, one after another, until None comes."""
+        """Run in a thread: pass tasks to one worker, one after another, until the queue returns None."""
         while (task := self._waiting.get()) is not None:
             if task.dropped:
                 continue
@@ -220,12 +235,13 @@ class ProcessPool:
                 self._changed.notify_all()
 
     def _told(self, task: PoolTask, amount: int) -> None:
+        """Store the progress that a worker has reported for a task."""
         with self._changed:
             task.amount = amount
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End the workers when they have done what they are at."""
+        """Let the workers finish the queued tasks, then end them."""
         for _ in self._workers:
             self._waiting.put(None)
         for thread in self._threads:
@@ -234,13 +250,14 @@ class ProcessPool:
             self._close_workers()
 
     def terminate(self) -> None:
-        """Stop the workers now. What they are at cleans up behind itself, for GRACE_SECONDS at most."""
+        """Stop the workers now. Their ``finally`` blocks have GRACE_SECONDS to run before they are killed."""
         with signals_held():
             self._terminate()
 
     def _terminate(self) -> None:
+        """Terminate, wait, kill and clean up. Called with signals held back."""
         for _ in self._workers:
-            self._waiting.put(None)
+            self._waiting.put(None)  # ends the threads, which would otherwise wait for tasks forever
         for worker in self._workers:
             worker.process.terminate()
         deadline = monotonic() + GRACE_SECONDS
@@ -253,6 +270,7 @@ class ProcessPool:
         self._close_workers()
 
     def _close_workers(self) -> None:
+        """Close the workers' pipes and forget the workers. The next item starts new ones."""
         for worker in self._workers:
             worker.close()
         self._workers, self._threads = [], []
@@ -273,12 +291,16 @@ class ProcessPool:
 
 
 def _may_start_processes() -> bool:
-    """False in a daemon of multiprocessing, such as most workers of Dask."""
+    """Return False in a daemon process of multiprocessing, which may not start processes.
+
+    Most workers of Dask are such processes.
+    """
     from multiprocessing import current_process
 
     return not current_process().daemon
 
 
 def _drop(tasks: Iterable[PoolTask]) -> None:
+    """Mark tasks as dropped, so that the serving threads skip them."""
     for task in tasks:
         task.dropped = True

@@ -1,6 +1,7 @@
-"""Published files that ``bertdata fetch`` downloads, with the digests that were published for them.
+"""The published files that ``bertdata fetch`` downloads, with their published digests.
 
-SQuAD and MRPC: SHA-256 as TensorFlow Datasets has them. Dumps: the md5s that Wikimedia publishes beside them.
+SQuAD and MRPC have the SHA-256 listed by TensorFlow Datasets. Wikipedia dumps have the md5 that Wikimedia
+publishes next to them.
 """
 
 import re
@@ -34,27 +35,30 @@ _SUM = re.compile(r"([0-9a-f]{32}) [ *](\w+?)-(\d{8})-(\S+)")
 
 
 def squad_files(version: str, folder: Path, server: str | None) -> list[Download]:
-    """SQuAD's training and development file. version: one of SQUAD_VERSIONS."""
+    """Return the downloads of SQuAD's training and development files. version: one of SQUAD_VERSIONS."""
     if version not in _SQUAD:
         raise UsageError(f"SQuAD {version!r} is not known; known are {', '.join(_SQUAD)}")
     return _below(server or _SQUAD_SERVER, _SQUAD[version], folder)
 
 
 def mrpc_files(folder: Path, server: str | None) -> list[Download]:
-    """The Microsoft Research Paraphrase Corpus, as its two text files."""
+    """Return the downloads of the Microsoft Research Paraphrase Corpus, which is two text files."""
     return _below(server or _MRPC_SERVER, _MRPC, folder)
 
 
 def _below(server: str, files: dict[str, str], folder: Path) -> list[Download]:
+    """Return a download for each file at the server. files: digest by name."""
     base = server.rstrip("/")
     return [Download(f"{base}/{name}", folder / name, digest) for name, digest in files.items()]
 
 
 def dump_file(language: str, date: str, folder: Path, server: str | None) -> Download:
-    """The dump of a Wikipedia's articles, with the md5 that its server publishes.
+    """Return the download of a Wikipedia dump, with the md5 that its server publishes.
 
-    language: as in the Wikipedia's address (``en``, ``simple``, ``zh-yue``). date: YYYYMMDD, YYYY-MM-DD or
-    LATEST. AssetError where the server has no such dump.
+    AssetError if the server has no such dump.
+
+    language: as in the Wikipedia's address (``en``, ``simple``, ``zh-yue``).
+    date: YYYYMMDD, YYYY-MM-DD or LATEST.
     """
     if not re.fullmatch(r"[a-z]{2,}(-[a-z]+)*", language):
         raise SettingsError(f"{language!r} is no language of a Wikipedia, expected one as en, de or simple")
@@ -73,13 +77,14 @@ def dump_file(language: str, date: str, folder: Path, server: str | None) -> Dow
 
 
 def _read_sums(url: str) -> str:
+    """Download a dump's list of md5s. AssetError if that fails."""
     from http.client import HTTPException  # slow to import, as urllib
     from urllib.request import urlopen
 
     try:
         with urlopen(url, timeout=30) as answer:
             data: bytes = answer.read()
-    except (OSError, HTTPException, ValueError) as error:  # ValueError: an address that is none
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: the URL is not valid
         if getattr(error, "code", None) == 404:
             raise AssetError(
                 f"{url}: there is no such dump; Wikimedia keeps the newest few of each Wikipedia, and "

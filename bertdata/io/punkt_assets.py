@@ -1,4 +1,7 @@
-"""Punkt's tables of every language of NLTK's ``punkt_tab``, by NLTK's name of the language and by md5."""
+"""The tables of NLTK's sentence splitter Punkt (``punkt_tab``), declared as assets with md5s.
+
+Languages have NLTK's names.
+"""
 
 from bertdata.io import storage
 from bertdata.io.assets import Asset, AssetSource, check_md5, obtain
@@ -89,7 +92,11 @@ fa5918cbe7914550720edf389a7555cc  turkish/ortho_context.tab
 
 
 def _asset(name: str, files: dict[str, str], folder: str = "") -> Asset:
-    """The asset of these files, by their paths below a folder of punkt_tab."""
+    """Return the asset of Punkt tables.
+
+    files: md5s by path below the folder.
+    folder: sub-directory of punkt_tab, with a leading slash.
+    """
     return Asset(
         name=name,
         files=files,
@@ -102,6 +109,7 @@ def _asset(name: str, files: dict[str, str], folder: str = "") -> Asset:
 
 
 def _assets() -> dict[str, Asset]:
+    """Return an asset for each language in _MD5SUMS."""
     files: dict[str, dict[str, str]] = {}
     for md5, path in map(str.split, _MD5SUMS.splitlines()):
         language, name = path.split("/")
@@ -113,11 +121,11 @@ def _assets() -> dict[str, Asset]:
 
 
 PUNKT_ASSETS = _assets()
-"""The tables of each language. English, which was the first, is in the cache as ``punkt`` itself."""
+"""The tables of each language. English came first, and is in the cache as ``punkt`` itself."""
 
 
 def obtain_every_language() -> None:
-    """Fetch the tables that are not here yet, all with one download. Errors as from obtain."""
+    """Download the missing tables of all languages, with one download. Raises the errors of ``obtain``."""
     obtain(PUNKT_ASSETS[ENGLISH])
     others = [language for language in PUNKT_ASSETS if language != ENGLISH]
     files = {f"{lang}/{name}": md5 for lang in others for name, md5 in PUNKT_ASSETS[lang].files.items()}
@@ -125,7 +133,10 @@ def obtain_every_language() -> None:
 
 
 def find_punkt_tables(directory: str | None = None, language: str = ENGLISH) -> dict[str, bytes]:
-    """Punkt tables, by file name: those of the directory or URL, else as obtain finds them."""
+    """Return a language's Punkt tables by file name.
+
+    directory: local directory or URL to read them from. None: found or downloaded by ``obtain``.
+    """
     asset = PUNKT_ASSETS[language]
     if directory is None:
         folder = obtain(asset)

@@ -1,11 +1,11 @@
-"""Real paths: the same for every spelling of a file's name and for every symbolic link to it.
+"""Real paths, which are equal for all spellings of a file's name and for all symbolic links to it.
 
 ::
 
     ./x.jsonl, r/../x.jsonl, /home/a/x.jsonl, file:///home/a/x.jsonl, a link to it    /home/a/x.jsonl
     gs://bucket/x.jsonl, gcs://bucket/x.jsonl                                         gs://bucket/x.jsonl
 
-Two hard links are two files: each can be removed without the other.
+Hard links count as different files, because each can be removed without the other.
 """
 
 import os
@@ -18,13 +18,13 @@ _SAME_SCHEMES = {"gcs": "gs", "s3a": "s3"}
 
 
 def real_path(path: str) -> str:
-    """Return the one name of the file or directory that the path means, whether or not it is there."""
+    """Return the real path of a file or directory, which need not exist."""
     local = local_path(path)
     return _plain_url(path) if local is None else os.path.realpath(local)
 
 
 def real_paths(paths: Iterable[str]) -> list[str]:
-    """Return the real path of each path. Folders that many paths share are resolved once."""
+    """Return the real path of each path. The folders that several paths share are resolved only once."""
     folders: dict[str, str] = {}
     found = []
     for path in paths:
@@ -33,6 +33,7 @@ def real_paths(paths: Iterable[str]) -> list[str]:
             found.append(_plain_url(path))
             continue
         folder, name = os.path.split(local)
+        # a/b/.. cannot be split into a folder and a name, so it is resolved as a whole
         if name in ("", os.curdir, os.pardir):
             found.append(os.path.realpath(local))
             continue
@@ -44,7 +45,7 @@ def real_paths(paths: Iterable[str]) -> list[str]:
 
 
 def find_repeated(paths: Sequence[str]) -> tuple[str, str] | None:
-    """Return the first two of the paths that mean one file, or None where all are different."""
+    """Return the first two paths that lead to the same file. None if all are different."""
     first: dict[str, str] = {}
     for path, real in zip(paths, real_paths(paths), strict=True):
         if real in first:
@@ -54,7 +55,7 @@ def find_repeated(paths: Sequence[str]) -> tuple[str, str] | None:
 
 
 def local_path(path: str) -> str | None:
-    """Return the path on the local file system, None for a URL of another one."""
+    """Return the path on the local file system, None for the URL of another file system."""
     for start in _LOCAL:
         if path.startswith(start):
             return path[len(start) :]
@@ -62,11 +63,14 @@ def local_path(path: str) -> str | None:
 
 
 def file_system_of(path: str) -> str:
-    """Return the name of the path's file system: empty for the local one, else the scheme of its URLs."""
+    """Return the name of the path's file system: empty for local, else the scheme of its URLs."""
     return "" if local_path(path) is not None else _plain_url(path).partition("://")[0]
 
 
 def _plain_url(path: str) -> str:
-    """Return the URL with the usual name of its scheme. Keys in a bucket have no ``.`` and ``..``."""
+    """Return the URL with the usual name of its scheme and without outer slashes.
+
+    ``.`` and ``..`` stay, because in a bucket they are ordinary characters of a key.
+    """
     scheme, _, rest = path.partition("://")
     return f"{_SAME_SCHEMES.get(scheme, scheme)}://{rest.strip('/')}"

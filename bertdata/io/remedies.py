@@ -1,8 +1,9 @@
-"""Shell commands that an error offers for a file of another kind.
+"""Shell commands that error messages suggest for files of an unsupported format.
 
-Each works when it is typed, and the run that failed works when it is repeated: under the patterns that named
-the file there is one file to read afterwards, not two. What is replaced is kept under a hidden name, which
-no pattern takes. A file in a bucket gets words alone, since no shell reads it there.
+Each command works as printed, and afterwards the failed run works when repeated. To that end, the pattern
+that matched the file before must match exactly one file afterwards. So the original is moved to a hidden
+name, which patterns do not match. For a file in a bucket only a description is returned, since a shell cannot
+read it there.
 """
 
 import shlex
@@ -11,7 +12,11 @@ from bertdata.io import storage
 
 
 def convert_in_place(what: str, command: str, path: str) -> str:
-    """Return ``what``, and the command that converts the file under its own name. command: has FILE."""
+    """Return a command that converts a file and stores the result under the same name.
+
+    what: description before the command.
+    command: the conversion, with FILE in place of its input.
+    """
     if storage.is_remote(path):
         return what
     kept = storage.join(storage.parent(path), f".{storage.base_name(path)}.old")
@@ -20,7 +25,11 @@ def convert_in_place(what: str, command: str, path: str) -> str:
 
 
 def unpack_in_place(program: str, ending: str, path: str) -> str:
-    """Return the command of ``gzip`` and its like, which puts the unpacked file in the packed one's place."""
+    """Return a command that replaces a compressed file by the unpacked file.
+
+    program: gzip, zstd, bzip2, xz or lz4.
+    ending: the file name ending that the program requires.
+    """
     if storage.is_remote(path):
         return f"unpack it with {program}"
     command = f"{program} -d --rm" if program == "zstd" else f"{program} -d"
@@ -30,7 +39,11 @@ def unpack_in_place(program: str, ending: str, path: str) -> str:
 
 
 def unpack_archive(command: str, path: str, endings: tuple[str, ...]) -> str:
-    """Return the command that unpacks an archive into a directory. command: has ARCHIVE and DIR."""
+    """Return a command that unpacks an archive into a new directory.
+
+    command: the unpacking, with ARCHIVE and DIR as placeholders.
+    endings: file name endings that the directory's name drops.
+    """
     what = "unpack it and give its files"
     if storage.is_remote(path):
         return what
@@ -41,7 +54,10 @@ def unpack_archive(command: str, path: str, endings: tuple[str, ...]) -> str:
 
 
 def make_parts_of(path: str, field: str | None = None) -> str:
-    """Return the command that makes parts of a file of records. field: of its text, where it is known."""
+    """Return the ``bertdata segment`` command that converts a file of records to text parts.
+
+    field: name of the field with the text, if known.
+    """
     what = "make parts of its records"
     if storage.is_remote(path):
         return f"{what}: bertdata segment"
@@ -52,7 +68,7 @@ def make_parts_of(path: str, field: str | None = None) -> str:
 
 
 def take_records_out(path: str, jq_filter: str) -> str:
-    """Return the command that writes the records within one JSON value as JSON lines."""
+    """Return a jq command that extracts the records inside a JSON value as JSON lines."""
     what = "take its records out"
     if storage.is_remote(path):
         return f"{what} with jq"
@@ -62,4 +78,5 @@ def take_records_out(path: str, jq_filter: str) -> str:
 
 
 def _quoted(*words: str) -> str:
+    """Return the words quoted for a shell."""
     return " ".join(map(shlex.quote, words))

@@ -1,7 +1,6 @@
-"""File systems behind URLs, through fsspec: opened, asked what went wrong, given files whole.
+"""Remote file systems through fsspec: opening, uploading whole files, and readable errors.
 
-fsspec is imported only for a path that needs it: its import takes longer than a small part takes to
-prepare.
+fsspec is imported only when a path needs it, because the import takes longer than many small jobs.
 """
 
 import re
@@ -13,26 +12,29 @@ from bertdata.errors import MissingExtraError, MissingInputError, install_extra
 _PACKAGES = {"gs": "gcsfs", "gcs": "gcsfs", "s3": "s3fs", "s3a": "s3fs"}
 _EXTRAS = {"gcsfs": "gcs", "s3fs": "s3"}
 _REFUSED = r"^Forbidden|\((401|403|AccessDenied)\)"
-"""Text by which gcsfs and botocore mark a refusal that they raise as a plain OSError."""
+"""Message of an access error that gcsfs or botocore raises as a plain OSError."""
 _CHUNK_BYTES = 8 << 20
-"""Of an upload: some of them are held in memory."""
+"""Bytes per request of an upload. Several chunks are in memory at once."""
 
 
 def scheme(path: str) -> str:
-    """The part of a URL before ``://``."""
+    """Return the part of a URL before ``://``."""
     return path.partition("://")[0]
 
 
 def is_object_store(path: str) -> bool:
-    """True for a path in an object store: no directories, and files that appear whole or not at all."""
+    """Return True for a path in an object store (Google Cloud Storage, S3).
+
+    Object stores have no directories, and an uploaded file appears only when it is complete.
+    """
     return scheme(path) in _PACKAGES
 
 
 def open_file_system(path: str) -> tuple[Any, str]:
-    """fsspec's file system for the path, and the path within it.
+    """Return fsspec's file system for a URL, and the path inside that file system.
 
-    MissingExtraError names the package to install. Listings of object stores are never kept: other
-    workers write there.
+    MissingExtraError names the package to install. Directory listings of object stores are not cached,
+    because other workers write there at the same time.
     """
     import fsspec
 
@@ -55,7 +57,10 @@ def open_file_system(path: str) -> tuple[Any, str]:
 
 
 def _silence(package: str) -> None:
-    """Leave it to us to tell of an error. The package's log still reaches whoever set up logging."""
+    """Keep the package's log messages off the terminal, since errors are reported here.
+
+    A user who has configured logging still gets them.
+    """
     import logging  # slow to import, as all that only remote files need
 
     logger = logging.getLogger(package)
@@ -64,21 +69,27 @@ def _silence(package: str) -> None:
 
 
 def upload(file: BinaryIO, path: str, growing: str) -> None:
-    """Send a whole file of this machine to the path, where it appears at once or not at all.
+    """Send a complete local file to a remote path, so that it appears there whole or not at all.
 
-    An object store shows an upload when it is complete. Elsewhere it grows as ``growing``, on the
-    same file system, and is renamed.
+    An object store shows an upload only when it is complete. On other file systems the file is uploaded as
+    ``growing`` and then renamed.
+
+    file: open local file, which may be nameless.
+    growing: temporary path on the same file system.
     """
     file.flush()
-    local = f"/dev/fd/{file.fileno()}"  # it has no name, so that even a killed process leaves nothing
+    # The local file was deleted right after it was created, so that even a killed process leaves nothing
+    # behind. fsspec wants a name, and /dev/fd/N opens a file descriptor by name.
+    local = f"/dev/fd/{file.fileno()}"
     file_system, inner = open_file_system(path)
     if is_object_store(path):
-        # gcsfs ends the file's part of a request with a bare LF; who takes CR LF for an end loses a last CR.
+        # gcsfs puts a bare LF after the file's bytes in its multipart request. A server that expects CR LF
+        # there drops a CR at the end of the file. gcsfs's md5 check notices that.
         checked = {"consistency": "md5"} if _PACKAGES[scheme(path)] == "gcsfs" else {}
         try:
             file_system.put_file(local, inner, chunksize=_CHUNK_BYTES, **checked)
         except Exception as error:
-            if type(error).__name__ == "ChecksumError":  # other bytes than the file's are there
+            if type(error).__name__ == "ChecksumError":  # the remote file is damaged: delete it
                 with suppress(Exception):
                     file_system.rm_file(inner)
             raise
@@ -88,13 +99,13 @@ def upload(file: BinaryIO, path: str, growing: str) -> None:
         file_system.put_file(local, temporary)
         file_system.mv(temporary, inner)
     except BaseException:
-        with suppress(Exception):  # whatever made it fail is more worth telling
+        with suppress(Exception):  # the error that made it fail is more important
             file_system.rm_file(temporary)
         raise
 
 
 def missing_bucket(path: str) -> str | None:
-    """The bucket of a path that was not found, if it is the bucket that is not there."""
+    """Return the bucket's name if the path was not found because its bucket does not exist, else None."""
     if not is_object_store(path):
         return None
     file_system, inner = open_file_system(path)
@@ -104,13 +115,14 @@ def missing_bucket(path: str) -> str | None:
     except FileNotFoundError:
         return bucket
     except Exception:
-        return None  # it may be there, and its properties not ours to read
+        return None  # the bucket may exist without permission to read its properties
     return None
 
 
 def reason(error: Exception) -> str:
-    """The message of a back end's exception in one line. Most of them are no OSError."""
-    plain = type(error).__module__ == "builtins"  # others know more than their strerror: the host, say
+    """Return a one-line message for an exception of a file system. Most of these are not an OSError."""
+    # str() of a library's exception often says more than its strerror, for example the host name.
+    plain = type(error).__module__ == "builtins"
     text = " ".join(str((plain and getattr(error, "strerror", None)) or error).split())
     if type(error).__name__ in ("NoCredentialsError", "DefaultCredentialsError", "RefreshError"):
         return f"no credentials that are accepted ({text})"
@@ -120,6 +132,6 @@ def reason(error: Exception) -> str:
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status that gcsfs (``code``) and aiohttp (``status``) put into their exceptions."""
+    """Return the HTTP status in an exception of gcsfs (``code``) or aiohttp (``status``), or None."""
     found = str(getattr(error, "code", None) or getattr(error, "status", None))
     return int(found) if found.isdecimal() else None

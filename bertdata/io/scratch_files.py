@@ -1,6 +1,7 @@
-"""Files that one step of a run leaves for a later one, and by which a later run goes on.
+"""Intermediate files that one step of a run writes for a later step, reusable when the run is resumed.
 
-They wait in ``unfinished/`` with a note, or, where the output is a bucket, in a temporary directory.
+They lie in ``unfinished/`` with a note that lists them. If the output is a bucket, they lie in a local
+temporary directory instead and cannot be reused.
 """
 
 import zlib
@@ -16,15 +17,15 @@ from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry_list
 
 NOTES = "sorted/"
-"""Beginning of the names by which the commit protocol knows these files; no shard's name has a slash."""
+"""Prefix of the notes' names. No shard's name contains a slash, so the two cannot collide."""
 
 _BLOCK_BYTES = 1 << 20
 
 
 class ScratchEntry(NamedTuple):
-    """A whole file as a later run looks for it. The name is relative to the dataset's directory.
+    """Name, size and checksum of a scratch file. The name is relative to the output directory.
 
-    A CRC-32 finds what a crash or a disk does to a file of ours, in a quarter of an md5's time.
+    A CRC-32 takes a quarter of an md5's time. It is enough to detect damage by a crash or a disk.
     """
 
     name: str
@@ -32,7 +33,7 @@ class ScratchEntry(NamedTuple):
     crc32: int
 
     def fits(self, directory: str) -> bool:
-        """True if the directory's file of that name has these bytes."""
+        """Return True if the directory has a file of this name, size and checksum."""
         path, found = storage.join(directory, self.name), 0
         try:
             if storage.size(path) != self.bytes:
@@ -46,7 +47,7 @@ class ScratchEntry(NamedTuple):
 
 
 class ScratchSink:
-    """Passes bytes on to a file, with their number and checksum. name: of its entry."""
+    """A writer that passes bytes on to a scratch file while it counts them and computes their checksum."""
 
     def __init__(self, file: BinaryIO, path: str, name: str) -> None:
         self.path = path
@@ -60,12 +61,12 @@ class ScratchSink:
 
     @property
     def entry(self) -> ScratchEntry:
-        """The entry of the file that was written."""
+        """Entry of the bytes written so far."""
         return ScratchEntry(name=self._name, bytes=self._bytes, crc32=self._crc32)
 
 
 class KeptFiles(NamedTuple):
-    """The whole files of an earlier run, and the note that lists them."""
+    """Complete scratch files of an earlier run, and the note that lists them."""
 
     paths: tuple[str, ...]
     note: Mapping[str, Any]
@@ -73,10 +74,12 @@ class KeptFiles(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScratchFiles:
-    """The files of one task. Picklable.
+    """The scratch files of one task. Instances can be pickled.
 
-    name: the task's. source: digest of what the files are made of. folder: a temporary directory, None:
-    ``unfinished/``, where a later run finds the files.
+    commit: protocol object of the output directory.
+    name: unique name of the task.
+    source: digest of everything that the files' contents depend on.
+    folder: temporary directory for the files. None: ``unfinished/``, where a later run can find them.
     """
 
     commit: Commit
@@ -85,21 +88,21 @@ class ScratchFiles:
     folder: str | None
 
     def kept(self) -> KeptFiles | None:
-        """The files of an earlier run, if they were made of the same source and are still whole."""
+        """Return an earlier run's files. None if there are none, they are damaged or the source differs."""
         note = self.commit.read_note(NOTES + self.name) if self.folder is None else None
         if note is None or note.get("source") != self.source:
             return None
         try:
             entries = parse_entry_list(ScratchEntry, note.get("files"))
         except ManifestError:
-            return None  # a note of another version
+            return None  # a note in another version's format
         if not all(entry.fits(self.commit.directory) for entry in entries):
             return None
         return KeptFiles(tuple(self.commit.path(entry.name) for entry in entries), note)
 
     @contextmanager
     def open(self, ending: str = "") -> Iterator[ScratchSink]:
-        """Open a new file, named for the task and with that ending."""
+        """Open a new scratch file, named after the task plus ``ending``, for writing."""
         name = self.commit.scratch_name(f"{NOTES}{self.name}{ending}")
         if self.folder is None:
             path, opened = self.commit.path(name), self.commit.open(name)
@@ -110,7 +113,10 @@ class ScratchFiles:
             yield ScratchSink(file, path, name)
 
     def note(self, entries: Sequence[ScratchEntry], **facts: Any) -> None:
-        """Note that the files are whole, where a later run can find them. facts: more for it to know."""
+        """Record that the files are complete, if a later run can find them.
+
+        facts: further values for the note.
+        """
         if self.folder is None:
             files = [entry._asdict() for entry in entries]
             self.commit.note(NOTES + self.name, {"source": self.source, "files": files, **facts})
@@ -118,9 +124,9 @@ class ScratchFiles:
 
 @contextmanager
 def scratch_folder(directory: str) -> Iterator[str | None]:
-    """The folder of scratch files of a dataset. None: its ``unfinished/``.
+    """Yield the folder for an output directory's scratch files. None: its ``unfinished/``.
 
-    Of a bucket a temporary directory, for each piece is read back by itself.
+    For a bucket it is a temporary directory, because scratch files are read back in many small pieces.
     """
     if not storage.is_remote(directory):
         yield None
@@ -130,7 +136,7 @@ def scratch_folder(directory: str) -> Iterator[str | None]:
 
 
 def forget_scratch(commit: Commit) -> None:
-    """Remove all scratch files and their notes, so that the directory may be made with other settings."""
+    """Delete all scratch files and their notes, so that the directory can be used with other settings."""
     for name in commit.noted():
         if name.startswith(NOTES):
             commit.forget(name)

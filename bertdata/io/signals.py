@@ -1,4 +1,4 @@
-"""Blocks that SIGINT and SIGTERM do not cut short, or end at once."""
+"""Blocks of code in which SIGINT and SIGTERM are delayed, or end the process immediately."""
 
 import signal
 import threading
@@ -11,10 +11,11 @@ INTERRUPTING = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back until the end of the block. In another thread than the main one, nothing.
+    """Delay SIGINT and SIGTERM until the end of the block. Does nothing outside the main thread.
 
-    For code that cannot bear an exception at any point. Handlers are replaced, not signals blocked: any
-    thread may take a signal, and Python then runs its handler in the main thread.
+    For code in which an exception at an arbitrary line would do damage. The Python handlers are replaced.
+    Blocking the signals would not be enough, since another thread might receive one, and Python then runs the
+    handler in the main thread.
     """
     came: list[int] = []
     handlers: dict[signal.Signals, Any] = {}
@@ -34,9 +35,10 @@ def signals_held() -> Iterator[None]:
 
 @contextmanager
 def ctrl_c_at_once() -> Iterator[None]:
-    """Let SIGINT end the process in the block, unless this process handles it in a way of its own.
+    """Let Ctrl-C end the process at once during the block, unless a special handler is installed.
 
-    For imports of large packages: where KeyboardInterrupt cuts one short, it ends in an error of the package.
+    For imports of large packages. A KeyboardInterrupt in the middle of one makes the package fail with a
+    confusing error instead.
     """
     handler = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()

@@ -1,4 +1,4 @@
-"""Files whose first bytes no text begins with: compressed ones, archives, tables, shards, documents."""
+"""Recognition of binary files by their first bytes: compressed files, archives, tables, shards, documents."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from bertdata.io.remedies import make_parts_of, unpack_archive, unpack_in_place
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileKind:
-    """A kind of file that is no text, and what a person can do about it, a command where there is one."""
+    """A format that is not plain text. remedy: what the user can do, as a shell command if possible."""
 
     name: str
     remedy: str
@@ -22,7 +22,7 @@ _COMPRESSED = (
     (re.compile(rb"\xfd7zXZ\x00"), "xz", ".xz"),
     (re.compile(rb"\x04\x22\x4d\x18"), "lz4", ".lz4"),
 )
-"""The beginning of a compressed file, the program that unpacks it, its ending."""
+"""(signature, program that unpacks the file, file name ending) of each compression format."""
 
 _PARQUET = re.compile(rb"PAR1[\x00-\x08\x0e-\x1f]")
 _ARROW = re.compile(rb"ARROW1\0\0|\xff\xff\xff\xff[\x01-\xff]|\xff\xff\xff\xff\0[\x01-\xff]")
@@ -43,7 +43,7 @@ _OTHERS: tuple[tuple[re.Pattern[bytes], str, str], ...] = (
     ),
     (re.compile(rb"\{\\rtf1"), "RTF", _EXPORT_REMEDY),
 )
-"""The beginning, the kind and the remedy of further files."""
+"""(signature, name, remedy) of the remaining formats."""
 
 _TAR_BLOCK = 512
 _TAR_ENDINGS = (
@@ -66,7 +66,7 @@ _WORD = 4
 
 
 def find_signature(head: bytes, path: str) -> FileKind | None:
-    """Return the kind of the file that begins with ``head`` by its signature. None where it has none."""
+    """Return the format of a file whose first bytes are ``head``, or None if no signature matches."""
     for pattern, program, ending in _COMPRESSED:
         if pattern.match(head):
             return FileKind(name=f"{program} data", remedy=unpack_in_place(program, ending, path))
@@ -81,6 +81,7 @@ def find_signature(head: bytes, path: str) -> FileKind | None:
 
 
 def _find_archive(head: bytes, path: str) -> FileKind | None:
+    """Return the format of an archive or office document, or None."""
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"):
         if _OFFICE.search(head[:4096]):
             return FileKind(name="a document of an office program", remedy=_EXPORT_REMEDY)
@@ -99,9 +100,9 @@ def _find_archive(head: bytes, path: str) -> FileKind | None:
 
 
 def _is_tar(head: bytes) -> bool:
-    """Return True where a header of tar comes first: its checksum counts its own eight places as blanks.
+    """Return True if the bytes begin with a tar header with the right checksum.
 
-    Old archives have no other mark. ::
+    The checksum is the only mark that old tar archives have. It counts its own eight bytes as blanks. ::
 
         name 100, mode 8, uid 8, gid 8, size 12, time 12, checksum 8 ...   512 bytes in all
     """
@@ -115,6 +116,7 @@ def _is_tar(head: bytes) -> bool:
 
 
 def _find_shard(head: bytes) -> FileKind | None:
+    """Return the format of a shard of training examples, or None."""
     if _is_tfrecord(head):
         return FileKind(name="TFRecord", remedy=_SHARD_REMEDY)
     if _is_mds(head):
@@ -125,10 +127,12 @@ def _find_shard(head: bytes) -> FileKind | None:
 
 
 def _is_tfrecord(head: bytes) -> bool:
-    """Return True where a record's length is followed by a tf.train.Example of that length."""
+    """Return True if the bytes begin with a record's length and a tf.train.Example of exactly that length."""
     size = int.from_bytes(head[:8], "little")
     if len(head) < 14 or size >= 1 << 32 or head[12] != 0x0A:
         return False
+    # After 8 bytes of length and 4 of CRC, the Example begins: tag 0x0a, then the length of its content as
+    # a varint (7 bits per byte, low bits first). width: bytes of tag and varint.
     features = shift = 0
     for width, byte in enumerate(head[13:18], 2):
         features |= (byte & 0x7F) << shift
@@ -139,9 +143,9 @@ def _is_tfrecord(head: bytes) -> bool:
 
 
 def _is_mds(head: bytes) -> bool:
-    """Return True where a number of samples is followed by that many rising offsets, then by JSON.
+    """Return True if the bytes look like an MDS shard: the number of samples, rising offsets, then JSON.
 
-    Of many samples the JSON lies beyond the beginning that is looked at: then the offsets alone tell.
+    With many samples the JSON lies beyond ``head``. Then the offsets alone decide.
     """
     samples = int.from_bytes(head[:_WORD], "little")
     start = _WORD * (samples + 2)  # where the JSON begins: behind the number and samples + 1 offsets

@@ -1,6 +1,7 @@
-"""Entries of bytes of one size, sorted on disk: runs in files without a name, then a merge.
+"""External sort of fixed-size byte strings, for more entries than fit in memory.
 
-Memory holds a run, however many entries there are: 64 MiB with the bytes of each as an object.
+Sorted runs are written to nameless temporary files and then merged. Memory holds one run of RUN_ENTRIES
+entries, about 64 MiB including Python's objects.
 """
 
 import heapq
@@ -10,15 +11,18 @@ from typing import BinaryIO
 
 RUN_ENTRIES = 1 << 19
 MOST_RUNS = 64
-"""Runs that are merged at a time, so that no process opens too many files."""
+"""Number of runs that are merged at once, so that the process does not open too many files."""
 
 _BLOCK_ENTRIES = 1 << 11
 
 
 class SortedEntries:
-    """Entries that are added in any order and read in the order of their bytes.
+    """A collection of entries that are added in any order and iterated in byte order.
 
-    directory: of the files, None: the system's for such files. They go with the object, or the process.
+    The temporary files disappear with the object or the process.
+
+    entry_bytes: size of every entry.
+    directory: place of the temporary files. None: the system's default.
     """
 
     def __init__(self, entry_bytes: int, directory: str | None = None) -> None:
@@ -28,7 +32,7 @@ class SortedEntries:
         self._levels: list[list[BinaryIO]] = []
 
     def add(self, entry: bytes) -> None:
-        """Add an entry. OSError as from the disk."""
+        """Add an entry. OSError if a temporary file cannot be written."""
         self._held.append(entry)
         if len(self._held) >= RUN_ENTRIES:
             self._held.sort()
@@ -36,7 +40,13 @@ class SortedEntries:
             self._held = []
 
     def _add_run(self, entries: Iterable[bytes], level: int) -> None:
-        """Write a run. Many runs of a level become one of the next."""
+        """Write a sorted run to a file of this level.
+
+        MOST_RUNS files of a level are merged into a file of the next.
+
+        With 64 runs per level, level 0 holds files of 1 run, level 1 of 64 runs, level 2 of 4,096 runs. So
+        every entry is rewritten once per level, and never more than 64 files per level are open.
+        """
         if level == len(self._levels):
             self._levels.append([])
         runs = self._levels[level]
@@ -46,14 +56,17 @@ class SortedEntries:
             _close(runs)
 
     def _written(self, entries: Iterable[bytes]) -> BinaryIO:
+        """Write the entries to a new temporary file."""
         file = TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed by close
         file.writelines(entries)
         return file
 
     def _merged(self, runs: Iterable[BinaryIO]) -> Iterator[bytes]:
+        """Yield the entries of several runs in order."""
         return heapq.merge(*map(self._read, runs))
 
     def _read(self, run: BinaryIO) -> Iterator[bytes]:
+        """Yield the entries of a run, reading it in blocks."""
         run.seek(0)
         size = self._entry_bytes
         while block := run.read(size * _BLOCK_ENTRIES):
@@ -61,7 +74,7 @@ class SortedEntries:
                 yield block[start : start + size]
 
     def __iter__(self) -> Iterator[bytes]:
-        """The entries in order. Nothing is added afterwards."""
+        """Iterate over all entries in order. No entry may be added afterwards."""
         self._held.sort()
         runs = [run for level in self._levels for run in level]
         return heapq.merge(self._merged(runs), self._held) if runs else iter(self._held)
@@ -76,6 +89,7 @@ class SortedEntries:
 
 
 def _close(runs: list[BinaryIO]) -> None:
+    """Close the files, which deletes them, and empty the list."""
     for run in runs:
         run.close()
     runs.clear()

@@ -1,13 +1,16 @@
-"""A temporary file without a name, in memory while it is small."""
+"""A nameless temporary file that stays in memory while it is small."""
 
 import io
 from typing import BinaryIO
 
 
 class SpooledFile:
-    """Bytes written one after another, then read. Gone when it is closed, or however the process ends.
+    """Bytes that are first written, then read back.
 
-    directory: of the file on disk, where it grows beyond ``most_bytes``; None: the system's for such files.
+    On disk the file has no name, so it disappears when it is closed and when the process ends in any way.
+
+    most_bytes: size above which the bytes move to disk.
+    directory: place of the file on disk. None: the system's default.
     """
 
     def __init__(self, most_bytes: int, directory: str | None = None) -> None:
@@ -17,12 +20,13 @@ class SpooledFile:
         self._in_memory = True
 
     def write(self, data: bytes) -> None:
-        """Add bytes. OSError as from the disk."""
+        """Append bytes. OSError if the disk is full."""
         self._file.write(data)
         if self._in_memory and self._file.tell() > self._most_bytes:
             self._move_to_disk()
 
     def _move_to_disk(self) -> None:
+        """Move the bytes from memory to a temporary file."""
         from tempfile import TemporaryFile  # slow to import
 
         small, self._file = self._file, TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed by close
@@ -30,10 +34,10 @@ class SpooledFile:
         self._file.write(small.getbuffer())  # type: ignore[attr-defined]
 
     def rewind(self) -> BinaryIO:
-        """The file, to be read from its begin."""
+        """Return the file, positioned at its beginning, for reading."""
         self._file.seek(0)
         return self._file
 
     def close(self) -> None:
-        """Remove the file."""
+        """Delete the file."""
         self._file.close()

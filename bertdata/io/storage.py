@@ -1,6 +1,6 @@
-"""Files on any file system: local paths directly, everything with a scheme through fsspec.
+"""File operations on any file system. Local paths use the standard library, URLs use fsspec.
 
-Every function turns a refusal of the file system into an error that names the path.
+Every function turns an error of the file system into an error of this package that names the path.
 """
 
 import io
@@ -19,21 +19,25 @@ Result = TypeVar("Result")
 _BUFFER_BYTES = 1 << 20
 _GROWING_NAME = r"[^/]+\.[0-9a-f]{16}\.tmp"
 _REQUESTS = 16
-"""Small requests to a remote file system that are under way at a time: each waits for the network."""
+"""Number of small remote requests that run at once, since each mostly waits for the network."""
 
 
 def is_remote(path: str) -> bool:
-    """True for a path on a file system other than the local one (``gs://``, ``s3://``, ``memory://``)."""
+    """Return True for a URL other than ``file://``, such as ``gs://``, ``s3://`` or ``memory://``."""
     return "://" in path and not path.startswith("file://")
 
 
 def _local(path: str) -> str:
+    """Return the local path without ``file://``."""
     return path.removeprefix("file://")
 
 
 @contextmanager
 def naming(path: str, missing: str = "no such file or directory") -> Iterator[None]:
-    """Turn what the file system raises into an error that names the path."""
+    """Turn the file system's exceptions in the block into MissingInputError or StorageError naming the path.
+
+    missing: what a missing file means to the caller, for the message.
+    """
     try:
         yield
     except BertDataError:
@@ -55,12 +59,12 @@ def naming(path: str, missing: str = "no such file or directory") -> Iterator[No
 
 
 def join(directory: str, name: str) -> str:
-    """The path of a file in a directory."""
+    """Return the path of a file in a directory."""
     return f"{directory}{name}" if directory.endswith("/") or not directory else f"{directory}/{name}"
 
 
 def parent(path: str) -> str:
-    """The directory that holds the path."""
+    """Return the directory that contains the path."""
     name = base_name(path)
     directory = path.rstrip("/")[: -len(name)]
     at_root = directory == "/" or directory.endswith("://")
@@ -68,12 +72,12 @@ def parent(path: str) -> str:
 
 
 def base_name(path: str) -> str:
-    """The path's last component."""
+    """Return the last component of the path."""
     return path.rstrip("/").rsplit("/", 1)[-1]
 
 
 def read_bytes(path: str) -> bytes:
-    """The whole file."""
+    """Return the contents of a file."""
     if is_remote(path):
         with naming(path):
             file_system, inner = open_file_system(path)
@@ -85,7 +89,7 @@ def read_bytes(path: str) -> bytes:
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """The file opened for reading and seeking."""
+    """Open a file for reading and seeking."""
     with naming(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
@@ -100,7 +104,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 
 def _refuse_special(path: str) -> None:
-    """MissingInputError for what is no file: a pipe may wait for ever, a device may never end."""
+    """Raise MissingInputError for a pipe, socket or device. Reading one could wait forever or never end."""
     mode = os.stat(_local(path)).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
@@ -140,14 +144,17 @@ class _RemoteInput(io.RawIOBase):
 
 @contextmanager
 def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO]:
-    """A file that appears under its path when the block ends well, and not at all otherwise.
+    """Open an output file that appears under its path only if the block ends without an error.
 
-    A local one grows under a name of its own in the directory ``temporary`` (default: beside the
-    path), which must be on the same file system, and is renamed at the end. A remote one grows in a
-    nameless file of this machine (TMPDIR) and is sent when it is whole: nothing that a crash, a
-    second writer or a file object's finaliser does can put half of it there.
+    A local file is written under a temporary name and renamed at the end. A remote file is first written to a
+    nameless temporary file on this machine (in TMPDIR) and uploaded when it is complete. So a crash, or a
+    second writer of the same path, can never leave half a file there.
+
+    temporary: directory for the temporary name, on the same file system. Default: the path's directory.
     """
     directory = temporary if temporary is not None else parent(path)
+    # Random, so that two processes that write the same path never share a temporary file. Whoever renames
+    # last wins, with a complete file.
     growing = join(directory, growing_name(base_name(path)))
     if is_remote(path):
         with _open_remote_output(path, growing) as file:
@@ -158,6 +165,10 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
             file = _create(growing)
         with _NamedOutput(file, path) as named:
             yield cast(BinaryIO, named)
+        # Up to here a crash leaves a *.tmp file and the old contents of the path. os.replace is atomic:
+        # readers see the old file or the whole new one. There is no fsync, since thousands of small files
+        # would wait for the disk. After a power cut a file may be empty, which its md5 in the note or
+        # manifest then shows.
         with naming(path):
             os.replace(_local(growing), _local(path))
     except BaseException:
@@ -166,25 +177,27 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
 
 
 def growing_name(name: str) -> str:
-    """A name of its own for a file or directory that is being written."""
+    """Return a random temporary name for a file or directory that is being written."""
     return f"{name}.{os.urandom(8).hex()}.tmp"
 
 
 def is_growing_name(name: str) -> bool:
-    """True for a name as growing_name makes them."""
+    """Return True for a name made by ``growing_name``."""
     return name.endswith(".tmp") and re.fullmatch(_GROWING_NAME, name) is not None
 
 
 def _create(path: str) -> BinaryIO:
+    """Create a local file for writing."""
     return open(_local(path), "wb")
 
 
 @contextmanager
 def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
+    """Open a local temporary file that is uploaded to the remote path at the end of the block."""
     from tempfile import TemporaryFile, gettempdir
 
     with naming(path):
-        open_file_system(path)  # what cannot be written is not worth making
+        open_file_system(path)  # fail now for a missing package, not after the work is done
     try:
         made = TemporaryFile()  # noqa: SIM115 - closed below
     except OSError as error:
@@ -197,7 +210,12 @@ def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
 
 
 class _NamedOutput:
-    """An output file whose errors name its path. A full disk may show only when it is closed or flushed."""
+    """An output file whose errors name its path.
+
+    A full disk may show only when the file is flushed or closed.
+
+    closes: False only flushes the file at the end, because the caller still reads it.
+    """
 
     def __init__(self, file: BinaryIO, path: str, *, closes: bool = True) -> None:
         self._file = file
@@ -221,7 +239,7 @@ class _NamedOutput:
 
 
 def remove(path: str, *, missing_ok: bool = False) -> None:
-    """Delete one file."""
+    """Delete a file. missing_ok: do not raise MissingInputError if it does not exist."""
     try:
         with naming(path):
             if is_remote(path):
@@ -235,17 +253,17 @@ def remove(path: str, *, missing_ok: bool = False) -> None:
 
 
 def exists(path: str) -> bool:
-    """True if a file or directory of that path exists."""
+    """Return True if the path is an existing file or directory."""
     return _kind(path) is not None if is_remote(path) else os.path.exists(_local(path))
 
 
 def is_directory(path: str) -> bool:
-    """True for a directory (in an object store: a prefix of files)."""
+    """Return True if the path is a directory. In an object store: if there are files below it."""
     return _kind(path) == "directory" if is_remote(path) else os.path.isdir(_local(path))
 
 
 def _kind(path: str) -> str | None:
-    """``file`` or ``directory``. None if nothing of that path is there."""
+    """Return ``file`` or ``directory``, None if the remote path does not exist."""
     with naming(path):
         file_system, inner = open_file_system(path)
         try:
@@ -255,12 +273,12 @@ def _kind(path: str) -> str | None:
 
 
 def is_link(path: str) -> bool:
-    """True for a symbolic link of the local file system."""
+    """Return True for a symbolic link on the local file system."""
     return not is_remote(path) and os.path.islink(_local(path))
 
 
 def size(path: str) -> int:
-    """The file's size in bytes."""
+    """Return the size of a file in bytes."""
     with naming(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
@@ -270,7 +288,7 @@ def size(path: str) -> int:
 
 
 def version(path: str) -> tuple[int, ...]:
-    """Numbers that differ once a local file was changed or replaced. The same for every remote file."""
+    """Return numbers that change when a local file is modified or replaced. Empty for remote files."""
     if is_remote(path):
         return ()
     with naming(path):
@@ -279,14 +297,14 @@ def version(path: str) -> tuple[int, ...]:
 
 
 def status(path: str) -> os.stat_result:
-    """Return a local file's status (``os.stat``)."""
+    """Return ``os.stat`` of a local file."""
     with naming(path):
         _refuse_special(path)
         return os.stat(_local(path))
 
 
 def remote_facts(path: str) -> dict[str, Any]:
-    """Return the remote file system's facts about a file, not from its cache: size, marks of the contents."""
+    """Return fsspec's information about a remote file (size, version marks), bypassing the listing cache."""
     with naming(path):
         file_system, inner = open_file_system(path)
         file_system.invalidate_cache(inner)
@@ -294,9 +312,9 @@ def remote_facts(path: str) -> dict[str, Any]:
 
 
 def make_directory(path: str) -> None:
-    """Create the directory and its parents, if they are not there. An object store has none."""
+    """Create a directory and its parents if they do not exist. Does nothing in an object store."""
     if is_object_store(path):
-        return  # fsspec would create the bucket
+        return  # there are no directories; fsspec would create the bucket instead
     with naming(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
@@ -306,9 +324,10 @@ def make_directory(path: str) -> None:
 
 
 def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: True) -> None:
-    """Delete a directory of plain files, if it is there.
+    """Delete a directory and the files in it, if it exists.
 
-    only: decides by its name whether a file may be deleted; where one may not, the directory stays.
+    only: returns True for the names of files that may be deleted. If any other file remains, so does the
+        directory.
     """
     if not is_object_store(path) and not exists(path):
         return
@@ -327,7 +346,7 @@ def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: Tr
 
 
 def each(paths: Sequence[str], function: Callable[[str], Result]) -> list[Result]:
-    """``function(path)`` of every path. Of remote ones several at a time."""
+    """Return ``function(path)`` for every path. Remote paths are processed several at a time."""
     if not any(map(is_remote, paths)):
         return [function(path) for path in paths]
     from concurrent.futures import ThreadPoolExecutor
@@ -337,7 +356,7 @@ def each(paths: Sequence[str], function: Callable[[str], Result]) -> list[Result
 
 
 def list_files(directory: str) -> list[str]:
-    """Names of the files below a directory, relative to it, sorted. None if it is not there."""
+    """Return the sorted names of all files below a directory, relative to it. Empty if it does not exist."""
     if is_remote(directory):
         with naming(directory):
             file_system, inner = open_file_system(directory)
@@ -345,10 +364,11 @@ def list_files(directory: str) -> list[str]:
             there = is_object_store(directory) or file_system.exists(inner)
             found = file_system.find(inner) if there else []
         names = [str(path)[len(inner.rstrip("/")) + 1 :] for path in found]
-        return sorted(name for name in names if name and not name.endswith("/"))  # marks of empty folders
+        # Some tools mark an empty folder in an object store by an empty file whose name ends with a slash.
+        return sorted(name for name in names if name and not name.endswith("/"))
     root = _local(directory)
     found = []
-    for folder, _, names in os.walk(root):  # a folder that another process removes meanwhile is passed over
+    for folder, _, names in os.walk(root):  # skips a folder that another process has just removed
         paths = [os.path.join(folder, name) for name in names]
         found += [os.path.relpath(path, root).replace(os.sep, "/") for path in paths if os.path.isfile(path)]
     return sorted(found)

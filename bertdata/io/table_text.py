@@ -1,6 +1,6 @@
-"""Tables of text that anybody may have written (CSV, TSV): the one reader of those read whole.
+"""Reading of small CSV and TSV tables from any source, such as settings and logs.
 
-Sources of records, which may be larger than the memory, have their own: ``bertdata/sources/delimited.py``.
+Input records may be larger than memory and have a separate reader, ``bertdata/sources/delimited.py``.
 """
 
 import csv
@@ -11,14 +11,20 @@ from bertdata.errors import InputError
 from bertdata.io.foreign_text import decode_utf8
 
 MOST_COLUMNS = 10_000
-"""The most columns of a table. One row of a few MB may hold millions, each with a name in every error."""
+"""Most columns of a table.
+
+Without a limit, one row of a few MB could have millions, all named in an error.
+"""
 
 TableRow = tuple[int, list[str]]
-"""The number of a row's last line, and its fields."""
+"""Number of the row's last line, and the row's fields."""
 
 
 def decode_table(data: bytes, where: str) -> str:
-    """Return the text of a table without a byte-order mark. InputError names the byte that is not UTF-8."""
+    """Return the text of a table without a byte-order mark.
+
+    InputError names the first byte that is not UTF-8.
+    """
     try:
         return decode_utf8(data)
     except ValueError as error:
@@ -26,15 +32,17 @@ def decode_table(data: bytes, where: str) -> str:
 
 
 def table_rows(text: str, where: str, *, delimiter: str = ",", quoted: bool = True) -> list[TableRow]:
-    r"""Return the rows that are not empty. InputError names the line of a field whose quote is never closed.
+    """Return the rows that are not empty. InputError names the line where the CSV is invalid.
 
-    quoted: False for tables in which a quote is a character like others. There a row ends with \n or \r\n.
+    quoted: False for tables in which ``"`` is an ordinary character. Such a row always ends at its line's
+        end.
     """
     if not quoted:
         lines = (line.removesuffix("\r") for line in text.split("\n"))
         return [(number, line.split(delimiter)) for number, line in enumerate(lines, 1) if line]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    limit = csv.field_size_limit(max(len(text), 1))  # the process's; its usual one is 131,072 characters
+    # csv refuses fields of more than 131,072 characters. The limit is global, so it is restored below.
+    limit = csv.field_size_limit(max(len(text), 1))
     try:
         return [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
@@ -44,12 +52,12 @@ def table_rows(text: str, where: str, *, delimiter: str = ",", quoted: bool = Tr
 
 
 def check_heading(names: Sequence[str], where: str) -> None:
-    """Raise InputError for a heading that names a column twice, or has more columns than any table."""
+    """Raise InputError if two columns have the same name or there are more than MOST_COLUMNS columns."""
     if len(names) > MOST_COLUMNS:
         raise InputError(f"{where}: has {len(names):,} columns, expected at most {MOST_COLUMNS:,}")
     seen = set[str]()
     for name in names:
-        if name and name in seen:  # columns without a name are the commas of an empty one
+        if name and name in seen:  # several columns may be nameless, as in "a,b,,"
             raise InputError(f"{where}: names the column {name!r} twice; rename one of them")
         seen.add(name)
 
@@ -57,11 +65,11 @@ def check_heading(names: Sequence[str], where: str) -> None:
 def named_rows(
     rows: Sequence[TableRow], where: str, *, skips_short: bool = False
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the line and the fields by name of each row below the heading, the first row.
+    """Yield (line number, field by column name) for each row below the first, which names the columns.
 
-    InputError for a heading that names a column twice, and for a row that has more or fewer fields.
+    InputError if two columns have the same name, or a row has more or fewer fields than there are columns.
 
-    skips_short: rows with fewer fields are left out, as a program that was killed may have written them.
+    skips_short: skip rows with too few fields, which a killed program may have left.
     """
     names = rows[0][1] if rows else []
     check_heading(names, f"{where}: line {rows[0][0]}" if rows else where)

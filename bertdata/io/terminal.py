@@ -1,7 +1,7 @@
-"""Lines for a person: the one place where the packages print.
+"""Printing. All output of the packages to a terminal goes through this module.
 
-Names, words and ids come from files that anybody may have made. A terminal obeys control characters in
-them, and a newline would forge a line of ours, so both are shown as escapes.
+File names, words and ids may come from untrusted files. Control characters in them could command the
+terminal, and a newline could imitate a message of this program. So both are printed as escapes.
 """
 
 import json
@@ -13,10 +13,11 @@ _JOINERS = "\u200c\u200d"
 
 
 def printable(text: str) -> str:
-    """The text in one line, every character that is not printable as its Python escape.
+    """Return the text in one line, with every unprintable character as its Python escape.
 
-    Printable is what str.isprintable has, and the two joiners that some scripts need within words: no
-    controls, no line separators, no marks that turn the direction of writing, no halves of surrogate pairs.
+    Printable means ``str.isprintable``, plus the two zero-width joiners that some scripts need inside words.
+    So control characters, line separators, marks that change the writing direction, and lone surrogates are
+    escaped.
     """
     if text.isprintable():
         return text
@@ -27,36 +28,39 @@ def printable(text: str) -> str:
 
 
 def printable_json(value: Any) -> str:
-    """The value as JSON in one line, every character that is not printable as JSON's own escape."""
+    """Return the value as one line of JSON, with every unprintable character as a JSON escape."""
     text = json.dumps(value, ensure_ascii=False)
     return "".join(one if printable(one) == one else json.dumps(one)[1:-1] for one in text)
 
 
 NOTHING_WRITTEN = "dry run: nothing was written"
-"""The last line of every dry run."""
+"""Last line of every dry run."""
 
 
 def say(*lines: str, to: TextIO | None = None) -> None:
-    """Print the lines on standard output, or on ``to``, in one write: other processes write there too."""
+    """Print the lines to standard output, or to ``to``.
+
+    All lines go out in one write, so that lines of other processes do not come between them.
+    """
     stream = to if to is not None else sys.stdout
     stream.write("".join(f"{_encodable(printable(line), stream)}\n" for line in lines))
     stream.flush()
 
 
 def say_text(text: str, *, to: TextIO | None = None) -> None:
-    """Print a text of several lines, whose line ends are ours: no name in it may hold any."""
+    """Print a text of several lines. Names in it must already be free of newlines."""
     say(*text.removesuffix("\n").split("\n"), to=to)
 
 
 def say_error(*lines: str) -> None:
-    """Print the lines on standard error, the middle of a very long one left out."""
+    """Print the lines to standard error, shortening very long ones."""
     say(*map(shortened, lines), to=sys.stderr)
 
 
 def shortened(line: str) -> str:
-    """Return the line without its middle where that is long: a name of a file's may have a million letters.
+    """Return the line with its middle left out if it is very long, for example because of a huge name.
 
-    Its beginning tells where the fault is, its end what to do.
+    The beginning says where the error is, and the end what to do about it.
     """
     left_out = len(line) - _SHOWN_BEGINNING - _SHOWN_END
     if left_out <= 0:
@@ -65,7 +69,7 @@ def shortened(line: str) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """A time in one or two units: ``45 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
+    """Return a duration in one or two units: ``45 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
     minutes = round(seconds / 60)
     if seconds < 60:
         return f"{seconds:.0f} s"
@@ -79,6 +83,6 @@ def in_words(seconds: float) -> str:
 
 
 def _encodable(line: str, stream: TextIO) -> str:
-    """The line as a terminal of another encoding can show it."""
+    """Return the line with escapes for characters that the stream's encoding lacks."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return line.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,13 +1,13 @@
-"""A pool of threads for functions that release the GIL: results in order with a bounded window.
+"""A pool of threads for functions that release the GIL: results in order, with bounded memory.
 
-The contract is that of ``process_pool``, with threads in place of processes: nothing is pickled, a worker
-cannot be killed. When the pool ends, whether by an error, by a signal or by a reader that leaves early,
-what has not begun is never begun, and what is in work is waited for.
+It works like ``process_pool``, without pickling and without the possibility to kill a worker. When the pool
+ends, be it by an error, a signal or a reader that stops early, waiting items are dropped and running ones are
+finished.
 
-The calling thread is one of the workers: while the next result is not there, it takes items as the others
-do. A thread more than there are cores would cost what the cores' caches hold each time they change over.
+The calling thread is one of the workers: while the next result is not ready, it works on items too. An extra
+    thread beyond the number of cores would push other threads' data out of the processor caches.
 
-concurrent.futures is not used: it takes 5 ms to import, and ten times the CPU time to hand an item over.
+concurrent.futures is not used, because it takes 5 ms to import and ten times the CPU time per item.
 """
 
 import sys
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
     from threading import Thread
 
 WINDOW = 8
-"""Items under way for each worker: many, because the calling thread, busy with an item, adds no others."""
+"""Items per worker that are held at a time.
+
+Many, because the calling thread adds none while it works on one.
+"""
 
 SWITCH_SECONDS = 0.0003
-"""Time after which a thread that computes in Python lets another one do so, while a pool has threads.
+"""Python's thread switch interval while a pool has threads.
 
-A worker that comes out of a kernel waits as long for its next item; Python's usual 5 ms are as long as the
-kernels' work on some items.
+A worker that returns from a kernel waits up to this long for the GIL. Python's default of 5 ms is as long as
+the kernels need for some items.
 """
 
 Item = TypeVar("Item")
@@ -38,9 +41,9 @@ Result = TypeVar("Result")
 
 
 class ThreadPool:
-    """Workers: the calling thread, and others that are started at the first items.
+    """A pool of workers: the calling thread, and threads started with the first items.
 
-    A pool serves several passes, also one whose items come from another pass of the same pool.
+    A pool can serve several passes. The items of one pass may come from another pass of the same pool.
     """
 
     def __init__(self, workers: int) -> None:
@@ -53,9 +56,10 @@ class ThreadPool:
     def in_order(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Generator[tuple[Item, Result], None, None]:
-        """Each item with ``function(item)``, in the items' order. An error of the function in its place.
+        """Yield each item with ``function(item)``, in the items' order. Errors are raised in that order too.
 
-        Items are taken as the window moves on, so that they may be endless: memory does not grow.
+        At most WINDOW items per worker are taken in advance. So the items may be an endless iterator, and
+        memory does not grow.
         """
         if self._size <= 1:
             for item in items:
@@ -76,13 +80,13 @@ class ThreadPool:
                 call.is_cancelled = True
 
     def _result(self, call: "_Call") -> Any:
-        """The call's result. While another worker is at it, this one makes calls that wait."""
+        """Return the call's result. Until it is ready, the calling thread runs other waiting calls."""
         while not call.is_finished() and (waiting := self._next_waiting()):
             waiting.run()
         return call.result()
 
     def _next_waiting(self) -> "_Call | None":
-        """A call that no worker has begun, if there is one. It will not be begun by another."""
+        """Take a call that no worker has begun out of the queue. None if there is none."""
         from queue import Empty
 
         try:
@@ -91,25 +95,28 @@ class ThreadPool:
             return None
 
     def _submit(self, function: Callable[[Any], Any], item: Any) -> "_Call":
+        """Queue an item, starting one more thread until there are enough."""
         if self._ended:
             raise _cancelled()
         if len(self._threads) < self._size - 1:
             try:
                 self._start_thread()
-            except RuntimeError as error:  # no memory, or the user's limit of threads
+            except RuntimeError as error:  # out of memory, or the user's thread limit is reached
                 raise BertDataError(f"cannot start {self._size} workers: {error}; give fewer") from None
         call = _Call(function, item)
         self._calls.put(call)
         return call
 
     def _start_thread(self) -> None:
+        """Start one worker thread."""
         from queue import SimpleQueue  # imported here: one worker needs none of it
         from threading import Thread
 
         if not self._threads:
             self._calls = SimpleQueue()
         thread = Thread(target=self._work)
-        with signals_held():  # close knows each thread that was started
+        # A signal between start() and append() would leave a thread that close() never ends.
+        with signals_held():
             thread.start()
             self._threads.append(thread)
             if len(self._threads) == 1:
@@ -117,14 +124,14 @@ class ThreadPool:
                 sys.setswitchinterval(min(self._usual_switch, SWITCH_SECONDS))
 
     def _work(self) -> None:
-        """A thread's work: one call after another, to the pool's end."""
+        """Run in a worker thread: make one call after another until the queue returns None."""
         while (call := self._calls.get()) is not None:
             if self._ended:
                 call.is_cancelled = True
             call.run()
 
     def close(self) -> None:
-        """End the threads when they have done what they are at. Nothing else is begun."""
+        """Let the threads finish their current calls, then end them. Waiting calls are cancelled."""
         self._ended = True
         with signals_held():
             for _ in self._threads:
@@ -143,7 +150,7 @@ class ThreadPool:
 
 
 class _Call:
-    """The function's call with an item, whose result is waited for."""
+    """A function call with an item, made by any worker, whose result the calling thread waits for."""
 
     __slots__ = ("_error", "_function", "_result", "_unfinished", "is_cancelled", "item")
 
@@ -152,11 +159,16 @@ class _Call:
         self.is_cancelled = False
         self._function = function
         self._error: BaseException | None = None
+        # Held until the call is finished, so that acquiring it means waiting for the result. A bare lock
+        # is much cheaper than threading.Event.
         self._unfinished = allocate_lock()
         self._unfinished.acquire()
 
     def run(self) -> None:
-        """Make the call, unless it is cancelled. The error of a signal is raised at once."""
+        """Make the call unless it is cancelled, and keep its result or error.
+
+        KeyboardInterrupt and similar are also raised at once, in the thread that runs the call.
+        """
         try:
             self._result = None if self.is_cancelled else self._function(self.item)
         except BaseException as error:
@@ -167,13 +179,13 @@ class _Call:
             self._unfinished.release()
 
     def is_finished(self) -> bool:
-        """Whether the result is there. For the calling thread only."""
+        """Return True if the result is ready. Only the calling thread may ask."""
         if is_finished := self._unfinished.acquire(blocking=False):
             self._unfinished.release()
         return is_finished
 
     def result(self) -> Any:
-        """Wait for the result. Raise the function's error, CancelledError where it was never called."""
+        """Wait for the call and return its result, or raise its error. CancelledError if it was cancelled."""
         self._unfinished.acquire()
         if self.is_cancelled:
             raise _cancelled()
@@ -183,6 +195,7 @@ class _Call:
 
 
 def _cancelled() -> BaseException:
+    """Return a CancelledError."""
     from concurrent.futures import CancelledError  # slow to import
 
     return CancelledError()

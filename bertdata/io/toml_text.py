@@ -1,4 +1,4 @@
-"""TOML files that anybody may have written, with the line of each key for errors."""
+"""Reading of TOML files from any source, with the line of each key for error messages."""
 
 import re
 import sys
@@ -15,9 +15,10 @@ else:
 
 MOST_BYTES = 1 << 20
 MOST_DOTS = 100
-"""The most dots in a key. The parser's time grows with the square of their number."""
+"""Most dots in a key. The parser's time grows with the square of their number."""
 
-# Strings and comments, which may hold all other marks, and what begins or ends a key or a value.
+# A string, a comment, or a punctuation mark. Strings and comments must be matched as a whole, because they
+# may contain the punctuation marks.
 _TOKEN = re.compile(
     r'''"""(?:\\.|[^\\])*?"{3,5}|\'{3}.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[\[\]{}=,.\n]''',
     re.DOTALL,
@@ -26,7 +27,10 @@ _BETWEEN_KEYS = frozenset("[]{}=,\n")
 
 
 class TomlFile:
-    """The tables of a TOML file. SettingsFileError names the file, and the line that is not TOML."""
+    """The tables of a TOML file.
+
+    SettingsFileError names the file and, if it is not valid TOML, the line.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -41,7 +45,12 @@ class TomlFile:
             raise SettingsFileError(f"{path}: is not TOML: {error}") from None
 
     def where(self, keys: Sequence[str]) -> str:
-        """Return ``FILE:LINE`` of the key or table that these lead to, or the file where it is not there."""
+        """Return ``FILE:LINE`` of a key or table, or just the file if the key is not in it.
+
+        keys: path of the key, such as ["pack", "length"].
+        """
+        # tomllib does not keep line numbers. So parse statement by statement: "[a.b]" alone gives
+        # {"a": {"b": {}}}, and "c = 1" alone gives {"c": 1}, which belongs to the last heading.
         table: list[str] = []
         for line, statement in _statements(self._text):
             tables = tomllib.loads(statement)
@@ -57,14 +66,14 @@ class TomlFile:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """Return the tables. ValueError where they pass a limit, TOMLDecodeError where the text is not TOML."""
+    """Return the tables. TOMLDecodeError if the text is not TOML, ValueError if it exceeds a limit."""
     if _has_long_key(text):
         raise ValueError(f"a key of more than {MOST_DOTS} dots")
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
-    except (ValueError, RecursionError) as error:  # Python's limit of digits
+    except (ValueError, RecursionError) as error:  # ValueError: Python's limit on an integer's digits
         raise ValueError(TOO_DEEP if isinstance(error, RecursionError) else _TOO_LONG) from None
     if is_nested_too_deeply(tables):
         raise ValueError(TOO_DEEP)
@@ -77,7 +86,7 @@ _TOO_LONG = f"an integer of more than {MOST_DIGITS} digits"
 
 
 def _has_long_key(text: str) -> bool:
-    """Return True where more than MOST_DOTS dots follow one another in a key of the text."""
+    """Return True if a key in the text has more than MOST_DOTS dots."""
     dots = 0
     for token in _TOKEN.finditer(text):
         if token[0] == ".":
@@ -90,7 +99,7 @@ def _has_long_key(text: str) -> bool:
 
 
 def _plain_values(value: Any) -> Iterator[Any]:
-    """Yield every value that is no list and no table."""
+    """Yield every value that is neither a list nor a table."""
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _plain_values(inner)
@@ -99,10 +108,10 @@ def _plain_values(value: Any) -> Iterator[Any]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each statement of valid TOML with the number of its first line.
+    """Yield the line number and text of each statement in valid TOML.
 
-    A statement is the heading of a table or a key with its value, which may have several lines. Comments and
-    blank lines are none.
+    A statement is a table heading, or a key with its value, which may span several lines. Comments and blank
+    lines are skipped.
     """
     line, start, depth = 1, 0, 0
     for token in _TOKEN.finditer(f"{text}\n"):
@@ -120,7 +129,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _path_of(tables: Any) -> list[str]:
-    """Return the keys of the table that a heading alone makes: ``[a.b]`` or ``[[a.b]]``."""
+    """Return the path of the table that a heading names: [a, b] for ``[a.b]`` or ``[[a.b]]``."""
     found: list[str] = []
     while isinstance(tables, dict) and tables:
         [(key, inner)] = tables.items()
@@ -130,6 +139,7 @@ def _path_of(tables: Any) -> list[str]:
 
 
 def _holds(tables: Any, keys: Sequence[str]) -> bool:
+    """Return True if the nested tables contain the path of keys."""
     for key in keys:
         if not isinstance(tables, dict) or key not in tables:
             return False

@@ -1,4 +1,4 @@
-"""Local directories that appear whole or not at all, as files do in ``storage.open_output``."""
+"""Local directories that appear complete or not at all, as files do with ``storage.open_output``."""
 
 import filecmp
 import os
@@ -18,7 +18,7 @@ IsSame = Callable[[Path, Path], bool]
 
 
 def same_files(one: Path, other: Path) -> bool:
-    """True if both directories hold the same names and bytes. Neither has subdirectories."""
+    """Return True if both directories contain the same file names and bytes. Neither has sub-directories."""
     names = sorted(os.listdir(one))
     if names != sorted(os.listdir(other)):
         return False
@@ -27,17 +27,22 @@ def same_files(one: Path, other: Path) -> bool:
 
 @contextmanager
 def open_directory(path: Path, is_same: IsSame = same_files) -> Iterator[Path]:
-    """A local directory that grows aside and appears whole under its path when the block ends well.
+    """Create a local directory that appears under its path when the block ends without an error.
 
-    A directory with the same content that is there already stays untouched, another one is replaced.
-    It grows in ``unfinished/`` beside the path, under a name of its own: machines that share a file
-    system may write the same one at the same time. is_same: compares (the one there, the new one).
+    An existing directory with the same contents is left as it is. One with different contents is replaced.
+    The new directory is written in ``unfinished/`` next to the path under a random name, so that several
+    machines may write the same directory at the same time.
+
+    is_same: compares the existing directory (first argument) with the new one.
     """
     growing = _unfinished(path.parent) / storage.growing_name(path.name)
     missing = missing_directories(str(path.parent))
     try:
         _make(growing)
         yield growing
+        # The order of these steps decides what a power cut can leave. First the contents of all files and
+        # the list of their names go to disk, then the directory gets its final name, then that name goes to
+        # disk. Without the first fsync, the final name could lead to empty files.
         for file in (*growing.iterdir(), growing):
             _flush(file)
         _put(growing, path, is_same)
@@ -45,21 +50,22 @@ def open_directory(path: Path, is_same: IsSame = same_files) -> Iterator[Path]:
     except OSError as error:
         raise StorageError(f"{path}: cannot be written: {error}") from None
     finally:
-        shutil.rmtree(growing, ignore_errors=True)
-        with suppress(OSError):  # others grow there
+        shutil.rmtree(growing, ignore_errors=True)  # does nothing after a successful rename
+        with suppress(OSError):  # another process is writing a directory there
             growing.parent.rmdir()
             remove_empty(missing)
 
 
 def _put(growing: Path, path: Path, is_same: IsSame) -> None:
-    """Rename the whole directory to its path, unless the same is there."""
+    """Rename the new directory to its path, unless a directory with the same contents is already there."""
     for attempt in range(_ATTEMPTS):
         try:
-            growing.rename(path)  # fails if a directory that is not empty is there
+            growing.rename(path)  # fails if the path is a directory with files in it
             return
         except OSError:
             if not path.is_dir() or attempt == _ATTEMPTS - 1:
                 raise
+        # rename cannot replace a directory that has files. Move the old one out of the way and try again.
         with suppress(FileNotFoundError):  # another machine has just removed or replaced it
             if is_same(path, growing):
                 return
@@ -67,9 +73,10 @@ def _put(growing: Path, path: Path, is_same: IsSame) -> None:
 
 
 def remove_at_once(path: Path) -> None:
-    """Remove a directory, or a link to one, so that its name disappears at once: nobody finds half of it.
+    """Remove a directory, or a link to one, so that other processes never see it half empty.
 
-    FileNotFoundError where another machine has removed it.
+    It is first renamed to a temporary name, then deleted file by file. FileNotFoundError if another machine
+    has removed it.
     """
     aside = _unfinished(path.parent) / storage.growing_name(path.name)
     for attempt in range(_ATTEMPTS):
@@ -77,18 +84,18 @@ def remove_at_once(path: Path) -> None:
         try:
             path.rename(aside)
             break
-        except FileNotFoundError:  # another machine may have removed the empty parent in between
+        except FileNotFoundError:  # another machine may have removed the empty unfinished/ in between
             if attempt == _ATTEMPTS - 1 or not path.exists():
                 raise
-    if aside.is_symlink():  # to a directory that somebody moved to another disk: what it leads to stays
+    if aside.is_symlink():  # remove only the link; a user may have moved the directory to another disk
         aside.unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
-    with suppress(OSError):  # others grow there
+    with suppress(OSError):  # another process is writing a directory there
         aside.parent.rmdir()
 
 
 def _make(growing: Path) -> None:
-    """Make the directory. Another machine may remove its empty parent in between."""
+    """Create the directory, again if another machine removes its empty parent in between."""
     for _ in range(_ATTEMPTS):
         with suppress(FileNotFoundError):
             growing.mkdir(parents=True)
@@ -97,7 +104,7 @@ def _make(growing: Path) -> None:
 
 
 def sweep_directories(parent: Path) -> None:
-    """Remove directories that were growing in ``parent`` when a process was stopped."""
+    """Delete directories in ``parent`` that a stopped process left half-written."""
     for growing in _unfinished(parent).glob("*.tmp"):
         if storage.is_growing_name(growing.name):
             shutil.rmtree(growing, ignore_errors=True)
@@ -106,6 +113,7 @@ def sweep_directories(parent: Path) -> None:
 
 
 def _unfinished(parent: Path) -> Path:
+    """Return the path of ``parent``'s ``unfinished/``. DatasetError if it is a link."""
     folder = parent / UNFINISHED
     if folder.is_symlink():
         raise DatasetError(f"{folder}: is a link, expected a directory of ours; remove it")
@@ -113,7 +121,7 @@ def _unfinished(parent: Path) -> Path:
 
 
 def _flush(path: Path) -> None:
-    """Force a file, or a directory's names, onto the disk, so that a power cut leaves no empty shell."""
+    """Force a file's contents, or a directory's list of names, to disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

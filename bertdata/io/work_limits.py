@@ -1,11 +1,11 @@
-"""Limits of one piece of a worker's work, and the piece's name, for code that may never return.
+"""CPU and memory limits for a piece of a worker's work, such as one Wikipedia article.
 
-The system itself ends a process that breaks a limit, so that no code within it can hold that up or take the
-end for an error of its own: not a long operation of the interpreter, which runs no signal handler, nor an
-``except`` that takes everything. So a piece either has the result that it has without limits, or the run
-ends and names it.
+The operating system kills a process that exceeds a limit. An exception would not be enough: a long C
+operation of the interpreter runs no signal handlers, and an ``except`` clause could swallow it. So a piece of
+work either has the same result as without limits, or the run ends with an error that names the piece.
 
-The worker writes the name into memory that it shares with the process that started it.
+For that error, the worker writes the name of its current piece into memory that it shares with the parent
+process.
 """
 
 import os
@@ -15,25 +15,29 @@ from contextlib import contextmanager
 from typing import Any
 
 NAME_BYTES = 4096
-"""Bytes of a name that are kept."""
+"""Most bytes of a name. The rest is cut off."""
 
 CPU, MEMORY = "CPU", "memory"
-"""The limits, as WorkerDied says which one was broken."""
+"""Names of the limits in WorkerDied.limit."""
 
-_name: Any = None  # of the worker's own process; None in a process that no pool started
+_name: Any = None  # shared array with the current piece's name; None in a process that is not a worker
 
 
 def share_name(shared: Any) -> None:
-    """Make this process a worker: its names go into the shared array."""
+    """Make this process a worker, whose current piece of work is named in the shared array."""
     global _name
     _name = shared
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which ends the process
+    # The CPU timer below sends SIGPROF, whose default action ends the process.
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGPROF])
 
 
 @contextmanager
 def limited(name: str, cpu_seconds: float) -> Iterator[None]:
-    """A piece of work that ends this worker if it takes more CPU seconds. No limit in any other process."""
+    """Let the block end this worker process if it uses more CPU seconds. No limit outside of workers.
+
+    name: name of the piece of work, for the error message.
+    """
     if _name is None:
         yield
         return
@@ -47,7 +51,7 @@ def limited(name: str, cpu_seconds: float) -> Iterator[None]:
 
 
 def own_memory(process: int) -> int | None:
-    """Bytes of memory that the process shares with no file. None where the system does not tell."""
+    """Return the bytes of memory that a process does not share with files. None on systems without /proc."""
     try:
         with open(f"/proc/{process}/statm", "rb") as file:
             _, resident, shared, *_ = file.read().split()

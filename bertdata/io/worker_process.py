@@ -1,4 +1,4 @@
-"""A worker process of the pool: what the launcher has of it, and what the process itself does."""
+"""A worker process of ``process_pool``: the parent's handle, and the loop that runs in the worker."""
 
 import os
 import signal
@@ -17,23 +17,24 @@ from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.signals import INTERRUPTING
 
 TELL_SECONDS = 0.1
-"""Time between two messages of one item's progress."""
+"""Least time between two progress messages of an item."""
 
 Tell = Callable[[int], None]
-"""Takes the amount of an item's work that is done so far."""
+"""Progress callback. It gets the amount of the item's work that is done so far."""
 
 GRACE_SECONDS = 5.0
-"""Time that a terminated worker has for its ``finally`` blocks before it is killed."""
+"""Time that a terminated worker has to run its ``finally`` blocks before it is killed."""
 
 WATCH_SECONDS = 0.25
-"""Time between two looks at a worker's memory, where that is limited."""
+"""Interval at which the memory of a worker is checked, if it is limited."""
 
 
 class WorkerDied(BertDataError):
-    """A worker process was killed, for example by the system for want of memory.
+    """Raised when a worker process was killed, for example because the system ran out of memory.
 
-    how: its process and its end; work: the name of the piece of work that it was at; limit: which of its
-    limits it broke (work_limits); the last two empty if there is none.
+    how: description of the process and its exit.
+    work: name of its current piece of work (see ``work_limits``), or empty.
+    limit: the limit that it exceeded, or empty.
     """
 
     def __init__(self, message: str | None = None, *, how: str = "", work: str = "", limit: str = "") -> None:
@@ -47,7 +48,12 @@ class WorkerDied(BertDataError):
 
 
 class PoolTask:
-    """One item on its way: waiting, in work, or done with a result or an error."""
+    """An item submitted to a pool, later with its result or error.
+
+    tells: the function takes a progress callback.
+    amount: last reported progress.
+    dropped: the result is no longer wanted, so the item need not be started.
+    """
 
     def __init__(self, function: Callable[..., Any], item: Any, tells: bool) -> None:
         self.function = function
@@ -60,7 +66,7 @@ class PoolTask:
         self.error: BaseException | None = None
 
     def value(self) -> Any:
-        """The result. Raises the worker's error."""
+        """Return the result, or raise the worker's error."""
         if self.error is not None:
             raise self.error
         return self.result
@@ -68,7 +74,10 @@ class PoolTask:
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Block SIGINT and SIGTERM in workers that start in the block, until their handlers are set."""
+    """Block SIGINT and SIGTERM while workers are started.
+
+    Each worker unblocks them once its handlers are set.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING)
     try:
         yield
@@ -77,13 +86,14 @@ def signals_blocked() -> Iterator[None]:
 
 
 class WorkerProcess:
-    """One worker process and this process's end of its pipe."""
+    """The parent's handle of a worker process, with one end of the pipe between them."""
 
     def __init__(self, context: Any, others: list["WorkerProcess"], memory_bytes: int | None) -> None:
         self._name = context.RawArray("c", work_limits.NAME_BYTES)
         self._connection, theirs = context.Pipe()
-        # A forked worker inherits the ends of all pipes so far. It closes them, so that each pipe is at its
-        # end when the one process at either side is gone.
+        # A forked worker inherits the parent's ends of all pipes so far. It must close them. Otherwise the
+        # pipe of a worker would stay open through its siblings after the parent is gone, and the worker
+        # would wait forever.
         inherited = [worker._connection for worker in [*others, self]]
         forked = context.get_start_method() == "fork"
         arguments = [theirs, inherited if forked else [], self._name]
@@ -94,9 +104,11 @@ class WorkerProcess:
         self._memory_bytes = memory_bytes and memory_bytes + (work_limits.own_memory(self.process.pid) or 0)
 
     def do(self, task: PoolTask, told: Tell) -> tuple[Any, BaseException | None]:
-        """Result and error of the task, one of them None. told: called with what it tells before.
+        """Run a task in the worker. Returns (result, error), one of which is None.
 
-        WorkerDied where the process ends before it has sent them.
+        WorkerDied if the process ends before it has answered.
+
+        told: called with every progress message.
         """
         from multiprocessing.reduction import ForkingPickler
 
@@ -116,14 +128,14 @@ class WorkerProcess:
         return result, failure
 
     def _next_message(self) -> Any:
-        """An amount told, or the end of the item: result, error and traceback."""
+        """Return the next message: a progress amount, or the final (result, error, traceback)."""
         self._wait_for_message()
         if not self._connection.poll():
             raise EOFError
         return self._connection.recv()
 
     def _wait_for_message(self) -> None:
-        """Wait for a message or the process's end. Kill the process if it takes too much memory."""
+        """Wait for a message or the end of the process. Kill the process if it exceeds its memory limit."""
         from multiprocessing.connection import wait
 
         ends = [self._connection, self.process.sentinel]
@@ -135,6 +147,7 @@ class WorkerProcess:
                 return
 
     def _death(self) -> WorkerDied:
+        """Return the WorkerDied error for the ended process."""
         self.process.join(GRACE_SECONDS)
         status = self.process.exitcode
         over_time = status == -signal.SIGPROF
@@ -144,20 +157,20 @@ class WorkerProcess:
         return WorkerDied(how=how, work=self._name.value.decode(errors="replace"), limit=limit)
 
     def close(self) -> None:
-        """Close the pipe, which ends an idle worker, and wait for its end."""
+        """Close the pipe, which makes an idle worker end, and wait for the process."""
         self._connection.close()
         self.process.join()
 
 
 class _WorkerTraceback(Exception):
-    """The traceback in the worker, shown as the cause of its error."""
+    """The worker's traceback as text, attached as the cause of its error."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
 
 
 def _work(connection: Any, inherited: list[Any], name: Any) -> None:
-    """The worker: take items from the pipe and send results until the pipe ends."""
+    """Run the worker process: receive items from the pipe and send results until the pipe is closed."""
     keep_less_freed_memory()
     work_limits.share_name(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -167,9 +180,9 @@ def _work(connection: Any, inherited: list[Any], name: Any) -> None:
         other.close()
     try:
         threading.Thread(target=_end_with_parent, args=[threading.get_ident()], daemon=True).start()
-    except RuntimeError:  # no memory
+    except RuntimeError:  # out of memory
         os._exit(1)
-    with suppress(EOFError, OSError, MemoryError):  # the parent closed the pipe, or is gone
+    with suppress(EOFError, OSError, MemoryError):  # the parent has closed the pipe or is gone
         while True:
             function, item, tells = connection.recv()
             call = partial(function, item, Teller(connection.send)) if tells else partial(function, item)
@@ -178,7 +191,7 @@ def _work(connection: Any, inherited: list[Any], name: Any) -> None:
 
 
 class Teller:
-    """Passes an item's amounts on, but none so soon after another that it costs time."""
+    """A progress callback that skips calls within TELL_SECONDS of the last call, to save time."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -191,9 +204,9 @@ class Teller:
 
 
 def _outcome(call: Callable[[], Any]) -> Any:
-    """Result, error and traceback of the call, pickled.
+    """Make the call and return the pickled (result, error, traceback).
 
-    On SIGTERM the process ends, when every ``finally`` has run.
+    SIGTERM during the call ends the process after all ``finally`` blocks have run.
     """
     import pickle
     from multiprocessing.reduction import ForkingPickler
@@ -203,7 +216,7 @@ def _outcome(call: Callable[[], Any]) -> Any:
             signal.signal(signal.SIGTERM, _exit)
             return ForkingPickler.dumps((call(), None, ""))
         finally:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # between items there is nothing to clean up
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # between items nothing needs to be cleaned up
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)
     except BaseException as error:
@@ -212,22 +225,23 @@ def _outcome(call: Callable[[], Any]) -> Any:
         trace = "".join(format_exception(error))
         try:
             return pickle.dumps((None, pickle.loads(pickle.dumps(error)), trace))
-        except Exception:  # an error that cannot travel as it is
+        except Exception:  # the error cannot be pickled: send its text
             return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}"), trace))
 
 
 def _exit(signum: int, frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not disturb the cleaning up
-    sys.excepthook = sys.unraisablehook = _say_nothing  # of finalizers of what this cuts short
+    """Handle SIGTERM: raise SystemExit, so that ``finally`` blocks run."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second SIGTERM must not interrupt the cleaning up
+    sys.excepthook = sys.unraisablehook = _say_nothing  # finalizers of interrupted work may complain
     sys.exit(128 + signum)
 
 
 def _say_nothing(*error: object) -> None:
-    """A hook for errors that nobody need see."""
+    """Ignore an error. A hook for ``sys.excepthook``."""
 
 
 def _end_with_parent(main_thread: int) -> None:
-    """End this worker when the parent is gone, however it ended: by SIGTERM, in the end by force."""
+    """Run in a thread: end this worker when the parent process is gone, first by SIGTERM, then by force."""
     from multiprocessing import parent_process
 
     if (parent := parent_process()) is not None:

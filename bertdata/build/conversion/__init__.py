@@ -1,5 +1,6 @@
-"""Datasets in other programs' layouts: their examples in order, or permuted, cut into shards anew.
+"""Conversion of datasets to the layouts of other programs.
 
-``cuts`` says which example goes where, ``chop`` and ``permute`` bring them there, ``shard`` writes one
-shard, ``run`` makes the whole. Modules here need NumPy when they are imported.
+The examples keep their order or are permuted, and are divided into new shards. ``example_cuts`` says which
+example goes to which shard. ``chop`` and ``permute`` move the examples there, ``shard`` writes one shard, and
+``run`` does the whole conversion. The modules require NumPy.
 """

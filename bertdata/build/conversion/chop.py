@@ -1,4 +1,4 @@
-"""Shards of consecutive examples: each worker reads a run of them once and cuts it."""
+"""Conversion in the same order: a worker reads consecutive examples once and cuts them into shards."""
 
 from dataclasses import dataclass
 
@@ -6,11 +6,12 @@ from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.shard import Supply, write_shard
 
 RUNS_A_WORKER = 4
+"""Number of tasks per worker, so that workers that finish early get another one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChopTask:
-    """Make the shards ``first`` to ``stop``."""
+    """The task of writing the shards from ``first`` up to, not including, ``stop``."""
 
     job: Job
     first: int
@@ -18,7 +19,8 @@ class ChopTask:
 
 
 def chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask]:
-    """Tasks that make the missing shards, each some consecutive ones."""
+    """Return tasks that write the missing shards. Each task writes consecutive shards."""
+    # missing [0, 1, 2, 5, 6] with at most 2 shards a task -> [0, 1], [2], [5, 6]
     most = max(1, len(missing) // (RUNS_A_WORKER * workers))
     tasks: list[ChopTask] = []
     for number in missing:
@@ -31,7 +33,7 @@ def chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask]:
 
 
 def chop(task: ChopTask) -> list[ConvertedShard]:
-    """The task's shards, made."""
+    """Write the task's shards."""
     job = task.job
     examples = Supply(job.source.run(range(job.starts[task.first], job.starts[task.stop])))
     return [

@@ -1,4 +1,4 @@
-"""The one shard of a dataset for fairseq: ``train.bin``, with ``train.idx`` and ``dict.txt`` beside it."""
+"""Conversion to fairseq's layout: a single shard ``train.bin`` with ``train.idx`` and ``dict.txt``."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from bertdata.tokens.load import vocabulary_of
 
 
 def check_for_fairseq(objective: str, name: str, has_masks: bool, vocabulary: Vocabulary) -> None:
-    """SettingsError for examples that are no unmasked blocks, or ids in another order than fairseq's."""
+    """Raise SettingsError unless the examples are unmasked blocks and the ids are in fairseq's order."""
     check_blocks(find_objective(objective), name)
     if has_masks:
         raise SettingsError(
@@ -27,7 +27,7 @@ def check_for_fairseq(objective: str, name: str, has_masks: bool, vocabulary: Vo
 
 
 def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
-    """Write all examples, in order."""
+    """Write all examples, in order, into the one shard."""
     [name] = job.names[number]
     made: list[FairseqWriter] = []
 
@@ -47,7 +47,7 @@ def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Co
 
 
 def _blocks(job: Job, batches: Iterable[ExampleBatch]) -> Iterator[ExampleBatch]:
-    """The batches without word starts, which fairseq finds itself."""
+    """Yield the batches without the column of word starts. fairseq finds word starts itself."""
     kind = find_objective(job.layout.objective).batch_type
     for batch in batches:
         yield kind(**{column.name: getattr(batch, column.name) for column in kind.columns()})

@@ -1,4 +1,4 @@
-"""A converted dataset to be made, and its shards that are made."""
+"""A conversion to be done (Job), and a converted shard."""
 
 from dataclasses import dataclass, field
 
@@ -12,11 +12,17 @@ from bertdata.tokens.files import TokenizerFile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A converted dataset to be made. Picklable, travels to workers.
+    """A conversion to be done. Instances are pickled and sent to workers.
 
-    names: of each shard the file, or that of each bin; starts: the first example of each shard and the
-    number of all; corpus: all inputs as one; tokenizer: of the source. has_masks: of the source's examples.
-    form: of MDS shards; None of any other.
+    source: the opened source dataset.
+    dataset: the output dataset.
+    names: for each shard its file name, or with bins the file names of all its bins.
+    starts: index of each shard's first example, then the number of all examples.
+    corpus: one manifest entry for all inputs together.
+    tokenizer: tokeniser of the source.
+    has_masks: whether the source's examples are masked.
+    bin_size: width of LDDL's length bins in ids. 0: no bins.
+    form: format of MDS shards. None for other layouts.
     """
 
     source: OpenedDataset
@@ -34,7 +40,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConvertedShard:
-    """A shard that was made or kept: an entry for each bin, or the one."""
+    """A shard that was written now or by an earlier run. entries: one, or one per bin."""
 
     number: int
     entries: tuple[ShardEntry, ...]
@@ -42,11 +48,12 @@ class ConvertedShard:
 
     @property
     def examples(self) -> int:
+        """Number of examples in all bins."""
         return sum(entry.examples for entry in self.entries)
 
     @property
     def line(self) -> str:
-        """The shard's fate, for a person."""
+        """Progress line that says whether the shard was written or kept."""
         bins = f" in {len(self.entries)} bins" if self.entries[1:] else ""
         made = "kept" if self.is_kept else "made"
         return f"{made} {self.entries[0].name} ({self.examples} examples{bins})"

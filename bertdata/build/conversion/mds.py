@@ -1,7 +1,8 @@
-"""A dataset as one directory of MDS shards, cut where one MDSWriter would cut it.
+"""Conversion to a directory of MDS shards, divided exactly where a single MDSWriter would divide them.
 
-The bytes of an example follow from its number of ids and its name, so the cut is planned before anything is
-written, and workers make the shards in any order.
+MDSWriter begins a new shard when the next sample would exceed the size limit. A sample's size depends only on
+its number of ids and its name. So all cuts are computed beforehand, and workers can write the shards in any
+order.
 """
 
 import re
@@ -30,13 +31,13 @@ _ENDING = re.compile(r"\.(tfrecords?|hdf5|h5|parquet|pq)$")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasureTask:
-    """Find the lengths of a shard's examples. source: that shard alone."""
+    """The task of finding the lengths of a shard's examples. source: a dataset with only that shard."""
 
     source: OpenedDataset
 
 
 def measure_shard(task: MeasureTask) -> Array:
-    """The number of ids of each example, 16 bits each: from the shard's lengths, else by reading it."""
+    """Return the number of ids of each example (uint16), from the shard's lengths file if it has one."""
     [shard] = task.source.shards
     if shard.lengths_md5 is not None:
         return np.array(task.source.lengths(shard), np.uint16)
@@ -45,7 +46,10 @@ def measure_shard(task: MeasureTask) -> Array:
 
 
 def refuse_source(source: InputDataset, path: str) -> None:
-    """SettingsError for examples with masks, or with more than ids and word starts, which are left out."""
+    """Raise SettingsError if the examples are masked, or have columns besides ids and word starts.
+
+    (Word starts are dropped in the conversion.)
+    """
     name = without_word_starts(source.opened.layout.objective)
     kind, where = find_objective(name).batch_type, f"{path}: {MDS}"
     if "unverified" in source.settings.objective:  # the writer looks at each example
@@ -55,7 +59,10 @@ def refuse_source(source: InputDataset, path: str) -> None:
 
 
 def mds_starts(source: InputDataset, settings: DatasetSettings, pool: ProcessPool) -> tuple[int, ...]:
-    """The number of the first example of each shard, and of all. SettingsError for too low a limit."""
+    """Return the index of each shard's first example, followed by the number of all examples.
+
+    SettingsError if the size limit is smaller than a sample.
+    """
     form, shards = form_of(settings), source.opened.shards
     wide, with_len = "ndarray:uint32" in form.types, "len" in form.names
     tasks = [MeasureTask(source=source.of_shards(at, at + 1)) for at in range(len(shards))]
@@ -70,12 +77,12 @@ def mds_starts(source: InputDataset, settings: DatasetSettings, pool: ProcessPoo
 
 
 def stem_of(shard: str) -> str:
-    """The name that an example's id has of its shard."""
+    """Return the shard's name without endings, which the names of its examples begin with."""
     return _ENDING.sub("", without_ending(storage.base_name(shard)))
 
 
 def example_names(source: OpenedDataset, first: int) -> Iterator[str]:
-    """The names ``<shard>-<index>`` of the source's examples from that number on."""
+    """Yield the names ``<shard>-<index>`` of the source's examples from example number ``first`` on."""
     start, found = 0, []
     for shard in source.shards:
         begin = max(first - start, 0)

@@ -1,6 +1,8 @@
-"""Shards of permuted examples: sorted by shard into files first, then gathered.
+"""Conversion in NVIDIA's permuted order: an external sort of the examples by new position.
 
-In memory is a run of examples or one shard; the permutation alone grows with the corpus.
+First each task reads some source shards and writes their examples to a scratch file, grouped by new shard.
+Then another task per new shard gathers its examples from all scratch files and sorts them. Memory holds one
+group or one shard at a time. Only the permutation itself grows with the corpus.
 """
 
 from collections.abc import Iterator
@@ -24,7 +26,11 @@ BATCH = 4096
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ShardSortTask:
-    """Sort the examples of consecutive source shards. places: of each in the permutation."""
+    """The task of sorting the examples of consecutive source shards.
+
+    places: new position of each example.
+    folder: directory for the scratch files. None: the dataset's ``unfinished/``.
+    """
 
     job: Job
     number: int
@@ -35,7 +41,7 @@ class ShardSortTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PermutedShardTask:
-    """Make shard ``number`` from the sorted files."""
+    """The task of writing new shard ``number`` from the scratch files."""
 
     job: Job
     number: int
@@ -43,7 +49,7 @@ class PermutedShardTask:
 
 
 def sort_tasks(job: Job, folder: str | None) -> Iterator[ShardSortTask]:
-    """The tasks that sort all examples. folder: of the files, None: the dataset's ``unfinished/``."""
+    """Yield the tasks that sort all examples. folder: as in ShardSortTask."""
     shards, places = job.source.shards, destinations(job.source.examples)
     size, start = -(-len(shards) // MOST_TASKS), 0
     for number, first in enumerate(range(0, len(shards), size)):
@@ -59,7 +65,7 @@ def sort_tasks(job: Job, folder: str | None) -> Iterator[ShardSortTask]:
 
 
 def sort_examples(task: ShardSortTask) -> SortedExamples:
-    """Sort the task's examples, or keep the files that an earlier run made of the same shards."""
+    """Sort the task's examples into scratch files, or reuse an earlier run's files of the same shards."""
     files = ScratchFiles(
         commit=task.job.dataset.commit,
         name=f"{task.number:05}",
@@ -72,22 +78,24 @@ def sort_examples(task: ShardSortTask) -> SortedExamples:
 
 
 def _placed(task: ShardSortTask) -> Iterator[Placed]:
-    """The task's examples, each with its shard and its place there."""
+    """Yield the batches of the task with each example's new shard and position in that shard."""
     starts, first = np.array(task.job.starts, np.int64), 0
     for shard in task.source.shards:
         for batch in task.source.batches(shard):
             places = task.places[first : first + len(batch)]
+            # starts [0, 100, 200], place 130 -> shard 1, position 30
             shards = np.searchsorted(starts, places, side="right") - 1
             yield batch, shards, (places - starts[shards]).astype(np.uint64)
             first += len(batch)
 
 
 def gather(task: PermutedShardTask) -> list[ConvertedShard]:
-    """The task's shard, made."""
+    """Write the task's shard."""
     return [write_shard(task.job, task.number, _examples(task))]
 
 
 def _examples(task: PermutedShardTask) -> Iterator[ExampleBatch]:
+    """Yield the task's examples in batches, in their new order."""
     kind = find_objective(task.job.layout.objective).batch_type
     examples = read_group(task.files, task.number, len(task.job.names), kind).examples
     for start in range(0, len(examples), BATCH):

@@ -1,4 +1,4 @@
-"""A dataset converted from another: its plan, and making it or what an earlier run left to do."""
+"""The conversion of a dataset to another layout: its plan, and the work that no earlier run has done."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -39,7 +39,11 @@ from bertdata.tokens.files import file_of_record
 from bertdata.tokens.load import pinned, vocabulary_of
 
 Told = Callable[[int, int, str], None]
-"""Called with the examples in finished shards, all examples, and the shard that was just finished."""
+"""Progress callback.
+
+It gets the number of examples in finished shards, the number of all examples, and a line about the shard just
+finished.
+"""
 
 
 def plan_conversion(
@@ -49,7 +53,7 @@ def plan_conversion(
     inputs: tuple[InputEntry, ...],
     pool: ProcessPool,
 ) -> Job:
-    """The work of converting the source into the directory. inputs: of the manifest."""
+    """Return the conversion of the source into the output directory. inputs: entries for the manifest."""
     settings.check_bins(source.opened.layout.max_seq_length)
     layout = replace(source.opened.layout, pad_position=None)
     if settings.to == MDS:
@@ -87,9 +91,11 @@ def plan_conversion(
 
 
 def _inputs(source: InputDataset, to: str, pool: ProcessPool) -> tuple[InputDataset, tuple[InputEntry, ...]]:
-    """The source with its inputs. Of other tools' files, which have to be read for it, the files themselves.
+    """Return the source with all settings known, and the manifest entries of its inputs.
 
-    Where none of their examples has a mask, the settings then say so, for layouts that can leave masks out.
+    A dataset of this package lists its inputs. For files of other tools, the files themselves are the inputs
+    and must be read. If none of their examples is masked, the settings record that, since some layouts then
+    leave out the masks.
     """
     if source.inputs is not None:
         return source, source.inputs
@@ -105,6 +111,7 @@ def _inputs(source: InputDataset, to: str, pool: ProcessPool) -> tuple[InputData
 
 
 def _kind(source: InputDataset) -> type[ExampleBatch]:
+    """Return the batch type of the source's examples."""
     return find_objective(source.opened.layout.objective).batch_type
 
 
@@ -119,7 +126,10 @@ def convert_dataset(
     workers: int,
     told: Told,
 ) -> Manifest:
-    """Convert the dataset at the path into the directory. Shards that an earlier run finished are kept."""
+    """Convert the dataset at ``path``. Shards that an earlier run has finished are kept.
+
+    Returns the manifest.
+    """
     source = open_input_dataset(path, vocabulary, unverified, objective)
     _refuse(source, path, settings)
     with ProcessPool(workers) as pool:
@@ -129,6 +139,8 @@ def convert_dataset(
             try:
                 found = _make(job, settings, pool, workers, told)
             except (DataError, UsageError):
+                # Running again would fail again, so the scratch files are useless. After a kill or a full
+                # disk they stay and save work.
                 forget_scratch(job.dataset.commit)
                 raise
             return _finish(job, source, inputs, found)
@@ -137,7 +149,7 @@ def convert_dataset(
 def _finish(
     job: Job, source: InputDataset, inputs: tuple[InputEntry, ...], found: list[ConvertedShard]
 ) -> Manifest:
-    """Write the manifest and all that goes with it."""
+    """Write the manifest and the other small files of the dataset."""
     shards = sorted((entry for shard in found for entry in shard.entries), key=attrgetter("name"))
     entries = with_lost(shards, source.lost_tokens)
     return job.dataset.finish(
@@ -146,7 +158,7 @@ def _finish(
 
 
 def _refuse(source: InputDataset, path: str, settings: ConversionSettings) -> None:
-    """DatasetError or SettingsError for examples that the layout cannot hold."""
+    """Raise DatasetError or SettingsError if the new layout cannot hold the source's examples."""
     layout = source.opened.layout
     kind = find_objective(layout.objective).batch_type
     if layout.packing is not None:
@@ -170,6 +182,7 @@ def _refuse(source: InputDataset, path: str, settings: ConversionSettings) -> No
 def _make(
     job: Job, settings: ConversionSettings, pool: ProcessPool, workers: int, told: Told
 ) -> list[ConvertedShard]:
+    """Write the missing shards. Returns all shards, kept ones included."""
     total = job.source.examples
     found = [shard for number in range(len(job.names)) if (shard := kept_shard(job, number)) is not None]
     done = sum(shard.examples for shard in found)

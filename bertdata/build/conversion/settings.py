@@ -1,4 +1,4 @@
-"""Settings of a dataset in another program's layout."""
+"""The settings of a conversion to another program's layout."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,19 +14,27 @@ from bertdata.shards.mds.compression import find_compression
 from bertdata.shards.mds.hashes import check_hashes
 
 TARGETS = (NVIDIA_MLPERF, LDDL, ARROW, FAIRSEQ, MDS)
-"""The layouts that ``convert --to`` writes."""
+"""Layouts that ``convert --to`` can write."""
 
 SIZE_LIMIT = 1 << 26
-"""Bytes of an MDS shard at most where none are given: MDSWriter's default."""
+"""Default for the most bytes in an MDS shard. MDSWriter has the same default."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConversionSettings:
-    """What, besides the source, decides the bytes of a converted dataset.
+    """Everything except the source that determines the bytes of a converted dataset.
 
-    to: one of TARGETS; num_shards: None: as many as the source has; shuffled: by NVIDIA's permutation;
-    bin_size: ids of LDDL's bins, 0: no bins. Of MDS: size_limit, bytes of a shard at most; compression, as
-    zstd:9, None: none; hashes of each shard, in any order; with_len: the number of ids in a column len.
+    to: one of TARGETS.
+    num_shards: None keeps the source's number of shards.
+    shuffled: put the examples in NVIDIA's permuted order.
+    bin_size: width of LDDL's length bins in ids. 0: no bins.
+
+    For MDS only:
+
+    size_limit: most bytes in a shard. None: SIZE_LIMIT.
+    compression: such as ``zstd:9``. None: uncompressed.
+    hashes: names of hash functions to apply to each shard, in any order.
+    with_len: add a column ``len`` with the number of ids.
     """
 
     to: str
@@ -67,14 +75,14 @@ class ConversionSettings:
             find_compression(self.compression)
 
     def check_bins(self, max_seq_length: int) -> None:
-        """SettingsError for bins that do not cut examples of up to max_seq_length ids."""
+        """Raise SettingsError if the bins are as wide as the longest example or wider."""
         check(
             self.bin_size < max_seq_length,
             f"bin_size is {self.bin_size}, expected 1 to {max_seq_length - 1}, below the examples' longest",
         )
 
     def names(self, number: int, shards: int, layout: ShardLayout) -> tuple[str, ...]:
-        """The file name of a shard, or that of each of its bins, as the layout's programs look for them."""
+        """Return a shard's file name, or the names of all its bins, as the target program expects them."""
         if self.to == MDS:
             ending = f".{find_compression(self.compression).ending}" if self.compression else ""
             return (f"shard.{number:05}.mds{ending}",)
@@ -90,7 +98,7 @@ class ConversionSettings:
         return tuple(f"part.{number}.parquet_{which}" for which in range(bins))
 
     def of_dataset(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:
-        """The settings in the manifest of so many shards, from the source's."""
+        """Return the settings for the manifest of the converted dataset. source: the source's settings."""
         if self.to == MDS:
             objective = dict(source.objective)
             if "name" in objective:
@@ -110,7 +118,10 @@ class ConversionSettings:
         return replace(source, container={**found, **own, **shuffled_into(num_shards)})
 
     def _of_mds(self, source: DatasetSettings) -> dict[str, Any]:
-        """The container's settings of MDS. The padding id is the source's, so that content md5s are too."""
+        """Return the container settings of an MDS dataset.
+
+        The padding id is copied from the source, so that the content md5s are the same too.
+        """
         own: dict[str, Any] = {"format": MDS, "size_limit": self.size_limit or SIZE_LIMIT}
         if (padding_id := source.container.get("padding_id")) is not None:
             own["padding_id"] = padding_id

@@ -1,4 +1,4 @@
-"""One converted shard, or one for each bin of lengths, written and noted as finished."""
+"""Writing of one converted shard, or of all length bins of a shard, and noting it as finished."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
@@ -23,7 +23,7 @@ from bertdata.tokens.load import vocabulary_of
 
 
 def kept_shard(job: Job, number: int) -> ConvertedShard | None:
-    """The shard as an earlier run finished it of the same inputs. None where it has to be made."""
+    """Return the shard if an earlier run finished it from the same inputs. None if it must be written."""
     found = [job.dataset.finished_entry(name, job.corpus.md5) for name in job.names[number]]
     entries = tuple(one[1] for one in found if one is not None)
     if len(entries) < len(found):
@@ -32,7 +32,7 @@ def kept_shard(job: Job, number: int) -> ConvertedShard | None:
 
 
 def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
-    """Write the shard's examples, in order."""
+    """Write a shard from its examples, given in order."""
     if job.format == FAIRSEQ:
         from bertdata.build.conversion.data_bin import write_data_bin
 
@@ -54,6 +54,7 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
 
 
 def _writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter:
+    """Return the writer of a shard file. which: number of the length bin."""
     if job.form is not None:
         from bertdata.shards.mds.container import MdsWriter
 
@@ -75,26 +76,27 @@ def _writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter
 
 
 def _of_kind(batch_type: type[ExampleBatch], batch: ExampleBatch) -> ExampleBatch:
-    """The examples with the columns of that type alone."""
+    """Return the batch with only the columns of another batch type."""
     return batch_type(**{item.name: getattr(batch, item.name) for item in fields(cast(Any, batch_type))})
 
 
 def _in_32_bits(batch: ExampleBatch) -> ExampleBatch:
-    """The batch with ends as kernels take them."""
+    """Return the batch with its offsets as uint32, as the kernels expect."""
     found = arrays(batch)
     return replace(found, **{name: getattr(found, name).astype(np.uint32) for name in found.ragged()})
 
 
 class Supply:
-    """A stream of examples from which pieces of any size are taken, in order."""
+    """A stream of example batches that is read in pieces of any size."""
 
     def __init__(self, batches: Iterable[ExampleBatch]) -> None:
         self._batches = iter(batches)
         self._rest: ExampleBatch | None = None
 
     def take(self, count: int) -> Iterator[ExampleBatch]:
-        """The next ``count`` examples, to be read before more are taken."""
+        """Yield the next ``count`` examples. The iterator must be exhausted before the next call."""
         while count:
+            # A batch may be longer than what is asked for. Its rest waits for the next call.
             batch = self._rest if self._rest is not None else next(self._batches)
             taken = min(count, len(batch))
             self._rest = cut(batch, taken, len(batch)) if taken < len(batch) else None

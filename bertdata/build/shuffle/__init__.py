@@ -1,6 +1,7 @@
-"""Documents mixed over a whole corpus, the same way whoever does it.
+"""Global shuffle: the documents of a whole corpus are mixed and divided into shards.
 
-Each document has a key, a hash of its content and place (``keys``). The keys' order is cut into shards of
-near equal numbers of tokens (``cuts``); a shard's documents are those between two cuts, in the order of
-their keys (``gather``). Neither the order of the inputs nor who handles which of them can change anything.
+Each document gets a key, which is a hash of its content and position (``keys``). The order of the keys is the
+shuffled order. It is cut into shards with nearly equal numbers of tokens (``document_cuts``). A shard
+consists of the documents between two cuts (``gather``). Since the keys depend on the documents alone, the
+result is the same in whatever order and on however many machines the parts are processed.
 """

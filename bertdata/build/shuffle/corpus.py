@@ -1,4 +1,4 @@
-"""The plan of a global shuffle, once all parts are sorted: the corpus, the cuts, the pieces of each shard."""
+"""The plan of a global shuffle after all parts are sorted: which pieces of which files make up each shard."""
 
 from array import array
 from collections.abc import Sequence
@@ -12,25 +12,25 @@ from bertdata.dataset.writer import refuse_nothing
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Corpus:
-    """All inputs of a run: those that were read, and those left out."""
+    """All inputs of a run: those that were read and those that were left out."""
 
     inputs: tuple[InputEntry, ...]
     skipped: tuple[SkippedEntry, ...] = ()
 
     @property
     def entry(self) -> InputEntry:
-        """One manifest entry that stands for all inputs."""
+        """One manifest entry for all inputs together."""
         return corpus_entry(self.inputs, self.skipped)
 
     @property
     def md5s(self) -> dict[str, str]:
-        """The md5 of each input, by name."""
+        """Md5 of each input, by name."""
         read = {entry.name: entry.md5 for entry in self.inputs}
         return read | {entry.name: entry.md5 for entry in self.skipped}
 
 
 def corpus_of(results: Sequence[SortResult]) -> Corpus:
-    """The corpus of the sorted parts. InputError where all were left out."""
+    """Return the corpus of the sorted parts. InputError if all were left out."""
     entries = [result.entry for result in results]
     read = tuple(entry for entry in entries if isinstance(entry, InputEntry))
     skipped = tuple(entry for entry in entries if isinstance(entry, SkippedEntry))
@@ -40,7 +40,9 @@ def corpus_of(results: Sequence[SortResult]) -> Corpus:
 
 
 def deal_pieces(files: Sequence[SortedFile], shards: int) -> list[Pieces]:
-    """The pieces of each shard. SettingsError where there are fewer documents than shards."""
+    """Return the pieces of each shard. SettingsError if there are fewer documents than shards."""
+    # First pass over the indexes: tokens per key prefix in the whole corpus, which gives the cuts. Second
+    # pass: where the cuts fall in each file. Indexes are read twice, so that only one is in memory.
     histogram: dict[int, int] = {}
     for file in files:
         prefixes, _, tokens = file.index()

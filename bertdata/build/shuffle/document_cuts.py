@@ -1,7 +1,8 @@
-"""Cuts of the order of all keys into shards of near equal numbers of tokens.
+"""Cuts that divide the order of all keys into shards with nearly equal numbers of tokens.
 
-A histogram of tokens over key prefixes is enough, so nobody sorts the whole corpus. It is sparse:
-``{prefix: tokens}``. With some 256 prefixes a shard, a cut is off by a few documents at most.
+The cuts only need a histogram: the number of tokens for each key prefix. So the whole corpus need not be
+    sorted in one place. The histogram is sparse, ``{prefix: tokens}``. With about 256 prefixes per shard, a
+    cut is off by a few documents at most.
 """
 
 from array import array
@@ -17,12 +18,16 @@ _KEY_BITS = 64
 
 
 def prefix_bits(shards: int) -> int:
-    """Bits of a key's prefix that the histogram tells apart."""
+    """Return the number of leading key bits that the histogram distinguishes."""
     return max(12, (shards * _PREFIXES_OF_A_SHARD - 1).bit_length())
 
 
 def count_tokens(prefixes: Buffer, tokens: Buffer, shards: int) -> dict[int, int]:
-    """The histogram of one part: tokens of the documents by the leading bits of their keys' first 64."""
+    """Return the histogram of one part.
+
+    prefixes: first 64 bits of each document's key.
+    tokens: number of tokens of each document.
+    """
     drop = _KEY_BITS - prefix_bits(shards)
     histogram: dict[int, int] = {}
     for prefix, number in zip(prefixes, tokens, strict=True):
@@ -31,16 +36,19 @@ def count_tokens(prefixes: Buffer, tokens: Buffer, shards: int) -> dict[int, int
 
 
 def find_cuts(histogram: Mapping[int, int], shards: int) -> Buffer:
-    """Prefixes at which shards 1, 2, ... begin, so that each gets near 1/shards of all tokens.
+    """Return the prefixes at which shards 1, 2, ... begin, so that all get about equally many tokens.
 
-    Cut k lies where the running total comes nearest to k/shards of the whole (the earlier place of
-    two that are equally near), but so that every shard has a prefix of its own. SettingsError where
-    there are fewer prefixes than shards.
+    Cut k is where the running total is nearest to k/shards of all tokens. If two places are equally near, the
+    earlier one is taken. Every shard has at least one prefix. SettingsError if there are fewer prefixes than
+    shards.
     """
     if shards > len(histogram):
         raise SettingsError(
             f"--num-shards {shards}: each shard must hold a document; the corpus has about {len(histogram)}"
         )
+    # tokens [5, 3, 9, 7] -> before [0, 5, 8, 17, 24]. Two shards: the goal is 12 tokens. 8 is nearer to it
+    # than 17, so the second shard begins at the third prefix. All comparisons are multiplied by ``shards``,
+    # which avoids fractions, so that every machine finds the same cuts.
     prefixes = sorted(histogram)
     before = list(accumulate((histogram[prefix] for prefix in prefixes), initial=0))
     places = [0]
@@ -56,9 +64,10 @@ def find_cuts(histogram: Mapping[int, int], shards: int) -> Buffer:
 def deal_out(
     prefixes: Buffer, starts: Buffer, stop: int, cuts: Buffer, shards: int
 ) -> Iterator[tuple[int, int, int]]:
-    """For each shard that gets some of a part's sorted documents: its number, and where they start and stop.
+    """Yield (shard, start, stop) for each shard that gets documents of a part.
 
-    prefixes and starts as in SortedDocuments, whose records are ``stop`` bytes long.
+    Positions are bytes in the part's records. prefixes, starts: as in SortedDocuments. stop: size of the
+    records.
     """
     drop = _KEY_BITS - prefix_bits(shards)
     first = 0

@@ -1,4 +1,4 @@
-"""The documents of one shard, gathered from the sorted documents of all parts."""
+"""Gathering of one shard's documents from the sorted documents of all parts."""
 
 from array import array
 from collections.abc import Iterable
@@ -10,10 +10,11 @@ from bertdata.records import Documents
 
 
 def gather_documents(blocks: Iterable[bytes], *, wide: bool, has_word_starts: bool = False) -> Documents:
-    """All documents of the blocks, in the order of their keys.
+    """Return the documents of all blocks, in the order of their keys.
 
-    A block is any run of whole records of SortedDocuments; ids are 32 bits wide if ``wide``, else 16.
-    has_word_starts: the records hold them.
+    blocks: each consists of whole records as in SortedDocuments.
+    wide: ids have 32 bits, else 16.
+    has_word_starts: the records contain word starts.
     """
     width = (4 if wide else 2) if has_word_starts else None
     found = sorted((record for block in blocks for record in _records(block, width)), key=itemgetter(0))
@@ -28,7 +29,10 @@ def gather_documents(blocks: Iterable[bytes], *, wide: bool, has_word_starts: bo
 
 
 def _records(block: bytes, width: int | None) -> Iterable[tuple[bytes, memoryview, memoryview, memoryview]]:
-    """Key, sentence lengths, ids and word starts of each record. width: bytes of an id with a word start."""
+    """Yield key, sentence lengths, ids and word starts of each record.
+
+    width: bytes per id if the records contain word starts, else None.
+    """
     view, start = memoryview(block), 0
     while start < len(block):
         key, sentences, id_bytes = HEADER.unpack_from(block, start)

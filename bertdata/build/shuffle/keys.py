@@ -1,4 +1,4 @@
-"""Keys of documents, and the documents of one part in the order of their keys. A shard's seed."""
+"""Keys of documents, the documents of a part sorted by key, and the random seed of a shard."""
 
 import hashlib
 import struct
@@ -13,17 +13,19 @@ from bertdata.records import Buffer, Documents
 
 KEY_BYTES = 16
 HEADER = struct.Struct(f"<{KEY_BYTES}sII")
-"""Before each document: its key, the number of its sentences, the number of bytes of its ids."""
+"""Header of a document's record: its key, its number of sentences, the size of its ids in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortedDocuments:
-    """Documents by key, as bytes that may be cut between any two of them.
+    """The documents of a part, sorted by key and stored as bytes that can be cut between documents.
 
-    ``records`` holds one record a document: HEADER, the lengths of its sentences (uint32), its token
-    ids (uint16 or uint32, as the vocabulary asks), all little-endian, and where the documents tell word
-    starts a byte for each id. Record i starts at
-    ``starts[i]``, and ``prefixes[i]`` is the first 64 bits of its key; both uint64.
+    records: one record per document. It consists of HEADER, the sentence lengths (uint32), the token ids
+        (uint16 or uint32, depending on the vocabulary) and, if the documents have word starts, one byte per
+        id. All numbers are little-endian.
+    starts: first byte of each record (uint64).
+    prefixes: first 64 bits of each key (uint64).
+    tokens: number of tokens of each document (uint64).
     """
 
     records: bytes
@@ -33,7 +35,7 @@ class SortedDocuments:
 
 
 def sort_documents(documents: Documents, part: str) -> SortedDocuments:
-    """The documents of a part, whose file name is part of every document's key."""
+    """Return the documents of a part sorted by key. part: name of the part, which the keys depend on."""
     keyed = sorted(zip(document_keys(documents, part), range(documents.documents), strict=True))
     bodies = list(_bodies(documents))
     starts = _word_starts(documents)
@@ -53,12 +55,11 @@ def sort_documents(documents: Documents, part: str) -> SortedDocuments:
 
 
 def document_keys(documents: Documents, part: str) -> list[bytes]:
-    """Each document's key: BLAKE2b, 16 bytes, of its content and its place.
+    """Return a 16-byte BLAKE2b hash of each document's content and position.
 
-    Hashed are the lengths of its sentences and its token ids as SortedDocuments holds them, then the
-    part's name in the manifest, a NUL and the document's number in the part, counted from 0 in decimal
-    digits.
-    The place keeps documents of equal content apart.
+    Hashed are the sentence lengths and the token ids, both as in SortedDocuments. Then follow the part's name
+    in the manifest, a NUL byte, and the decimal number of the document in the part, from 0. The position
+    gives documents with equal content different keys.
     """
     place = part.encode() + b"\0"
     keys = []
@@ -71,7 +72,7 @@ def document_keys(documents: Documents, part: str) -> list[bytes]:
 
 
 def _bodies(documents: Documents) -> Iterator[tuple[bytes, bytes]]:
-    """Of each document, the lengths of its sentences and its ids, as little-endian bytes."""
+    """Yield the sentence lengths and the ids of each document as little-endian bytes."""
     lengths = little_endian(
         array("I", map(sub, documents.sentence_ends, chain((0,), documents.sentence_ends)))
     )
@@ -85,7 +86,7 @@ def _bodies(documents: Documents) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _word_starts(documents: Documents) -> list[bytes]:
-    """Of each document a byte for each of its ids, or nothing where the documents tell no word starts."""
+    """Return the word starts of each document, one byte per id. Empty bytes if the documents have none."""
     if documents.word_starts is None:
         return [b""] * documents.documents
     ends = [documents.sentence_ends[end - 1] for end in documents.document_ends]
@@ -93,7 +94,7 @@ def _word_starts(documents: Documents) -> list[bytes]:
 
 
 def little_endian(items: Buffer) -> memoryview:
-    """The items' bytes, least significant first."""
+    """Return the bytes of an array in little-endian order."""
     if sys.byteorder == "big":
         swapped = array(memoryview(items).format, items)
         swapped.byteswap()
@@ -102,7 +103,7 @@ def little_endian(items: Buffer) -> memoryview:
 
 
 def from_little_endian(kind: str, data: bytes) -> Buffer:
-    """Such bytes as an array of this machine."""
+    """Return little-endian bytes as an array. kind: type code of ``array``."""
     items = array(kind)
     items.frombytes(data)
     if sys.byteorder == "big":
@@ -111,5 +112,5 @@ def from_little_endian(kind: str, data: bytes) -> Buffer:
 
 
 def shard_seed(seed: int, number: int) -> int:
-    """The seed of a shard's random stream: the first 64 bits of BLAKE2b of ``"<seed>/<number>"``."""
+    """Return the random seed of a shard: the first 64 bits of BLAKE2b of ``"<seed>/<number>"``."""
     return int.from_bytes(hashlib.blake2b(f"{seed}/{number}".encode(), digest_size=8).digest(), "big")

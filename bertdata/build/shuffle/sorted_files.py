@@ -1,6 +1,6 @@
-"""Sorted documents of parts, in files until the shards are gathered from them.
+"""Files that hold the sorted documents of each part until the shards are gathered from them.
 
-So a process holds one part or one shard at a time, however large the corpus is.
+Because of them a process has only one part or one shard in memory, however large the corpus is.
 """
 
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ from bertdata.records import Buffer
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortedFile:
-    """The documents of one part in the order of their keys.
+    """A file with the documents of one part, sorted by key.
 
-    The file holds ``record_bytes`` bytes of records as in SortedDocuments, then the prefixes, the starts
-    and the tokens of all documents (uint64, little-endian).
+    It begins with ``record_bytes`` bytes of records as in SortedDocuments. Then follow the prefixes, starts
+    and tokens of all documents (uint64, little-endian).
     """
 
     path: str
@@ -31,7 +31,7 @@ class SortedFile:
     documents: int
 
     def index(self) -> tuple[Buffer, Buffer, Buffer]:
-        """Prefixes, starts and tokens."""
+        """Return prefixes, starts and tokens of all documents."""
         with storage.open_input(self.path) as file:
             file.seek(self.record_bytes)
             columns = [from_little_endian("Q", file.read(8 * self.documents)) for _ in range(3)]
@@ -40,16 +40,16 @@ class SortedFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """The documents of one shard: pieces of sorted files.
+    """The documents of one shard as pieces of sorted files. Calling the object reads them.
 
-    places: for each piece the number of its file among the paths, its first byte, its end (uint64).
+    places: three numbers per piece (uint64): index of its file in ``paths``, first byte, end.
     """
 
     paths: tuple[str, ...]
     places: Buffer
 
     def __call__(self) -> Iterator[bytes]:
-        """The bytes of each piece."""
+        """Yield the bytes of each piece."""
         for at in range(0, len(self.places), 3):
             number, start, stop = self.places[at : at + 3]
             with storage.open_input(self.paths[number]) as file:
@@ -59,7 +59,10 @@ class Pieces:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSortTask:
-    """Sort one part into a file. folder: where, None: ``unfinished/``, where a later run finds it."""
+    """The task of sorting one part into a file.
+
+    folder: directory for the file. None: ``unfinished/``, where a later run can find it.
+    """
 
     plan: TaskPlan
     part: str
@@ -68,7 +71,7 @@ class PartSortTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortResult:
-    """A sorted part: its entry, warnings for a person, its file. A part that is left out has no file."""
+    """A sorted part: its manifest entry, warnings, and the file. A part that is left out has no file."""
 
     entry: InputEntry | SkippedEntry
     warnings: tuple[str, ...] = ()
@@ -77,19 +80,19 @@ class SortResult:
 
     @property
     def line(self) -> str:
-        """The part's fate, for a person."""
+        """Progress line about the part."""
         if self.file is None:
             return f"skipped {self.entry.name}"
         return f"kept {self.entry.name}, sorted before" if self.is_kept else f"sorted {self.entry.name}"
 
 
 def scratch_commit(plan: TaskPlan) -> Commit:
-    """The directory that keeps the sorted files: the one that is finished last."""
+    """Return the directory that holds the sorted files: the last target's, since it is finished last."""
     return plan.targets[-1].dataset.commit
 
 
 def sort_to_file(task: PartSortTask) -> SortResult:
-    """Sort the task's part, or keep the file that an earlier run made of the same bytes."""
+    """Sort the task's part into a file, or keep the file that an earlier run made from the same bytes."""
     reader = task.plan.reader(task.part)
     scratch = ScratchFiles(
         commit=scratch_commit(task.plan),
@@ -108,6 +111,7 @@ def sort_to_file(task: PartSortTask) -> SortResult:
 
 
 def _write(scratch: ScratchFiles, entry: InputEntry, documents: SortedDocuments) -> SortedFile:
+    """Write the sorted documents to a scratch file and note it as complete."""
     with scratch.open() as sink:
         sink.write(documents.records)
         for column in (documents.prefixes, documents.starts, documents.tokens):
@@ -117,7 +121,7 @@ def _write(scratch: ScratchFiles, entry: InputEntry, documents: SortedDocuments)
 
 
 def _kept(found: KeptFiles) -> SortResult | None:
-    """The result of an earlier run by its note. None for a note of another version."""
+    """Return an earlier run's result from its note. None if the note is in another version's format."""
     try:
         entry = parse_entry(InputEntry, found.note.get("input"))
         (record_bytes,) = parse_numbers([found.note.get("record_bytes")])
@@ -130,10 +134,7 @@ def _kept(found: KeptFiles) -> SortResult | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortedPart:
-    """The manifest's entry of a part, warnings for a person, and its documents in the order of their keys.
-
-    A part that is left out has no documents.
-    """
+    """A sorted part in memory. documents: None if the part is left out."""
 
     entry: InputEntry | SkippedEntry
     warnings: tuple[str, ...]
@@ -141,7 +142,7 @@ class SortedPart:
 
 
 def sort_part(plan: TaskPlan, path: str, reader: DocumentReader | None = None) -> SortedPart:
-    """Tokenise a part and sort its documents. reader: of the part, where there is one already."""
+    """Tokenise a part and sort its documents by key. reader: reader of the part, if the caller has one."""
     reader = reader or plan.reader(path)
     try:
         loaded = reader.load(plan.targets[0].settings)
