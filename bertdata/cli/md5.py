@@ -19,19 +19,19 @@ EXAMPLE = """\
   bertdata md5 --nvidia-mlperf part_00000_of_04320.hdf5"""
 
 SUMMARY = """\
-Lines as md5sum prints them. With --content, the md5 of the canonical TFRecord form: equal for equal
-examples, whatever tool wrote them, in whatever container."""
+Prints a line per file, in md5sum's format. With --content, prints the md5 of the examples in a canonical
+TFRecord form: files with equal examples get the same md5, whatever tool and file format they come from."""
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata md5", EXAMPLE, SUMMARY)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="file, pattern or URL")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="files, patterns or URLs")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--content", action="store_true", help="of the examples, not of the bytes")
+    kind.add_argument("--content", action="store_true", help="md5 of the examples, not of the file's bytes")
     kind.add_argument(
         "--nvidia-mlperf",
         action="store_true",
-        help="the sum that NVIDIA publishes of an MLPerf shard in rows of varying length: of its input ids",
+        help="md5 of the input ids, as NVIDIA publishes it for MLPerf shards with rows of varying length",
     )
     add_engine(parser)
     add_objective(parser)

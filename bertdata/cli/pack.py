@@ -22,10 +22,11 @@ EXAMPLE = """\
   bertdata pack shards --plan-only"""
 
 SUMMARY = """\
-Packed rows: up to three examples one after the other in a row, nearly without padding. A linear program
-plans them from the examples' lengths; keys spread neighbours over the whole output. The same examples and
-settings give the same bytes, for any number of workers. Run again after a crash, it makes only what is
-missing. Examples wait in DIR/unfinished meanwhile, about three bytes a token."""
+Puts up to three examples one after the other into each row, so that almost no padding remains. A linear
+program plans the rows from the examples' lengths; a random order spreads neighbouring examples over the
+whole output. The same examples and settings give the same bytes, for any number of workers. While it
+runs, DIR/unfinished needs about three bytes per token. After a crash, run the same command again: it makes
+only what is missing."""
 
 _LABEL_WIDTH = 16
 _METHODS = {"lp": "linear program", "lpfhp": "longest pack first", "nnls": "non-negative least squares"}
@@ -33,7 +34,9 @@ _METHODS = {"lp": "linear program", "lpfhp": "longest pack first", "nnls": "non-
 
 def make_parser() -> Parser:
     parser = Parser("bertdata pack", EXAMPLE, SUMMARY)
-    parser.add_argument("path", metavar="DIR", help="dataset directory, or its URL; with --unverified files")
+    parser.add_argument(
+        "path", metavar="DIR", help="directory of a dataset, or its URL; with --unverified, files"
+    )
     parser.add_argument("--output", metavar="DIR", help="directory of the packed dataset, or its URL")
     add_flags(parser, PackRequest, *(item.name for item in fields(GivenPackSettings)), "plan_only")
     parser.add_argument("--json", action="store_true", help="print the plan as one JSON object")

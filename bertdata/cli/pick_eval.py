@@ -15,8 +15,9 @@ EXAMPLE = """\
   bertdata pick-eval --input_tfrecord=eval.txt.tfrecord --output_tfrecord=eval_10k"""
 
 SUMMARY = """\
-Of n records, takes number int(i * n / N) for i = 0 .. N-1 and writes them in canonical form. Takes a
-TFRecord file of any tool. The flags with underscores are those of MLPerf's pick_eval_samples.py."""
+Picks N evenly spaced records of a TFRecord file, whatever tool wrote it: of n records, those numbered
+int(i * n / N) for i = 0 ... N - 1. Writes them in canonical form. The flags with underscores are those of
+MLPerf's pick_eval_samples.py."""
 
 
 def make_parser() -> Parser:
@@ -31,11 +32,14 @@ def make_parser() -> Parser:
         type=positive,
         default=10_000,
         metavar="N",
-        help="records to pick (default: 10000)",
+        help="number of records to pick (default: 10000)",
     )
     for name, what in (("max_seq_length", "ids"), ("max_predictions_per_seq", "masked positions")):
         parser.add_argument(
-            f"--{name}", type=positive, metavar="INT", help=f"refuse records of another number of {what}"
+            f"--{name}",
+            type=positive,
+            metavar="INT",
+            help=f"refuse the file unless its records have room for this many {what}",
         )
     add_overwrite(parser)
     add_engine(parser)

@@ -18,12 +18,12 @@ def make_parser() -> Parser:
     parser = Parser(
         "bertdata recipes",
         EXAMPLE,
-        "Lists the recipes, or prints one with all its settings: as JSON, or as the TOML file that create "
-        "--config and segment --config read.",
+        "Lists the recipes, or prints all settings of one recipe: as JSON, or as the TOML file that\n"
+        "bertdata create --config and bertdata segment --config read.",
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="print this recipe")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="recipe whose settings to print")
     parser.add_argument(
-        "--as", dest="form", choices=("json", "toml"), default="json", help="form (default: json)"
+        "--as", dest="form", choices=("json", "toml"), default="json", help="format to print (default: json)"
     )
     return parser
 

@@ -3,7 +3,7 @@
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
 from bertdata.cli.common.request_flags import add_flags, request_of
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.cli.common.text_flags import add_part_settings, add_segment_settings
+from bertdata.cli.common.text_flags import LANGUAGE_SETTINGS, add_part_settings, add_segment_settings
 from bertdata.io import storage
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.manifest_file import MANIFEST_NAME
@@ -18,43 +18,56 @@ from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts, SegmentSettings
 
 EXAMPLE = """\
-  bertdata segment extracted --output results
   bertdata segment notes.txt --output parts
-  bertdata segment extracted --output shards --recipe nvidia --training-shards 256 --test-shards 256
-  bertdata segment books --input-kind text --output results --eval-articles 100
-  bertdata segment extracted --books books --output shards --recipe nvidia --prefix books_wiki_en_corpus
-  bertdata segment extracted-dewiki --output results --language de --punkt 3.10.4
   bertdata segment corpus/*.jsonl.zst --output parts --text-field text
   bertdata segment gs://bucket/corpus --input-kind parquet --output parts --sentences none
-  bertdata segment corpus --output parts --exclude squad/dev-v1.1.json --dedup exact --eval-share 1%"""
+  bertdata segment corpus --output parts --exclude squad/dev-v1.1.json --dedup exact --eval-share 1%
+  bertdata segment extracted --output results
+  bertdata segment extracted-dewiki --output results --language de --punkt 3.10.4
+  bertdata segment extracted --output shards --recipe nvidia --training-shards 256 --test-shards 256
+  bertdata segment extracted --books books --output shards --recipe nvidia --prefix books_wiki_en_corpus
+  bertdata segment books --input-kind text --output results --eval-articles 100"""
 
 SUMMARY = """\
-Cleans extracted articles (files AA/wiki_00 ... as bertdata extract writes them), splits them into
-sentences, and gathers them: mlperf into part-00000-of-00500 ..., eval.txt and eval.md5; nvidia into
-<prefix>_training_<i>.txt and <prefix>_test_<i>.txt; then manifest.json and MD5SUMS. The same bytes for
-any number of workers. Run again after a crash, it makes only what is missing. With --input-kind text each
-file is one document, a book for instance; --books gives such files beside articles. With a setting of
-records, --sentences none for instance, articles and such files are records like those below.
-Of JSON, CSV, Parquet, Arrow and plain text with blank lines between documents (*.txt, other names by
---input-kind blocks), compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut
-by bytes of text: the same text gives the same parts, whatever files it comes from. Of these, documents that
-share words with an evaluation set (--exclude) and exact duplicates (--dedup) are left out, and a share is
-held out as eval-00000.txt ... (--eval-share); removed.jsonl lists them."""
+Turns text into parts: text files with one sentence per line and a blank line between documents, which
+bertdata create reads. Then writes manifest.json and MD5SUMS. The output is the same for any number of
+workers. After a crash, run the same command again: it makes only what is missing.
+
+Records are JSONL, JSON, CSV, TSV, Parquet, Arrow, or plain text with blank lines between documents, also
+compressed. Each record is a document. The parts are named part-00000.txt ... and are cut by size, so that
+the same text gives the same parts, whatever files it comes from. Documents can be left out (--exclude,
+--dedup) or held out for evaluation (--eval-share); removed.jsonl lists them.
+
+Wikipedia articles (files AA/wiki_00 ... of bertdata extract) and books are cut like the original program's
+parts: mlperf makes part-00000-of-00500 ..., eval.txt and eval.md5; nvidia makes
+PREFIX_training_N.txt and PREFIX_test_N.txt. With any flag of records, articles and books are read as
+records too."""
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata segment", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "sources", nargs="+", metavar="FILE|DIR", help="files, or directories or URLs of them"
+        "sources", nargs="+", metavar="FILE|DIR", help="files, patterns, directories or their URLs"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the parts, or its URL")
-    add_flags(parser, SegmentRequest, "input_kind", "books", "config")
-    add_segment_settings(parser)
-    add_part_settings(parser.add_argument_group("records", "of files of records alone"))
-    add_flags(parser, SegmentRequest, "punkt_tables")
+    add_flags(parser, SegmentRequest, "input_kind", "config")
     add_dry_run(parser)
     add_workers(parser)
     add_engine(parser)
+    language = parser.add_argument_group("language and sentences, for any input")
+    add_segment_settings(language, only=LANGUAGE_SETTINGS)
+    add_flags(language, SegmentRequest, "punkt_tables")
+    records = parser.add_argument_group(
+        "records",
+        "for plain text with blank lines between documents, JSONL, JSON, CSV, TSV, Parquet and Arrow",
+    )
+    add_part_settings(records)
+    articles = parser.add_argument_group(
+        "Wikipedia articles and books", "for the output of bertdata extract, and for --input-kind text"
+    )
+    add_segment_settings(articles, skip=(*LANGUAGE_SETTINGS, "escaped_articles"))
+    add_flags(articles, SegmentRequest, "books")
+    add_segment_settings(articles, only=("escaped_articles",))
     return parser
 
 

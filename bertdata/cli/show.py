@@ -22,11 +22,11 @@ from bertdata.tokens.readable import readable_words
 EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt --index 5 --num 2"
 
 SUMMARY = """\
-Prints words, masks (position, what stands there: [MASK], kept or random, and the label) and padding
-of examples in a shard of any container. Words come from the vocabulary beside the shard's manifest; those
-of BPE and Unigram have the blank before them. For another tool's shard give --vocab: without it ids are
-printed, and [MASK] looks like a random word. Of a shard of packed rows --index and --num count rows, whose
-sequences follow one another."""
+Prints examples of a shard in any file format: their words, their padding and their masks (position, whether
+it now holds [MASK], its own token or a random one, and the original token). Words come from the vocabulary
+next to the shard's manifest; words of BPE and Unigram include the blank before them. For a shard of another
+tool, give --vocab: without it token ids are printed, and [MASK] cannot be told from a random token. In a
+shard of packed rows, --index and --num count rows, and each row's sequences are printed in order."""
 
 _ROWS = 64
 _Titled = tuple[str, Any, ShardLayout]
@@ -35,18 +35,24 @@ _Titled = tuple[str, Any, ShardLayout]
 def make_parser() -> Parser:
     parser = Parser("bertdata show", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "shard", metavar="SHARD", help="TFRecord, HDF5, Parquet or MDS file, or a directory of MDS shards"
+        "shard", metavar="SHARD", help="TFRecord, HDF5, Parquet or MDS file, or directory of MDS shards"
     )
     parser.add_argument(
         "--index",
         type=not_negative,
         default=0,
-        metavar="I",
-        help="first example, or packed row, to show (default: 0)",
+        metavar="N",
+        help="number of the first example (or packed row) to print, from 0 (default: 0)",
     )
-    parser.add_argument("--num", type=positive, default=1, metavar="N", help="how many (default: 1)")
     parser.add_argument(
-        "--vocab", metavar="FILE", help="the vocabulary or tokenizer.json that the shard was made with"
+        "--num",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="how many examples (or packed rows) to print (default: 1)",
+    )
+    parser.add_argument(
+        "--vocab", metavar="FILE", help="vocabulary or tokenizer.json that the shard was made with"
     )
     parser.add_argument("--ids-type", choices=IDS_TYPES, metavar="TYPE", help=IDS_TYPE_HELP)
     add_objective(parser)

@@ -16,13 +16,13 @@ EXAMPLE = """\
   bertdata stats shards --json --picture lengths.svg"""
 
 SUMMARY = """\
-Reads every record of a dataset and prints lengths, padding, the balance of its shards, and the
-statistics of its objective (BERT's: masks by kind, segments, random pairs); of packed rows also their
-sequences and efficiency. DIR may hold one dataset, several (phase1, phase2) or another tool's shards.
-The id of [MASK] comes from the vocabulary beside the manifest; for another tool's shards from --vocab,
-else it is the id that stands at most masked positions, and the output says so. A masked position with
-the original token is kept, also where that token was drawn at random. The share of [UNK] is that of the
-inputs, from the manifest, and so is that of the text that no example holds."""
+Reads every example of a dataset and prints lengths, padding, the balance of its shards and the statistics
+of its objective (for BERT: masks, segments, random pairs); for packed rows also sequences per row and
+efficiency. DIR may hold one dataset, several (phase1, phase2), or another tool's shards.
+The id of [MASK] comes from the vocabulary next to the manifest, or for another tool's shards from --vocab.
+Without either, it is the id that most masked positions have, and the output says so. A masked position
+that has its original token counts as kept, even if the token was drawn at random. The shares of [UNK] and
+of text that is in no example come from the manifest and refer to the input text."""
 
 _LABEL_WIDTH = 18
 _TEXT_BINS = 16
@@ -33,13 +33,13 @@ _Row = tuple[str, str]
 
 def make_parser() -> Parser:
     parser = Parser("bertdata stats", EXAMPLE, SUMMARY)
-    parser.add_argument("path", metavar="DIR", help="dataset directory, or one shard of any container")
-    parser.add_argument("--vocab", metavar="FILE|NAME", help="the vocabulary that the shards were made with")
+    parser.add_argument("path", metavar="DIR", help="directory of a dataset, or one shard in any file format")
+    parser.add_argument("--vocab", metavar="FILE|NAME", help="vocabulary that the shards were made with")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.add_argument(
         "--picture",
         metavar="FILE",
-        help="write the length histogram as .svg or .png (needs the extra pictures)",
+        help="write the histogram of lengths to this .svg or .png file (needs the extra pictures)",
     )
     add_overwrite(parser)
     add_objective(parser)

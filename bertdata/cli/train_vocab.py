@@ -39,12 +39,12 @@ EXAMPLE = """\
   bertdata train-vocab corpus/*.jsonl.zst --text-field text --output vocab.txt --size 32000"""
 
 SUMMARY = """\
-Trains a vocabulary with the tokenizers library, --kind unigram with sentencepiece, which the extra vocab
-installs; the same text gives the same file with the same releases of these packages, which a manifest
-beside the file names (FILE.manifest.json). A name that ends in .json gets a tokenizer.json, which
-transformers loads; another one gets a WordPiece vocabulary, a token a line.
-wordpiece has BERT's layout: [PAD] [UNK] [CLS] [SEP] [MASK] come first. bpe (byte-level, GPT-2's words) and
-unigram have RoBERTa's: <s> <pad> </s> <unk> come first, <mask> last."""
+Trains a vocabulary: WordPiece and byte-level BPE with the tokenizers library, Unigram with sentencepiece
+(both in the extra vocab). The same text and the same releases of these packages give the same file;
+FILE.manifest.json names the releases. If FILE ends in .json, it is a tokenizer.json, which transformers
+loads. Otherwise it is a WordPiece vocabulary with one token per line.
+A wordpiece vocabulary starts as BERT's does, with [PAD] [UNK] [CLS] [SEP] [MASK]. bpe (with GPT-2's word
+pattern) and unigram have RoBERTa's special tokens: <s> <pad> </s> <unk> first, <mask> last."""
 
 
 def make_parser() -> Parser:
@@ -53,38 +53,42 @@ def make_parser() -> Parser:
         "texts",
         nargs="+",
         metavar="TEXT",
-        help="text files, patterns, URLs, a directory made by segment, or sources of records (JSON lines, "
-        "Parquet, Arrow, extracted articles; other kinds by --input-kind)",
+        help="text files, patterns, URLs, a directory made by bertdata segment, or records (JSONL, Parquet, "
+        "Arrow, extracted articles; for other formats give --input-kind)",
     )
     parser.add_argument(
         "--output", required=True, metavar="FILE", help="vocabulary or tokenizer.json to write"
     )
     parser.add_argument(
-        "--size", required=True, type=positive, metavar="N", help="most tokens in the vocabulary"
+        "--size", required=True, type=positive, metavar="N", help="largest number of tokens in the vocabulary"
     )
-    parser.add_argument("--kind", choices=KINDS, default="wordpiece", help="by default wordpiece")
+    parser.add_argument(
+        "--kind", choices=KINDS, default="wordpiece", help="type of vocabulary (default: wordpiece)"
+    )
     parser.add_argument(
         "--special",
         nargs="+",
         action="extend",
         default=[],
         metavar="TOKEN",
-        help="more special tokens, which get the ids behind the first ones; ROLE=TOKEN puts another token in "
-        "the place of cls, sep, pad, mask or unk (.json alone). Only a .json finds a token that is not one "
-        "word, such as [CITY], in a text",
+        help="further special tokens, with the ids after the usual ones. ROLE=TOKEN replaces the usual token "
+        "for cls, sep, pad, mask or unk (only in a .json file). A token that is not a single word, such as "
+        "[CITY], is recognised in text only with a .json file",
     )
     parser.add_argument(
         "--lower-case",
         action=argparse.BooleanOptionalAction,
-        help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
+        help="lower-case the text; wordpiece also strips accents (default: only for wordpiece)",
     )
     add_overwrite(parser)
     parser.add_argument(
         "--keep-accents",
         action="store_true",
-        help="of wordpiece: lower-cased text keeps its accents; bertdata create takes the same flag",
+        help="wordpiece: keep the accents of lower-cased text; give bertdata create the same flag",
     )
-    sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
+    sources = parser.add_argument_group(
+        "records", "for records in place of text files; bertdata segment explains these flags"
+    )
     add_flags(sources, CreateRequest, "input_kind")
     add_language_settings(sources)
     add_record_settings(sources)

@@ -14,30 +14,30 @@ def add_extract_settings(
     parser.add_argument(
         "--extractor",
         choices=(*EXTRACTORS, *SPELLINGS),
-        help="the program whose text it is: wikiextractor 3.1.0, or mlperf, also spelt 2.75, the older "
-        f"version that MLPerf's published data were made with (commit {VERSIONS['mlperf'][:7]}) and that "
-        f"NVIDIA's and Habana's scripts pin (6408a430, the same text) ({extractor_default})",
+        help="version of wikiextractor whose text to reproduce: 3.1.0, or 2.75 (also called mlperf), with "
+        f"which MLPerf's published data were made (commit {VERSIONS['mlperf'][:7]}); NVIDIA's and Habana's "
+        f"scripts use commit 6408a430, which gives the same text ({extractor_default})",
     )
     parser.add_argument(
         "--date",
         type=day,
         metavar="YYYY-MM-DD",
-        help="the day that {{CURRENTDAY}} and its relatives expand to (default: the dump's own date)",
+        help="day that {{CURRENTDAY}} and similar words expand to (default: the date of the dump)",
     )
     parser.add_argument(
         "--templates",
         action=argparse.BooleanOptionalAction,
-        help="whether templates are expanded, for which the dump's definitions are read first (default: as "
-        "the program does: 3.1.0 does, 2.75 does not)",
+        help="expand templates, which reads the whole dump first for their definitions (default: expanded "
+        "with 3.1.0, not with 2.75)",
     )
     parser.add_argument(
         "--skip-page",
         action="append",
         type=_page_id,
         metavar="ID",
-        help="leave out the page of this id, an article or a template; repeatable. Extraction ends with an "
-        f"error at a page that takes too much work (native: {MAX_WORK >> 30} GiB of text handled; python: "
-        f"{LIMITS.cpu_seconds:g} CPU seconds or {LIMITS.memory_bytes >> 30} GiB of memory)",
+        help="leave out the page with this id, an article or a template; may be repeated. For pages that "
+        f"take too much work, at which extraction ends with an error (native: {MAX_WORK >> 30} GiB of text "
+        f"handled; python: {LIMITS.cpu_seconds:g} CPU seconds or {LIMITS.memory_bytes >> 30} GiB of memory)",
     )
 
 

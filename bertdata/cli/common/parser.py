@@ -177,7 +177,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         choices=("native", "python"),
-        help="native: the C++ kernels (default where built); python: the specification itself, for audit",
+        help="native: the C++ kernels (default if they are built); python: the slow, readable reference code",
     )
 
 
@@ -186,7 +186,7 @@ def add_workers(parser: argparse._ActionsContainer) -> None:
         "--workers",
         type=positive,
         metavar="N",
-        help="processes to use (default: one for each core); the result is the same for any number",
+        help="number of processes (default: one per core); the result is the same for any number",
     )
 
 
@@ -195,11 +195,13 @@ def add_overwrite(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="replace a file that is there and is plainly no older output of this command",
+        help="replace an existing file even if it does not look like output of this command",
     )
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be made and what kept, and write nothing"
+        "--dry-run",
+        action="store_true",
+        help="print what would be made and what would be kept, and write nothing",
     )

@@ -16,11 +16,11 @@ class ElectraSettings(ExampleSettings):
     as_original: the files of ELECTRA's program, run by one process over a directory of the parts.
     """
 
-    objective: str = setting("electra", "objective of the examples")
+    objective: str = setting("electra", "training objective of the examples")
     as_original: bool = setting(
         False,
-        "one stream over all parts, in the order and to the 1,000 files of ELECTRA's program where random is "
-        "seeded",
+        "make the 1,000 files of ELECTRA's program, in its order, as if its random module were seeded: one "
+        "random stream over all parts",
     )
 
     def __post_init__(self) -> None:

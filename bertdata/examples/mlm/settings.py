@@ -17,25 +17,23 @@ class MlmSettings(ExampleSettings):
     max_predictions_per_seq: 0 stands for as many as masked_lm_prob asks of a full block.
     """
 
-    objective: str = setting("mlm", "objective of the examples")
+    objective: str = setting("mlm", "training objective of the examples")
     blocks: str = setting(
         "complete_doc",
-        "how text is cut into blocks, as fairseq does: none (every N ids), complete (whole sentences), "
-        "complete_doc (whole sentences of one document; default) or eos (each sentence by itself)",
+        "how text is cut into blocks, named as in fairseq: none (every N ids), complete (whole sentences), "
+        "complete_doc (whole sentences of one document; default) or eos (one sentence per block)",
         BREAKS,
     )
     max_predictions_per_seq: int = setting(
-        0, "most masked positions in an example; 0: as masked_lm_prob asks of a full one"
+        0, "most masked positions in an example; 0: what masked_lm_prob gives for a full example"
     )
-    dupe_factor: int = setting(1, "passes over the text, each with masks of its own", least=1)
+    dupe_factor: int = setting(1, "passes over the text; each draws new masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")
     kept_share: float = setting_of(MaskingSettings, "kept_share")
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
-    masks: bool = setting(
-        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
-    )
+    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
 
     def __post_init__(self) -> None:
         super(MlmSettings, self).__post_init__()

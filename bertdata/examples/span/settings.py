@@ -22,37 +22,35 @@ class SpanSettings(ExampleSettings):
     replacement and endpoints, and of their choices, are those of SpanBERT's program.
     """
 
-    objective: str = setting("span", "objective of the examples")
+    objective: str = setting("span", "training objective of the examples")
     as_original: bool = setting(
         False,
-        "draw as SpanBERT's program does where NumPy is seeded, and drop sentences that no block holds",
+        "draw as SpanBERT's program does with a seeded NumPy, and drop sentences too long for a block",
     )
     max_predictions_per_seq: int = setting(
-        0, "most masked positions in an example; 0: as masked_lm_prob asks of a full one"
+        0, "most masked positions in an example; 0: what masked_lm_prob gives for a full example"
     )
-    dupe_factor: int = setting(1, "passes over the text, each with masks of its own", least=1)
+    dupe_factor: int = setting(1, "passes over the text; each draws new masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")
     kept_share: float = setting_of(MaskingSettings, "kept_share")
-    shortest_span: int = setting(1, "least words of a span that is drawn", least=1)
-    longest_span: int = setting(10, "most words of a span that is drawn", least=1)
+    shortest_span: int = setting(1, "fewest words in a masked span", least=1)
+    longest_span: int = setting(10, "most words in a masked span", least=1)
     geometric_p: float = setting(
-        0.2, "each length of a span is 1 minus this share as likely as the one before", above=0, most=1
+        0.2, "each length of a span is 1 - p times as likely as the length before it", above=0, most=1
     )
     replacement: str = setting(
         "span",
-        "what is replaced alike: the ids of a span (span), or each id by a draw of its own (word_piece)",
+        "span: one draw decides how all ids of a span are replaced; word_piece: one draw for each id",
         REPLACEMENTS,
     )
     endpoints: str = setting(
         "external",
-        "the boundaries of a span: the ids beside it (external), or its own first and last (internal)",
+        "boundaries of a span. external: the ids just outside it; internal: its first and last ids",
         ENDPOINTS,
     )
-    masks: bool = setting(
-        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
-    )
+    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
 
     def __post_init__(self) -> None:
         super(SpanSettings, self).__post_init__()
