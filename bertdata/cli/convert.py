@@ -1,4 +1,4 @@
-"""``bertdata convert``: a shard from one container to another, or a dataset to another program's layout."""
+"""``bertdata convert``: convert a shard to another file format, or a dataset to another program's layout."""
 
 import argparse
 from dataclasses import replace
@@ -65,10 +65,11 @@ _OF_DATASETS = (
     "workers",
     "tokenizer",
 )
-"""Flags that go with --to alone."""
+"""Flags that are only allowed together with --to."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata convert``."""
     parser = Parser("bertdata convert", EXAMPLE, SUMMARY)
     parser.add_argument("source", metavar="SRC", help="shard of any tool, or directory of a dataset")
     parser.add_argument("target", metavar="DST", help="shard to write, or with --to a directory")
@@ -132,6 +133,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata convert`` and return the exit status."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     if args.to is None:
@@ -157,6 +159,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _binarise(args: argparse.Namespace) -> int:
+    """Convert text to fairseq's binary files."""
     with ShownProgress() as progress:
         made = binarise(
             args.source, args.target, tokenizer=args.tokenizer, workers=args.workers, progress=progress
@@ -166,6 +169,7 @@ def _binarise(args: argparse.Namespace) -> int:
 
 
 def _convert_dataset(args: argparse.Namespace) -> int:
+    """Convert a dataset's directory to the layout of --to."""
     with ShownProgress() as progress:
         made = convert(
             args.source,
@@ -189,6 +193,7 @@ def _convert_dataset(args: argparse.Namespace) -> int:
 
 
 def _convert_shard(args: argparse.Namespace, format: str) -> int:
+    """Convert one shard to another file format. Packed and remasked examples come out as ordinary ones."""
     load_objective(args.objective)
     form = find_container(format).form
     check_output(args.target, [args.source, args.vocab], form, overwrite=args.overwrite)
@@ -215,7 +220,9 @@ def _convert_shard(args: argparse.Namespace, format: str) -> int:
 
 
 def format_of_target(name: str) -> str:
-    """The container that the target's name asks for."""
+    """Return the file format that the ending of the target's name selects. UsageError for an unknown
+    ending.
+    """
     try:
         return format_of_name(name)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""``bertdata create``: sentence parts to shards."""
+"""``bertdata create``: make shards of training examples."""
 
 from collections.abc import Sequence
 
@@ -38,6 +38,10 @@ command again: it makes only what is missing, and the result is the same."""
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
+    """Return the parser of ``bertdata create``.
+
+    arguments: the command line, whose --objective may add flags (see ``example_flags.add_settings``).
+    """
     parser = Parser("bertdata create", EXAMPLE, SUMMARY)
     parser.add_argument(
         "parts",
@@ -61,6 +65,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata create`` and return the exit status."""
     args = make_parser(arguments).parse_args(arguments)
     request = request_of(CreateRequest, args)
     keep_less_freed_memory()
@@ -82,7 +87,7 @@ def run(arguments: list[str]) -> int:
 
 
 def preview(request: CreateRequest) -> None:
-    """Print what the run would make: of sources of records their parts, else the shards."""
+    """Print what a run would make: the parts if the input is records, otherwise the shards."""
     if names_records(request):
         check_given(request)
         say(*preview_parts(request), NOTHING_WRITTEN)

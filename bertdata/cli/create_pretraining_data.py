@@ -1,4 +1,4 @@
-"""``bertdata create-pretraining-data``: a drop-in for MLPerf's script of that name."""
+"""``bertdata create-pretraining-data``: a drop-in replacement for MLPerf's script of that name."""
 
 import argparse
 from collections.abc import Callable
@@ -26,6 +26,7 @@ is an existing file of another type, unless --overwrite is given."""
 
 
 def make_parser() -> Parser:
+    """Return the parser, whose flags are named as in the script."""
     parser = Parser("bertdata create-pretraining-data", EXAMPLE, SUMMARY)
     parser.add_argument(
         "--input_file",
@@ -73,6 +74,7 @@ def make_parser() -> Parser:
 def _add(
     parser: Parser, name: str, kind: Callable[[str], Any], default: object, help: str, alias: str = ""
 ) -> None:
+    """Add a flag with its default in the help. alias: a second name for the flag."""
     metavar = {boolean: "BOOL", integer: "INT", float: "FLOAT"}[kind]
     help = f"{help} (default: {str(default).lower()})"
     names = [f"--{name}", *([f"--{alias}"] if alias else [])]
@@ -80,7 +82,7 @@ def _add(
 
 
 def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The flags' values, as absl reads the command line, and its warnings."""
+    """Read the command line as absl would. Return the flags' values and the warnings."""
     parser = make_parser()
     known = {
         option.lstrip("-"): action.type is boolean
@@ -93,6 +95,7 @@ def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def run(arguments: list[str]) -> int:
+    """Run the script's command line and return the exit status."""
     args, warnings = read_flags(arguments)
     warn(warnings)
     if args.only_check_args:

@@ -1,4 +1,4 @@
-"""``bertdata extract``: a Wikipedia dump to extracted articles."""
+"""``bertdata extract``: extract the articles of a Wikipedia dump."""
 
 import argparse
 
@@ -29,6 +29,7 @@ same command again: it continues where it stopped."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata extract``."""
     parser = Parser("bertdata extract", EXAMPLE, SUMMARY)
     parser.add_argument("dump", nargs="+", metavar="DUMP", help="dump file, or its URL")
     parser.add_argument("--output", metavar="DIR|URL", help="directory to write the articles to, or its URL")
@@ -42,7 +43,7 @@ def make_parser() -> Parser:
 
 
 def add_recipe(parser: Parser) -> None:
-    """The flag for the recipe that the articles are meant for."""
+    """Add --recipe, which selects the extractor that the recipe's program uses."""
     pinned = [recipe.name for recipe in RECIPES.values() if recipe.extractor == "mlperf"]
     parser.add_argument(
         "--recipe",
@@ -54,7 +55,7 @@ def add_recipe(parser: Parser) -> None:
 
 
 def add_find_date(parser: Parser) -> None:
-    """The flags of the search for a day."""
+    """Add the flags for finding the day of published text."""
     group = parser.add_argument_group("finding the day of published text (writes nothing)")
     group.add_argument(
         "--find-date",
@@ -75,6 +76,7 @@ def add_find_date(parser: Parser) -> None:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata extract`` and return the exit status."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     args.dump = one_dump(args.dump, "bertdata extract")
@@ -114,12 +116,14 @@ def run(arguments: list[str]) -> int:
 
 
 def run_find_date(parser: Parser, args: argparse.Namespace) -> int:
-    """The exit status: 0 if a day was found, else 1."""
+    """Search for the day of published text. Return 0 if a day was found, otherwise 1."""
     if args.table is None:
         parser.error("--find-date needs --table, which has the md5 to find")
     if args.output is not None:
         parser.error("--output does not go with --find-date, which writes nothing")
-    from bertdata.steps.find_date import find_date  # of the text stage too, which extraction does not need
+    from bertdata.steps.find_date import (
+        find_date,
+    )  # imports the text stage, which extraction alone does not need
 
     with ShownProgress(tenths=True) as progress:
         found = find_date(

@@ -1,4 +1,4 @@
-"""``bertdata fetch``: named vocabularies and Punkt tables, and dumps, SQuAD and MRPC of their publishers."""
+"""``bertdata fetch``: download vocabularies, Punkt tables, Wikipedia dumps, SQuAD and MRPC."""
 
 import argparse
 from pathlib import Path
@@ -42,10 +42,13 @@ NAMES = {
     "squad": ("[VERSION]", 0, 1),
     "mrpc": ("no name", 0, 0),
 }
-"""The words after each kind, in words, and their least and greatest number."""
+"""For each thing to fetch: the words that follow it, as shown in errors, then their least and greatest
+number.
+"""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata fetch``."""
     parser = Parser("bertdata fetch", EXAMPLE, SUMMARY)
     parser.add_argument(
         "kind",
@@ -78,6 +81,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata fetch`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     _check_usage(args)
     if args.kind in ("vocab", "punkt"):
@@ -93,6 +97,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _check_usage(args: argparse.Namespace) -> None:
+    """Raise UsageError for a wrong number of names, or for a flag that does not apply to what is fetched."""
     expected, least, most = NAMES[args.kind]
     if not least <= len(args.names) <= most:
         given = " ".join(args.names) or "nothing"
@@ -107,7 +112,9 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def _is_address(text: str) -> bool:
-    """True for a URL of a kind that is fetched, with a host and a port that exist."""
+    """Return True for a file, http, https or ftp URL that has a host and a valid port, where one is
+    needed.
+    """
     from urllib.parse import urlsplit  # slow to import
 
     try:
@@ -122,6 +129,9 @@ def _is_address(text: str) -> bool:
 
 
 def _vocabulary(names: list[str]) -> list[Asset]:
+    """Return the vocabulary named on the command line, bert-base-uncased by default. UsageError for an
+    unknown name.
+    """
     name = names[0] if names else "bert-base-uncased"
     if name not in VOCABULARIES:
         raise UsageError(f"vocabulary {name!r} is not known; known are {', '.join(VOCABULARIES)}")
@@ -129,6 +139,7 @@ def _vocabulary(names: list[str]) -> list[Asset]:
 
 
 def _punkt(language: str) -> list[Asset]:
+    """Return the Punkt tables of a language, or of all languages after downloading them."""
     if language == EVERY_LANGUAGE:
         obtain_every_language()
         return list(PUNKT_ASSETS.values())
@@ -141,6 +152,7 @@ def _punkt(language: str) -> list[Asset]:
 
 
 def _published(args: argparse.Namespace) -> list[Download]:
+    """Return the downloads for dump, squad or mrpc."""
     folder = Path(args.output or ".")
     if args.kind == "dump":
         language, date = args.names
@@ -151,6 +163,7 @@ def _published(args: argparse.Namespace) -> list[Download]:
 
 
 def _download(wanted: Download) -> None:
+    """Download a file and show the progress."""
     name = wanted.path.name
     with ShownProgress(tenths=True) as shown:
         fetch(wanted, lambda done, total: shown(StepProgress(stage=name, done=done, total=total)))

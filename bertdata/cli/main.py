@@ -1,4 +1,4 @@
-"""``bertdata COMMAND ...``: finds the command's module, runs it, turns errors into exit statuses."""
+"""``bertdata COMMAND ...``: run the command's module and turn errors into exit statuses."""
 
 import gc
 import sys
@@ -61,13 +61,17 @@ usage: bertdata COMMAND ...    (bertdata COMMAND --help explains a command)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command. The exit status: 0 done or sound, 1 data at fault, 2 wrong usage, 130 interrupted."""
+    """Run a command and return the exit status.
+
+    0: done, or the data are sound. 1: the data have a fault. 2: wrong usage. 130: interrupted.
+    """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; what is finished is kept, run the same command to go on"
     return end("bertdata", lambda: _run(words), interrupted=interrupted)
 
 
 def _run(words: list[str]) -> int:
+    """Print the version or the help, or run the named command."""
     if words[:1] == ["--version"]:
         say(f"bertdata {__version__} (engine: {_native.default_engine()})")
         return 0
@@ -82,7 +86,10 @@ def _run(words: list[str]) -> int:
 
 
 def _load(name: str) -> Any:
-    """The command's module. Nothing that is loaded is garbage, which takes time to find out."""
+    """Import a command's module, with the garbage collector off.
+
+    Imported modules create many objects and no garbage, so collections would only cost time.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -93,4 +100,5 @@ def _load(name: str) -> Any:
 
 
 def _asks_for_help(arguments: list[str]) -> bool:
+    """Return True if the command line asks for help."""
     return "-h" in arguments or "--help" in arguments

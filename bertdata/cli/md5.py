@@ -1,4 +1,4 @@
-"""``bertdata md5``: md5 of files or of their content."""
+"""``bertdata md5``: print the md5 of files or of the examples in them."""
 
 import argparse
 
@@ -24,6 +24,7 @@ TFRecord form: files with equal examples get the same md5, whatever tool and fil
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata md5``."""
     parser = Parser("bertdata md5", EXAMPLE, SUMMARY)
     parser.add_argument("files", nargs="+", metavar="FILE", help="files, patterns or URLs")
     kind = parser.add_mutually_exclusive_group()
@@ -39,6 +40,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Print a line per file. Return the highest exit status among the files."""
     import sys
 
     args = make_parser().parse_args(arguments)
@@ -49,27 +51,30 @@ def run(arguments: list[str]) -> int:
             if storage.is_directory(path):
                 raise MissingInputError(f"{path}: is a directory, expected a file")
             md5 = _sum(path, args)
-        except BertDataError as error:  # as md5sum: name the file, go on with the others
+        except BertDataError as error:  # like md5sum, report the file and continue with the others
             say_error(f"bertdata: error: {error}")
             status = max(status, error.exit_status)
             continue
         line = md5sum_line(md5, path)
         if sys.stdout.isatty():
             say_text(line)
-        else:  # for md5sum -c, which wants the name as it is
+        else:  # md5sum -c needs the unchanged name
             sys.stdout.write(line)
             sys.stdout.flush()
     return status
 
 
 def _sum(path: str, args: argparse.Namespace) -> str:
+    """Return the md5 of a file: of its bytes, or as --content or --nvidia-mlperf say."""
     if args.content:
         return content_md5(path, args.engine, args.objective)
     return row_sum(path) if args.nvidia_mlperf else file_md5(path)
 
 
 def _expand(pattern: str) -> list[str]:
-    """The pattern's files, or itself, so that what is missing is told in its place."""
+    """Return the files of a pattern. If there are none, return the pattern, so that the error names it in its
+    turn.
+    """
     try:
         return expand([pattern])
     except MissingInputError:

@@ -1,4 +1,4 @@
-"""``bertdata pack``: the examples of a dataset to packed rows."""
+"""``bertdata pack``: pack the examples of a dataset into rows."""
 
 import json
 from collections.abc import Iterator
@@ -33,6 +33,7 @@ _METHODS = {"lp": "linear program", "lpfhp": "longest pack first", "nnls": "non-
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata pack``."""
     parser = Parser("bertdata pack", EXAMPLE, SUMMARY)
     parser.add_argument(
         "path", metavar="DIR", help="directory of a dataset, or its URL; with --unverified, files"
@@ -45,6 +46,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata pack`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     with ShownProgress() as progress:
         made = pack_rows(request_of(PackRequest, args, progress=progress))
@@ -59,6 +61,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _rows(plan: "PackForecast") -> Iterator[tuple[str, str]]:
+    """Yield the lines of the plan that is printed, as pairs of label and value."""
     most = plan.max_sequences_per_pack
     yield "examples", f"{plan.examples:,}, {plan.tokens:,} tokens"
     yield "rows", f"{plan.rows:,} of {plan.max_seq_length} positions, by {_METHODS[plan.method]}"

@@ -1,4 +1,6 @@
-"""``bertdata pick-eval``: MLPerf's evaluation examples, evenly spaced among a file's records."""
+"""``bertdata pick-eval``: pick evenly spaced records of a file, as MLPerf's script does for its evaluation
+set.
+"""
 
 from typing import BinaryIO
 
@@ -21,6 +23,7 @@ MLPerf's pick_eval_samples.py."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata pick-eval``."""
     parser = Parser("bertdata pick-eval", EXAMPLE, SUMMARY)
     parser.add_argument("input", nargs="?", metavar="INPUT", help="TFRecord file to pick from")
     parser.add_argument("output", nargs="?", metavar="OUTPUT", help="TFRecord file to write")
@@ -47,6 +50,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata pick-eval`` and return the exit status."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     flags = {"INPUT": args.input_tfrecord, "OUTPUT": args.output_tfrecord}
@@ -75,7 +79,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _check_lengths(file: BinaryIO, name: str, ids: int | None, masks: int | None) -> None:
-    """InputError where the first record has other lengths than those given."""
+    """Raise InputError if the first record has other lengths than the flags say.
+
+    ids, masks: expected room for token ids and for masked positions. None: not checked.
+    """
     if ids is None and masks is None:
         return
     layout = TFRecordReader(file, name).layout

@@ -1,4 +1,4 @@
-"""``bertdata recipes``: the named recipes."""
+"""``bertdata recipes``: list the recipes or print the settings of one."""
 
 import json
 
@@ -15,6 +15,7 @@ EXAMPLE = """\
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata recipes``."""
     parser = Parser(
         "bertdata recipes",
         EXAMPLE,
@@ -29,6 +30,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata recipes`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     if args.name is None:
         for recipe in RECIPES.values():

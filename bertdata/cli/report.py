@@ -1,4 +1,4 @@
-"""``bertdata report``: a page on a dataset, or on several side by side."""
+"""``bertdata report``: write an HTML page about one dataset, or several side by side."""
 
 import argparse
 
@@ -22,6 +22,7 @@ page describes. If a file has faults, the page is still written and the exit sta
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata report``."""
     parser = Parser("bertdata report", EXAMPLE, SUMMARY)
     parser.add_argument(
         "paths", nargs="+", metavar="DIR", help="directory of a dataset, or one shard in any file format"
@@ -46,6 +47,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Write the page. Return 1 if it lists faults, otherwise 0."""
     args = make_parser().parse_args(arguments)
     with ShownProgress() as progress:
         faults = write_report(

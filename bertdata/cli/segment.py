@@ -1,4 +1,4 @@
-"""``bertdata segment``: extracted articles, plain text, or records, to parts with one sentence a line."""
+"""``bertdata segment``: split articles, plain text or records into parts with one sentence per line."""
 
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
 from bertdata.cli.common.request_flags import add_flags, request_of
@@ -45,6 +45,7 @@ records too."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata segment``."""
     parser = Parser("bertdata segment", EXAMPLE, SUMMARY)
     parser.add_argument(
         "sources", nargs="+", metavar="FILE|DIR", help="files, patterns, directories or their URLs"
@@ -72,6 +73,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata segment`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     keep_less_freed_memory()
     with with_text_of_file(request_of(SegmentRequest, args)) as request:
@@ -79,7 +81,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(request: SegmentRequest, *, dry_run: bool) -> int:
-    """request: with the settings of its file."""
+    """Make or preview the parts. request: with the settings of the --config file already merged in."""
     say(*language_notes(request.language or ENGLISH))
     if dry_run:
         say(*preview_text(request), NOTHING_WRITTEN)
@@ -95,7 +97,7 @@ def _run(request: SegmentRequest, *, dry_run: bool) -> int:
 
 
 def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:
-    """One line on what was read and written, with everything that was left out."""
+    """Return a line that says how many articles were read, written and left out."""
     left_out = f"{counts.empty} without text and {counts.lines_outside} lines outside articles left out"
     kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else left_out
     return (
@@ -105,9 +107,9 @@ def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) ->
 
 
 def record_summary(directory: str, counts: SegmentCounts) -> str:
-    """One line on records that were read, with those that were left out, by reason.
+    """Return a line that says how many records were read, written and left out, by reason.
 
-    It says what was taken for plain text, and which files hold nothing.
+    It also counts the files that were read as plain text and the files that hold no record.
     """
     left_out = {reason: getattr(counts, reason) for reason in LEFT_OUT_COUNTS if reason != "withheld"}
     told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
@@ -121,7 +123,7 @@ def record_summary(directory: str, counts: SegmentCounts) -> str:
 
 
 def of_run(counts: SegmentCounts) -> str:
-    """Return the end of a summary: what was counted of the whole run."""
+    """Return the end of a summary: the counts that exist only for a whole run, not per file."""
     told = ""
     if counts.withheld_in_training is not None:
         told += f", withheld texts in training: {counts.withheld_in_training}"
@@ -131,12 +133,14 @@ def of_run(counts: SegmentCounts) -> str:
 
 
 def _unescaped(counts: SegmentCounts) -> str:
-    """Of how many files escapes were taken back, in words. Empty where there is none."""
+    """Return the words that count the files whose ``&amp;`` escapes were undone. Empty if there are none."""
     return f" (escapes such as &amp; taken back in {counts.unescaped})" if counts.unescaped else ""
 
 
 def _understood(directory: str) -> str:
-    """The files that were read as plain text, and those that hold no record, in words."""
+    """Return the words that count plain-text files and files without records, from the manifest just
+    written.
+    """
     path = storage.join(directory, MANIFEST_NAME)
     inputs = parse_text_manifest(storage.read_bytes(path), path).inputs
     plain = sum(one.kind == BLOCKS for one in inputs)

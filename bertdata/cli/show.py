@@ -1,4 +1,4 @@
-"""``bertdata show``: examples as a person reads them."""
+"""``bertdata show``: print examples in readable form."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -33,6 +33,7 @@ _Titled = tuple[str, Any, ShardLayout]
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata show``."""
     parser = Parser("bertdata show", EXAMPLE, SUMMARY)
     parser.add_argument(
         "shard", metavar="SHARD", help="TFRecord, HDF5, Parquet or MDS file, or directory of MDS shards"
@@ -60,6 +61,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Print the examples and return the exit status."""
     args = make_parser().parse_args(arguments)
     load_objective(args.objective)
     dataset, shard = find_shard(args.shard, args.objective)
@@ -88,13 +90,16 @@ def run(arguments: list[str]) -> int:
 
 
 def _examples(reader: ShardReader) -> Iterator[list[_Titled]]:
-    """Each example, under its number."""
+    """Yield each example as a list with a single titled entry, for use like ``_rows``."""
     for number, example in enumerate(reader):
         yield [(f"example {number}", example, reader.layout)]
 
 
 def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
-    """The sequences of each packed row. All padding is the last one's."""
+    """Yield for each packed row its sequences, each with a title and a layout of its length.
+
+    The layout of a row's last sequence includes all padding of the row, so that the padding is printed once.
+    """
     for number, row in enumerate(row for packs in reader.packs(_ROWS) for row in packs.rows()):
         left = reader.layout.max_seq_length - sum(len(example.ids) for example in row)
         titled = []
@@ -106,6 +111,6 @@ def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
 
 
 def _words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
-    """The word of each id and the id of [MASK]. Nothing of both where no vocabulary is known."""
+    """Return the words by token id, and the id of [MASK]. ([], None) if no vocabulary is known."""
     vocabulary = known_vocabulary(vocab, dataset)
     return (readable_words(vocabulary), vocabulary.mask) if vocabulary else ([], None)

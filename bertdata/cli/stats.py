@@ -1,4 +1,4 @@
-"""``bertdata stats``: a dataset in numbers, and its lengths in a picture."""
+"""``bertdata stats``: print a dataset's statistics and draw the histogram of its lengths."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -32,6 +32,7 @@ _Row = tuple[str, str]
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata stats``."""
     parser = Parser("bertdata stats", EXAMPLE, SUMMARY)
     parser.add_argument("path", metavar="DIR", help="directory of a dataset, or one shard in any file format")
     parser.add_argument("--vocab", metavar="FILE|NAME", help="vocabulary that the shards were made with")
@@ -48,6 +49,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata stats`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     with ShownProgress() as progress:
         statistics = stats(
@@ -70,6 +72,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _lines(one: Statistics) -> list[str]:
+    """Return all lines about a dataset."""
     rows = [*_size_rows(one), *_length_rows(one), *one.findings.rows, *_shard_rows(one)]
     lines = [f"{one.path}: {one.title}"]
     lines += [f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in rows]
@@ -77,6 +80,7 @@ def _lines(one: Statistics) -> list[str]:
 
 
 def _size_rows(one: Statistics) -> Iterator[_Row]:
+    """Yield the rows about examples, tokens, padding and packed rows."""
     yield "shards", f"{len(one.shards):,}"
     yield "examples", f"{one.examples:,}"
     yield "tokens", f"{one.tokens:,} real"
@@ -94,6 +98,7 @@ def _size_rows(one: Statistics) -> Iterator[_Row]:
 
 
 def _length_rows(one: Statistics) -> Iterator[_Row]:
+    """Yield the rows about the lengths of the examples."""
     lengths, limit = one.lengths, one.layout.max_seq_length
     yield "length", f"mean {one.tokens / one.examples:.1f}, {min(lengths)} to {max(lengths)} tokens"
     yield "  quantiles", ", ".join(f"{p} %: {quantile(lengths, p)}" for p in QUANTILES)
@@ -101,13 +106,14 @@ def _length_rows(one: Statistics) -> Iterator[_Row]:
 
 
 def _shard_rows(one: Statistics) -> Iterator[_Row]:
+    """Yield the rows about the balance of the shards."""
     tokens = [shard.tokens for shard in one.shards]
     yield "tokens a shard", f"mean {one.tokens / len(tokens):,.1f}, {min(tokens):,} to {max(tokens):,}"
     yield "  imbalance", f"the largest is {one.imbalance:.2%} above the mean"
 
 
 def _histogram_lines(one: Statistics) -> Iterable[str]:
-    """Lengths from, to, examples and a bar of each bin."""
+    """Yield a line per bin of the histogram: its shortest and longest length, its examples, and a bar."""
     histogram = one.histogram(_TEXT_BINS)
     limit, largest = one.layout.max_seq_length, max(histogram.examples)
     yield f"  {'length':>13}  {'examples':>12}"

@@ -1,4 +1,4 @@
-"""``bertdata train-vocab``: a vocabulary of one's own."""
+"""``bertdata train-vocab``: train a vocabulary on your text."""
 
 import argparse
 
@@ -48,6 +48,7 @@ pattern) and unigram have RoBERTa's special tokens: <s> <pad> </s> <unk> first, 
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata train-vocab``."""
     parser = Parser("bertdata train-vocab", EXAMPLE, SUMMARY)
     parser.add_argument(
         "texts",
@@ -96,6 +97,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata train-vocab`` and return the exit status."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     special = lay_out(args.kind, args.special)
@@ -112,10 +114,12 @@ def run(arguments: list[str]) -> int:
         parser.error("--keep-accents goes with --lower-case: text that keeps its case keeps its accents")
     text = _training_text(args)
     form = TOKENIZER_JSON if as_json else VOCABULARY
-    check_output(args.output, text.files, form, overwrite=args.overwrite)  # files behind links too
+    check_output(
+        args.output, text.files, form, overwrite=args.overwrite
+    )  # also finds an input that the output is a link to
     beside = manifest_path(args.output)
     check_output(beside, text.files, VOCABULARY_MANIFEST, overwrite=args.overwrite)
-    # Opened first, as training takes long.
+    # Both outputs are opened before the training, which takes long: a wrong path fails at once.
     with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
         with TrainingProgress(args.output, text.bytes) as progress:
             data, tokens = (_json if as_json else _lines)(text, special, args, progress)
@@ -127,7 +131,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _training_text(args: argparse.Namespace) -> VocabularyText:
-    """The text, as records or as parts. Errors as from find_training_text and plan_records."""
+    """Find the text to train on: records or text files. Errors as from find_training_text and
+    plan_records.
+    """
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = given_record_settings(args) | own
     if holds_records(args.texts, given, skip_bad_inputs=False):
@@ -143,7 +149,7 @@ def _training_text(args: argparse.Namespace) -> VocabularyText:
 def _lines(
     text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
-    """A vocabulary file and the number of its tokens."""
+    """Train a WordPiece vocabulary. Return the file's bytes, one token per line, and the number of tokens."""
     tokens = train_vocabulary(
         text,
         size=args.size,
@@ -159,7 +165,7 @@ def _lines(
 def _json(
     text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
-    """A tokenizer.json and the number of its tokens."""
+    """Train a tokenizer. Return the bytes of tokenizer.json and the number of tokens."""
     tokenizer = train_tokenizer(
         text,
         kind=args.kind,
@@ -176,12 +182,13 @@ def _json(
 def _warnings(
     args: argparse.Namespace, special: SpecialTokens, words: WordCounts, as_json: bool
 ) -> list[str]:
-    """Return the warnings about the vocabulary that was made."""
+    """Return the warnings about the new vocabulary."""
     found = warnings_of(words, args.kind, args.output)
     return found if as_json else [*found, *unused_special_tokens(special, args.lower_case, args.output)]
 
 
 def _manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
+    """Return the manifest of the new vocabulary, with settings, package versions and facts of the text."""
     settings = {
         "kind": args.kind,
         "size": args.size,

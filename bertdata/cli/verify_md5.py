@@ -1,4 +1,4 @@
-"""``bertdata verify-md5``: files held against their manifest, md5sum file or published table."""
+"""``bertdata verify-md5``: check files against a manifest, an md5sum file or a published table."""
 
 import json
 import sys
@@ -33,10 +33,11 @@ Prints a line per fault. For more than 50 missing, extra or wrong files of a tab
 count; --json lists all. Exit status: 0 no faults, 1 faults, 2 wrong usage."""
 
 MANY, FIRST = 50, 10
-"""Of a table's files that have one status, if they are more than MANY, only the FIRST are shown."""
+"""If more than MANY files of a table have the same status, only the FIRST of them are printed."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata verify-md5``."""
     parser = Parser("bertdata verify-md5", EXAMPLE, SUMMARY)
     parser.add_argument(
         "path",
@@ -80,6 +81,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Check the files. Return 0 if all are sound, otherwise 1."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     if args.table and args.content:
@@ -108,6 +110,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _print(report: Report, *, every: bool) -> None:
+    """Print the report. every: print all files of a table, not only the faults."""
     for line in report.chain:
         say(line)
     for line in _of_table(report) if every else map(str, report.faults):
@@ -118,7 +121,7 @@ def _print(report: Report, *, every: bool) -> None:
 
 
 def _of_table(report: Report) -> Iterator[str]:
-    """The files of a table that are here, how many they are, then those that are not."""
+    """Yield the lines for a table: the files that are here, a count of them, then the missing files."""
     here = [finding for finding in report.findings if finding.status != MISSING]
     absent = [finding for finding in report.findings if finding.status == MISSING]
     found = sum(finding.status != EXTRA and finding.file != report.path for finding in here)
@@ -129,7 +132,9 @@ def _of_table(report: Report) -> Iterator[str]:
 
 
 def _lines(findings: list[Finding]) -> Iterator[str]:
-    """A line for each finding. Of a status that many share the first ones, and how many more there are."""
+    """Yield a line per finding. Of more than MANY with the same status, yield the FIRST and a line that
+    counts the rest.
+    """
     numbers = Counter(finding.status for finding in findings)
     said: Counter[str] = Counter()
     for finding in findings:
@@ -142,4 +147,5 @@ def _lines(findings: list[Finding]) -> Iterator[str]:
 
 
 def _count(number: int, thing: str) -> str:
+    """Return a number with its noun, in the plural where needed: "1 file", "2 files"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -10,7 +10,7 @@ from bertdata.wiki.settings import EXTRACTORS, SPELLINGS, VERSIONS, ExtractorNam
 def add_extract_settings(
     parser: argparse._ActionsContainer, *, extractor_default: str = "default: 3.1.0"
 ) -> None:
-    """The flags of extraction."""
+    """Add the flags of extraction. extractor_default: what the help says about the default of --extractor."""
     parser.add_argument(
         "--extractor",
         choices=(*EXTRACTORS, *SPELLINGS),
@@ -44,7 +44,7 @@ def add_extract_settings(
 def given_extract_settings(
     args: argparse.Namespace, *, extractor: ExtractorName = "3.1.0"
 ) -> ExtractSettings:
-    """The settings that the command line gives. extractor: where no flag names one."""
+    """Return the settings on the command line. extractor: used if --extractor is absent."""
     return ExtractSettings(
         extractor=args.extractor or extractor,
         date=args.date,
@@ -54,13 +54,14 @@ def given_extract_settings(
 
 
 def _page_id(text: str) -> str:
+    """Return the id of a page, for argparse. It must not be empty."""
     if not text:
         raise argparse.ArgumentTypeError("is empty, expected the id of a page")
     return text
 
 
 def day(text: str) -> datetime.date:
-    """The day that a flag gives."""
+    """Return the date of a flag, for argparse."""
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
