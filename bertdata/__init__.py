@@ -1,15 +1,15 @@
-"""Deterministic, verifiable, fast preparation of BERT pre-training data.
+"""Preparation of pre-training data for BERT-like encoders: deterministic, verifiable and fast.
 
-Text with one sentence a line goes in; shards come out that hold exactly the examples which MLPerf's,
-Google's, NVIDIA's or Graphcore's program would have made. The command line is ``bertdata``; its steps
-are functions of the same names and settings::
+Text goes in, as plain text, records (JSONL, CSV, Parquet, ...) or a Wikipedia dump. Shards of training
+examples come out. A recipe such as ``mlperf`` makes exactly the examples of the original program. The command
+line is ``bertdata``. Its commands are also functions, with the same names and settings::
 
     import bertdata
 
     bertdata.create("results/part-*", "shards", vocab="vocab.txt", recipe="mlperf")
     assert bertdata.verify("shards").sound
 
-``__all__`` lists all that the package offers; every other name is private and may change.
+``__all__`` lists the public names. Every other name is private and may change.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -53,9 +53,11 @@ _STEPS = {
     "verify",
     "write_report",
 }
-"""The functions, each in the module of its name, which is imported when one is asked for."""
+"""Names of the public functions. Each is imported on first use, from the module of the same name in
+``bertdata.steps``.
+"""
 
-if not TYPE_CHECKING:  # a type checker shall see the names above, and no others
+if not TYPE_CHECKING:  # type checkers see only the imports above
 
     def __getattr__(name: str) -> Any:
         from importlib import import_module

@@ -1,18 +1,21 @@
-"""``python -m bertdata``, and the console script."""
+"""Entry point of ``python -m bertdata`` and of the console script."""
 
 import gc
 import signal
 import sys
 
 _NEW_OBJECTS = 50_000
-"""New objects after which Python looks for garbage among them; nearly all are freed without that."""
+"""Threshold of Python's garbage collector, in new objects. The default of 700 makes it run often and for
+nothing, because nearly all objects are freed by reference counting.
+"""
 
 
 def run() -> int:
-    """Run the command line as this process's program. Returns the exit status.
+    """Run the command line of this process and return its exit status.
 
-    SIGINT ends the process without a traceback while modules are imported, and is ignored once the command
-    has ended: its exit status is settled, and Python's own shutdown must not be cut short.
+    While modules are being imported, Ctrl-C ends the process without a traceback. Once the command has ended,
+    Ctrl-C is ignored, because the exit status is already decided and Python's shutdown must not be
+    interrupted.
     """
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
@@ -23,11 +26,11 @@ def run() -> int:
     try:
         signal.signal(signal.SIGINT, handler)
         return main()
-    except KeyboardInterrupt:  # just before main begins, or just after it has ended
+    except KeyboardInterrupt:  # Ctrl-C outside of main's own handling
         return 128 + signal.SIGINT
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        gc.freeze()  # the process ends: it need not look for garbage, which takes as long as a small command
+        gc.freeze()  # skips the garbage collection at exit, which can take as long as a small command
 
 
 if __name__ == "__main__":

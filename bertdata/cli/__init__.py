@@ -1,1 +1,1 @@
-"""The command line: one module a command, ``main`` to choose among them."""
+"""The command line ``bertdata``: one module per command, and ``main``, which runs the chosen one."""

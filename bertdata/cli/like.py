@@ -1,6 +1,8 @@
-"""``bertdata like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command line, with its meaning.
+"""``bertdata like PROGRAM ARGUMENTS ... [-- FLAGS]``: run another program's command line with the same
+meaning.
 
-A program is the file ``programs/VENDOR/PROGRAM.toml`` beside this module, and needs nothing else.
+Each program is described by a file ``programs/VENDOR/PROGRAM.toml`` next to this module. A new program needs
+no code.
 """
 
 import argparse
@@ -22,26 +24,31 @@ _TEXT, _SWITCH = {"type": "string"}, {"type": "boolean"}
 _WHOLE, _SHARE = {"type": "integer"}, {"type": "number"}
 
 KEYS: dict[str, dict[str, str]] = {
-    "input_file": {**_TEXT, "description": "text files or patterns, by commas"},
-    "output_file": {**_TEXT, "description": "TFRecord files to write, by commas"},
+    "input_file": {**_TEXT, "description": "text files or patterns, separated by commas"},
+    "output_file": {**_TEXT, "description": "TFRecord files to write, separated by commas"},
     "vocab_file": {**_TEXT, "description": "WordPiece vocabulary, a file or a name"},
-    "max_seq_length": {**_WHOLE, "description": "ids of an example"},
-    "max_predictions_per_seq": {**_WHOLE, "description": "largest number of masked positions in an example"},
-    "masked_lm_prob": {**_SHARE, "description": "share of an example's ids that are masked"},
-    "random_seed": {**_WHOLE, "description": "seed of the random choices"},
-    "dupe_factor": {**_WHOLE, "description": "examples made from the same text, each with masks of its own"},
-    "short_seq_prob": {**_SHARE, "description": "share of shorter examples"},
+    "max_seq_length": {**_WHOLE, "description": "token ids in an example"},
+    "max_predictions_per_seq": {**_WHOLE, "description": "most masked positions in an example"},
+    "masked_lm_prob": {**_SHARE, "description": "share of an example's token ids to mask"},
+    "random_seed": {**_WHOLE, "description": "seed of all random draws"},
+    "dupe_factor": {**_WHOLE, "description": "passes over the text; each draws new masks"},
+    "short_seq_prob": {
+        **_SHARE,
+        "description": "share of documents cut into shorter examples of random length",
+    },
     "lower_case": {**_SWITCH, "description": "lower-case the text"},
     "whole_word_mask": {**_SWITCH, "description": "mask whole words"},
-    "dialect": {**_TEXT, "description": "rules by which text is cut and masks are drawn"},
+    "dialect": {**_TEXT, "description": "program whose details of tokenizing and masking to follow"},
     "remask": {**_SWITCH, "description": "write masked positions first"},
-    "pad_position_value": {**_WHOLE, "description": "position in empty slots of rearranged examples"},
+    "pad_position_value": {**_WHOLE, "description": "with remask, position to write into empty slots"},
 }
-"""The keys that a program may set, named as by ``bertdata create-pretraining-data``."""
+"""Schema of the settings that a program's flags can set. The names are those of ``bertdata
+create-pretraining-data``.
+"""
 
 _FILES = ("input_file", "output_file", "vocab_file")
 _OPTIONAL = ("whole_word_mask", "remask", "pad_position_value")
-"""Keys that many programs have nothing for. Every other key has a value by the program's file or a flag."""
+"""Settings that may stay unset. Every other setting needs a value from the program's file or from a flag."""
 
 DOOR = Door(
     command="bertdata like",
@@ -53,20 +60,24 @@ DOOR = Door(
 )
 
 SUMMARY = f"""\
-Runs the command line of another program, as its authors print it, with the meaning that it has there.
-Flags of bertdata may follow after --; {PRINT_CONFIG} prints the settings and does nothing else.
-Programs, each with a --help of its own:
+Runs the command line of another program, as its authors publish it, with the same meaning. Flags of
+bertdata may follow after --. {PRINT_CONFIG} prints the settings and does nothing else.
+Programs (bertdata like PROGRAM --help lists a program's flags):
 """
 
 
 def make_parser() -> Parser:
+    """Return the parser for the help, which lists the known programs."""
     known = programs(DOOR)
     width = max(map(len, known)) + 2
     listed = "\n".join(f"  {name:<{width}}{program.purpose}" for name, program in known.items())
     parser = Parser(DOOR.command, next(iter(known.values())).example, SUMMARY + listed)
-    parser.add_argument("program", metavar="PROGRAM[@VERSION]", help="another program, as listed above")
+    parser.add_argument("program", metavar="PROGRAM[@VERSION]", help="program, from the list above")
     parser.add_argument(
-        "arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments; then --, and flags of ours"
+        "arguments",
+        nargs=argparse.REMAINDER,
+        metavar="...",
+        help="the program's arguments, then -- and flags of bertdata",
     )
     return parser
 
@@ -90,7 +101,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _joined(line: DoorLine) -> dict[str, Any]:
-    """Return the keys, with several words of one file flag joined by commas, as the programs take them."""
+    """Return the settings. If a file flag has several words, join them with commas and warn: the program
+    refuses them.
+    """
     keys = line.given.keys()
     for name in _FILES:
         if isinstance(keys.get(name), list):
@@ -100,7 +113,7 @@ def _joined(line: DoorLine) -> dict[str, Any]:
 
 
 def settings_of(keys: Mapping[str, Any]) -> ScriptSettings:
-    """Return the settings of the examples. SettingsError for a value that no examples can be made with."""
+    """Return the settings of the examples. SettingsError for values that cannot be used."""
     values = {name: value for name, value in keys.items() if name not in _FILES}
     if "pad_position_value" in values:
         values["pad_position"] = values.pop("pad_position_value")
@@ -112,7 +125,9 @@ def settings_of(keys: Mapping[str, Any]) -> ScriptSettings:
 
 
 def described(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings under the names of ``bertdata create-pretraining-data`` and of recipes."""
+    """Return the settings for --print-config, named as in ``bertdata create-pretraining-data`` and in
+    recipes.
+    """
     settings = settings_of(keys)
     found = {name: keys[name] for name in _FILES} | {
         "max_seq_length": settings.max_seq_length,
@@ -132,7 +147,7 @@ def described(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _our_flags(line: DoorLine) -> argparse.Namespace:
-    """Read the flags of ours."""
+    """Read the flags of bertdata, which follow after ``--``."""
     name = line.program.name
     parser = Parser(
         f"{DOOR.command} {name} ... --", line.program.example, "Flags of bertdata behind another program's."
@@ -143,7 +158,7 @@ def _our_flags(line: DoorLine) -> argparse.Namespace:
 
 
 def _names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
-    """Return the names of the files, and of the program's flags for errors and warnings."""
+    """Return the input, output and vocabulary files. UsageError for a required setting without a value."""
     flags = {flag.key: flag for flag in line.given.table if flag.key}
     for name in KEYS:
         if keys.get(name) in (None, "") and name not in _OPTIONAL:
@@ -161,11 +176,14 @@ def _names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
 
 
 def _spelled(flags: Mapping[str, Flag], key: str) -> str:
+    """Return the program's name of the flag that sets this key, or the key if no flag does."""
     return flags[key].spellings[-1] if key in flags else key
 
 
 def _casing_remedies(flag: Flag | None) -> tuple[str, str]:
-    """Return what to do where the vocabulary has capitals, and where it has none."""
+    """Return advice for error messages: first for a vocabulary with capitals, then for a lower-case
+    vocabulary.
+    """
     if flag is None:
         return "choose a vocabulary in lower case", "choose a cased vocabulary"
     name = flag.spellings[-1]

@@ -1,4 +1,4 @@
-"""``bertdata COMMAND ...``: finds the command's module, runs it, turns errors into exit statuses."""
+"""``bertdata COMMAND ...``: run the command's module and turn errors into exit statuses."""
 
 import gc
 import sys
@@ -12,22 +12,22 @@ from bertdata.io.home import expand_words
 from bertdata.io.terminal import say, say_error
 
 COMMANDS = {
-    "extract": "a Wikipedia dump to extracted articles",
-    "segment": "extracted articles to parts with one sentence a line",
-    "create": "sentence parts to shards, manifest and MD5SUMS",
-    "pack": "examples of a dataset to packed rows",
-    "create-pretraining-data": "the same with the command line of MLPerf's script, for its users",
-    "like": "the command line of another program, with the meaning that it has there",
-    "pick-eval": "pick evenly spaced examples for evaluation",
-    "md5": "md5 of files, or of their content whatever tool wrote them",
-    "verify-md5": "check a dataset, an md5sum file or a published table",
-    "show": "one example as a person reads it",
-    "stats": "a dataset in numbers: lengths, padding, masks, balance; with a picture",
-    "report": "a page on a dataset, or on several side by side",
-    "convert": "a shard from one container to another",
-    "train-vocab": "a WordPiece vocabulary of your own",
-    "fetch": "vocabularies and Punkt tables, by name",
-    "recipes": "the named recipes and their settings",
+    "extract": "extract the articles of a Wikipedia dump",
+    "segment": "split articles, plain text or records into parts with one sentence per line",
+    "create": "make shards of training examples from any text: parts, JSONL, CSV, Parquet, ...",
+    "pack": "pack the examples of a dataset into rows with almost no padding",
+    "create-pretraining-data": "run the command line of MLPerf's and Google's create_pretraining_data.py",
+    "like": "run the command line of another program that makes examples",
+    "pick-eval": "pick evenly spaced examples for evaluation, as MLPerf's script does",
+    "md5": "print the md5 of files, or of the examples in them",
+    "verify-md5": "check a dataset against its manifest, an md5sum file or a published table",
+    "show": "print single examples in readable form",
+    "stats": "print a dataset's statistics: lengths, padding, masks, balance of the shards",
+    "report": "write an HTML page about one dataset, or several side by side",
+    "convert": "convert a shard to another file format, or a dataset to another program's layout",
+    "train-vocab": "train a WordPiece, BPE or Unigram vocabulary on your text",
+    "fetch": "download vocabularies, Punkt tables, Wikipedia dumps, SQuAD or MRPC",
+    "recipes": "list the recipes, or print the settings of one",
 }
 SLOW_WITHOUT_KERNELS = {
     "extract",
@@ -46,24 +46,32 @@ SLOW_WITHOUT_KERNELS = {
 
 USAGE = """\
 Example:
+  bertdata create corpus/*.jsonl --output shards --vocab vocab.txt
+  bertdata create text.jsonl --output shards --tokenizer roberta-base/tokenizer.json --objective mlm
   bertdata create part-* --output shards --vocab vocab.txt --recipe mlperf
   bertdata verify-md5 shards
 
-Prepares BERT pre-training data: the same examples as the original programs, to the bit.
+Makes pre-training data for BERT and other encoders from any text: plain text, records (JSONL, CSV,
+Parquet, Arrow) or a Wikipedia dump, with a WordPiece, BPE or Unigram tokenizer. A recipe such as mlperf or
+nvidia gives exactly the examples that the original program makes, bit for bit.
 
-usage: bertdata COMMAND ...    (bertdata COMMAND --help explains one)
+usage: bertdata COMMAND ...    (bertdata COMMAND --help explains a command)
 
 """
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command. The exit status: 0 done or sound, 1 data at fault, 2 wrong usage, 130 interrupted."""
+    """Run a command and return the exit status.
+
+    0: done, or the data are sound. 1: the data have a fault. 2: wrong usage. 130: interrupted.
+    """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; what is finished is kept, run the same command to go on"
     return end("bertdata", lambda: _run(words), interrupted=interrupted)
 
 
 def _run(words: list[str]) -> int:
+    """Print the version or the help, or run the named command."""
     if words[:1] == ["--version"]:
         say(f"bertdata {__version__} (engine: {_native.default_engine()})")
         return 0
@@ -78,7 +86,10 @@ def _run(words: list[str]) -> int:
 
 
 def _load(name: str) -> Any:
-    """The command's module. Nothing that is loaded is garbage, which takes time to find out."""
+    """Import a command's module, with the garbage collector off.
+
+    Imported modules create many objects and no garbage, so collections would only cost time.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -89,4 +100,5 @@ def _load(name: str) -> Any:
 
 
 def _asks_for_help(arguments: list[str]) -> bool:
+    """Return True if the command line asks for help."""
     return "-h" in arguments or "--help" in arguments

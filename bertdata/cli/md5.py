@@ -1,4 +1,4 @@
-"""``bertdata md5``: md5 of files or of their content."""
+"""``bertdata md5``: print the md5 of files or of the examples in them."""
 
 import argparse
 
@@ -19,19 +19,20 @@ EXAMPLE = """\
   bertdata md5 --nvidia-mlperf part_00000_of_04320.hdf5"""
 
 SUMMARY = """\
-Lines as md5sum prints them. With --content, the md5 of the canonical TFRecord form: equal for equal
-examples, whatever tool wrote them, in whatever container."""
+Prints a line per file, in md5sum's format. With --content, prints the md5 of the examples in a canonical
+TFRecord form: files with equal examples get the same md5, whatever tool and file format they come from."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata md5``."""
     parser = Parser("bertdata md5", EXAMPLE, SUMMARY)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="file, pattern or URL")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="files, patterns or URLs")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--content", action="store_true", help="of the examples, not of the bytes")
+    kind.add_argument("--content", action="store_true", help="md5 of the examples, not of the file's bytes")
     kind.add_argument(
         "--nvidia-mlperf",
         action="store_true",
-        help="the sum that NVIDIA publishes of an MLPerf shard in rows of varying length: of its input ids",
+        help="md5 of the input ids, as NVIDIA publishes it for MLPerf shards with rows of varying length",
     )
     add_engine(parser)
     add_objective(parser)
@@ -39,6 +40,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Print a line per file. Return the highest exit status among the files."""
     import sys
 
     args = make_parser().parse_args(arguments)
@@ -49,27 +51,30 @@ def run(arguments: list[str]) -> int:
             if storage.is_directory(path):
                 raise MissingInputError(f"{path}: is a directory, expected a file")
             md5 = _sum(path, args)
-        except BertDataError as error:  # as md5sum: name the file, go on with the others
+        except BertDataError as error:  # like md5sum, report the file and continue with the others
             say_error(f"bertdata: error: {error}")
             status = max(status, error.exit_status)
             continue
         line = md5sum_line(md5, path)
         if sys.stdout.isatty():
             say_text(line)
-        else:  # for md5sum -c, which wants the name as it is
+        else:  # md5sum -c needs the unchanged name
             sys.stdout.write(line)
             sys.stdout.flush()
     return status
 
 
 def _sum(path: str, args: argparse.Namespace) -> str:
+    """Return the md5 of a file: of its bytes, or as --content or --nvidia-mlperf say."""
     if args.content:
         return content_md5(path, args.engine, args.objective)
     return row_sum(path) if args.nvidia_mlperf else file_md5(path)
 
 
 def _expand(pattern: str) -> list[str]:
-    """The pattern's files, or itself, so that what is missing is told in its place."""
+    """Return the files of a pattern. If there are none, return the pattern, so that the error names it in its
+    turn.
+    """
     try:
         return expand([pattern])
     except MissingInputError:

@@ -1,4 +1,4 @@
-"""``bertdata pack``: the examples of a dataset to packed rows."""
+"""``bertdata pack``: pack the examples of a dataset into rows."""
 
 import json
 from collections.abc import Iterator
@@ -22,18 +22,22 @@ EXAMPLE = """\
   bertdata pack shards --plan-only"""
 
 SUMMARY = """\
-Packed rows: up to three examples one after the other in a row, nearly without padding. A linear program
-plans them from the examples' lengths; keys spread neighbours over the whole output. The same examples and
-settings give the same bytes, for any number of workers. Run again after a crash, it makes only what is
-missing. Examples wait in DIR/unfinished meanwhile, about three bytes a token."""
+Puts up to three examples one after the other into each row, so that almost no padding remains. A linear
+program plans the rows from the examples' lengths; a random order spreads neighbouring examples over the
+whole output. The same examples and settings give the same bytes, for any number of workers. While it
+runs, DIR/unfinished needs about three bytes per token. After a crash, run the same command again: it makes
+only what is missing."""
 
 _LABEL_WIDTH = 16
 _METHODS = {"lp": "linear program", "lpfhp": "longest pack first", "nnls": "non-negative least squares"}
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata pack``."""
     parser = Parser("bertdata pack", EXAMPLE, SUMMARY)
-    parser.add_argument("path", metavar="DIR", help="dataset directory, or its URL; with --unverified files")
+    parser.add_argument(
+        "path", metavar="DIR", help="directory of a dataset, or its URL; with --unverified, files"
+    )
     parser.add_argument("--output", metavar="DIR", help="directory of the packed dataset, or its URL")
     add_flags(parser, PackRequest, *(item.name for item in fields(GivenPackSettings)), "plan_only")
     parser.add_argument("--json", action="store_true", help="print the plan as one JSON object")
@@ -42,6 +46,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata pack`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     with ShownProgress() as progress:
         made = pack_rows(request_of(PackRequest, args, progress=progress))
@@ -56,6 +61,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _rows(plan: "PackForecast") -> Iterator[tuple[str, str]]:
+    """Yield the lines of the plan that is printed, as pairs of label and value."""
     most = plan.max_sequences_per_pack
     yield "examples", f"{plan.examples:,}, {plan.tokens:,} tokens"
     yield "rows", f"{plan.rows:,} of {plan.max_seq_length} positions, by {_METHODS[plan.method]}"

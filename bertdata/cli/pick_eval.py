@@ -1,4 +1,6 @@
-"""``bertdata pick-eval``: MLPerf's evaluation examples, evenly spaced among a file's records."""
+"""``bertdata pick-eval``: pick evenly spaced records of a file, as MLPerf's script does for its evaluation
+set.
+"""
 
 from typing import BinaryIO
 
@@ -15,11 +17,13 @@ EXAMPLE = """\
   bertdata pick-eval --input_tfrecord=eval.txt.tfrecord --output_tfrecord=eval_10k"""
 
 SUMMARY = """\
-Of n records, takes number int(i * n / N) for i = 0 .. N-1 and writes them in canonical form. Takes a
-TFRecord file of any tool. The flags with underscores are those of MLPerf's pick_eval_samples.py."""
+Picks N evenly spaced records of a TFRecord file, whatever tool wrote it: of n records, those numbered
+int(i * n / N) for i = 0 ... N - 1. Writes them in canonical form. The flags with underscores are those of
+MLPerf's pick_eval_samples.py."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata pick-eval``."""
     parser = Parser("bertdata pick-eval", EXAMPLE, SUMMARY)
     parser.add_argument("input", nargs="?", metavar="INPUT", help="TFRecord file to pick from")
     parser.add_argument("output", nargs="?", metavar="OUTPUT", help="TFRecord file to write")
@@ -31,11 +35,14 @@ def make_parser() -> Parser:
         type=positive,
         default=10_000,
         metavar="N",
-        help="records to pick (default: 10000)",
+        help="number of records to pick (default: 10000)",
     )
     for name, what in (("max_seq_length", "ids"), ("max_predictions_per_seq", "masked positions")):
         parser.add_argument(
-            f"--{name}", type=positive, metavar="INT", help=f"refuse records of another number of {what}"
+            f"--{name}",
+            type=positive,
+            metavar="INT",
+            help=f"refuse the file unless its records have room for this many {what}",
         )
     add_overwrite(parser)
     add_engine(parser)
@@ -43,6 +50,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata pick-eval`` and return the exit status."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     flags = {"INPUT": args.input_tfrecord, "OUTPUT": args.output_tfrecord}
@@ -71,7 +79,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _check_lengths(file: BinaryIO, name: str, ids: int | None, masks: int | None) -> None:
-    """InputError where the first record has other lengths than those given."""
+    """Raise InputError if the first record has other lengths than the flags say.
+
+    ids, masks: expected room for token ids and for masked positions. None: not checked.
+    """
     if ids is None and masks is None:
         return
     layout = TFRecordReader(file, name).layout

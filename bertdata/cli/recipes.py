@@ -1,4 +1,4 @@
-"""``bertdata recipes``: the named recipes."""
+"""``bertdata recipes``: list the recipes or print the settings of one."""
 
 import json
 
@@ -15,20 +15,22 @@ EXAMPLE = """\
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata recipes``."""
     parser = Parser(
         "bertdata recipes",
         EXAMPLE,
-        "Lists the recipes, or prints one with all its settings: as JSON, or as the TOML file that create "
-        "--config and segment --config read.",
+        "Lists the recipes, or prints all settings of one recipe: as JSON, or as the TOML file that\n"
+        "bertdata create --config and bertdata segment --config read.",
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="print this recipe")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="recipe whose settings to print")
     parser.add_argument(
-        "--as", dest="form", choices=("json", "toml"), default="json", help="form (default: json)"
+        "--as", dest="form", choices=("json", "toml"), default="json", help="format to print (default: json)"
     )
     return parser
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata recipes`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     if args.name is None:
         for recipe in RECIPES.values():

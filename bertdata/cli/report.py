@@ -1,4 +1,4 @@
-"""``bertdata report``: a page on a dataset, or on several side by side."""
+"""``bertdata report``: write an HTML page about one dataset, or several side by side."""
 
 import argparse
 
@@ -13,32 +13,33 @@ EXAMPLE = """\
   bertdata report shards other-shards --output both.html"""
 
 SUMMARY = """\
-Writes one file of HTML that any browser shows without a network: provenance, settings, lengths and fill,
-what packing or bins would save, masks beside what is expected, the statistics of the objective, words and
-tokens, balance of shards, examples to read, and on top in red what verify-md5 finds. Several datasets stand
-side by side. Totals, lengths and balance are of all examples where the manifest tells them; masks, pairs,
-words and tokens are of a sample, and the page says of which. Exit status 1 where a file is at fault: the
-page is written all the same."""
+Writes one HTML file that any browser shows without a network: where the data come from, settings, lengths
+and padding, what packing or bins would save, masks compared with what the settings lead to expect, the
+objective's statistics, words and tokens, balance of the shards, and examples to read. Faults that
+verify-md5 finds are on top, in red. Several datasets are shown side by side. Totals, lengths and balance
+count all examples if the manifest has them. Masks, pairs, words and tokens come from a sample, which the
+page describes. If a file has faults, the page is still written and the exit status is 1."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata report``."""
     parser = Parser("bertdata report", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "paths", nargs="+", metavar="DIR", help="dataset directory, or one shard of any container"
+        "paths", nargs="+", metavar="DIR", help="directory of a dataset, or one shard in any file format"
     )
-    parser.add_argument("--output", required=True, metavar="FILE.html", help="the page to write")
-    parser.add_argument("--vocab", metavar="FILE|NAME", help="the vocabulary that the shards were made with")
+    parser.add_argument("--output", required=True, metavar="FILE.html", help="page to write")
+    parser.add_argument("--vocab", metavar="FILE|NAME", help="vocabulary that the shards were made with")
     parser.add_argument(
         "--sample",
         type=positive,
         metavar="N",
-        help=f"examples that are read for masks, pairs, words and tokens (default: {SAMPLE:,})",
+        help=f"number of examples to read for masks, pairs, words and tokens (default: {SAMPLE:,})",
     )
     parser.add_argument(
         "--verify",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="hold the files against their manifests, which reads all of them (default: yes)",
+        help="check all files against their manifests, which reads them completely (default: yes)",
     )
     add_overwrite(parser)
     add_objective(parser)
@@ -46,6 +47,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Write the page. Return 1 if it lists faults, otherwise 0."""
     args = make_parser().parse_args(arguments)
     with ShownProgress() as progress:
         faults = write_report(

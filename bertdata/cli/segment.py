@@ -1,9 +1,9 @@
-"""``bertdata segment``: extracted articles, plain text, or records, to parts with one sentence a line."""
+"""``bertdata segment``: split articles, plain text or records into parts with one sentence per line."""
 
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
 from bertdata.cli.common.request_flags import add_flags, request_of
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.cli.common.text_flags import add_part_settings, add_segment_settings
+from bertdata.cli.common.text_flags import LANGUAGE_SETTINGS, add_part_settings, add_segment_settings
 from bertdata.io import storage
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.manifest_file import MANIFEST_NAME
@@ -18,47 +18,62 @@ from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts, SegmentSettings
 
 EXAMPLE = """\
-  bertdata segment extracted --output results
   bertdata segment notes.txt --output parts
-  bertdata segment extracted --output shards --recipe nvidia --training-shards 256 --test-shards 256
-  bertdata segment books --input-kind text --output results --eval-articles 100
-  bertdata segment extracted --books books --output shards --recipe nvidia --prefix books_wiki_en_corpus
-  bertdata segment extracted-dewiki --output results --language de --punkt 3.10.4
   bertdata segment corpus/*.jsonl.zst --output parts --text-field text
   bertdata segment gs://bucket/corpus --input-kind parquet --output parts --sentences none
-  bertdata segment corpus --output parts --exclude squad/dev-v1.1.json --dedup exact --eval-share 1%"""
+  bertdata segment corpus --output parts --exclude squad/dev-v1.1.json --dedup exact --eval-share 1%
+  bertdata segment extracted --output results
+  bertdata segment extracted-dewiki --output results --language de --punkt 3.10.4
+  bertdata segment extracted --output shards --recipe nvidia --training-shards 256 --test-shards 256
+  bertdata segment extracted --books books --output shards --recipe nvidia --prefix books_wiki_en_corpus
+  bertdata segment books --input-kind text --output results --eval-articles 100"""
 
 SUMMARY = """\
-Cleans extracted articles (files AA/wiki_00 ... as bertdata extract writes them), splits them into
-sentences, and gathers them: mlperf into part-00000-of-00500 ..., eval.txt and eval.md5; nvidia into
-<prefix>_training_<i>.txt and <prefix>_test_<i>.txt; then manifest.json and MD5SUMS. The same bytes for
-any number of workers. Run again after a crash, it makes only what is missing. With --input-kind text each
-file is one document, a book for instance; --books gives such files beside articles. With a setting of
-records, --sentences none for instance, articles and such files are records like those below.
-Of JSON, CSV, Parquet, Arrow and plain text with blank lines between documents (*.txt, other names by
---input-kind blocks), compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut
-by bytes of text: the same text gives the same parts, whatever files it comes from. Of these, documents that
-share words with an evaluation set (--exclude) and exact duplicates (--dedup) are left out, and a share is
-held out as eval-00000.txt ... (--eval-share); removed.jsonl lists them."""
+Turns text into parts: text files with one sentence per line and a blank line between documents, which
+bertdata create reads. Then writes manifest.json and MD5SUMS. The output is the same for any number of
+workers. After a crash, run the same command again: it makes only what is missing.
+
+Records are JSONL, JSON, CSV, TSV, Parquet, Arrow, or plain text with blank lines between documents, also
+compressed. Each record is a document. The parts are named part-00000.txt ... and are cut by size, so that
+the same text gives the same parts, whatever files it comes from. Documents can be left out (--exclude,
+--dedup) or held out for evaluation (--eval-share); removed.jsonl lists them.
+
+Wikipedia articles (files AA/wiki_00 ... of bertdata extract) and books are cut like the original program's
+parts: mlperf makes part-00000-of-00500 ..., eval.txt and eval.md5; nvidia makes
+PREFIX_training_N.txt and PREFIX_test_N.txt. With any flag of records, articles and books are read as
+records too."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata segment``."""
     parser = Parser("bertdata segment", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "sources", nargs="+", metavar="FILE|DIR", help="files, or directories or URLs of them"
+        "sources", nargs="+", metavar="FILE|DIR", help="files, patterns, directories or their URLs"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the parts, or its URL")
-    add_flags(parser, SegmentRequest, "input_kind", "books", "config")
-    add_segment_settings(parser)
-    add_part_settings(parser.add_argument_group("records", "of files of records alone"))
-    add_flags(parser, SegmentRequest, "punkt_tables")
+    add_flags(parser, SegmentRequest, "input_kind", "config")
     add_dry_run(parser)
     add_workers(parser)
     add_engine(parser)
+    language = parser.add_argument_group("language and sentences, for any input")
+    add_segment_settings(language, only=LANGUAGE_SETTINGS)
+    add_flags(language, SegmentRequest, "punkt_tables")
+    records = parser.add_argument_group(
+        "records",
+        "for plain text with blank lines between documents, JSONL, JSON, CSV, TSV, Parquet and Arrow",
+    )
+    add_part_settings(records)
+    articles = parser.add_argument_group(
+        "Wikipedia articles and books", "for the output of bertdata extract, and for --input-kind text"
+    )
+    add_segment_settings(articles, skip=(*LANGUAGE_SETTINGS, "escaped_articles"))
+    add_flags(articles, SegmentRequest, "books")
+    add_segment_settings(articles, only=("escaped_articles",))
     return parser
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata segment`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     keep_less_freed_memory()
     with with_text_of_file(request_of(SegmentRequest, args)) as request:
@@ -66,7 +81,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(request: SegmentRequest, *, dry_run: bool) -> int:
-    """request: with the settings of its file."""
+    """Make or preview the parts. request: with the settings of the --config file already merged in."""
     say(*language_notes(request.language or ENGLISH))
     if dry_run:
         say(*preview_text(request), NOTHING_WRITTEN)
@@ -82,7 +97,7 @@ def _run(request: SegmentRequest, *, dry_run: bool) -> int:
 
 
 def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:
-    """One line on what was read and written, with everything that was left out."""
+    """Return a line that says how many articles were read, written and left out."""
     left_out = f"{counts.empty} without text and {counts.lines_outside} lines outside articles left out"
     kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else left_out
     return (
@@ -92,9 +107,9 @@ def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) ->
 
 
 def record_summary(directory: str, counts: SegmentCounts) -> str:
-    """One line on records that were read, with those that were left out, by reason.
+    """Return a line that says how many records were read, written and left out, by reason.
 
-    It says what was taken for plain text, and which files hold nothing.
+    It also counts the files that were read as plain text and the files that hold no record.
     """
     left_out = {reason: getattr(counts, reason) for reason in LEFT_OUT_COUNTS if reason != "withheld"}
     told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
@@ -108,7 +123,7 @@ def record_summary(directory: str, counts: SegmentCounts) -> str:
 
 
 def of_run(counts: SegmentCounts) -> str:
-    """Return the end of a summary: what was counted of the whole run."""
+    """Return the end of a summary: the counts that exist only for a whole run, not per file."""
     told = ""
     if counts.withheld_in_training is not None:
         told += f", withheld texts in training: {counts.withheld_in_training}"
@@ -118,12 +133,14 @@ def of_run(counts: SegmentCounts) -> str:
 
 
 def _unescaped(counts: SegmentCounts) -> str:
-    """Of how many files escapes were taken back, in words. Empty where there is none."""
+    """Return the words that count the files whose ``&amp;`` escapes were undone. Empty if there are none."""
     return f" (escapes such as &amp; taken back in {counts.unescaped})" if counts.unescaped else ""
 
 
 def _understood(directory: str) -> str:
-    """The files that were read as plain text, and those that hold no record, in words."""
+    """Return the words that count plain-text files and files without records, from the manifest just
+    written.
+    """
     path = storage.join(directory, MANIFEST_NAME)
     inputs = parse_text_manifest(storage.read_bytes(path), path).inputs
     plain = sum(one.kind == BLOCKS for one in inputs)

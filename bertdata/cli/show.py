@@ -1,4 +1,4 @@
-"""``bertdata show``: examples as a person reads them."""
+"""``bertdata show``: print examples in readable form."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,31 +22,38 @@ from bertdata.tokens.readable import readable_words
 EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt --index 5 --num 2"
 
 SUMMARY = """\
-Prints words, masks (position, what stands there: [MASK], kept or random, and the label) and padding
-of examples in a shard of any container. Words come from the vocabulary beside the shard's manifest; those
-of BPE and Unigram have the blank before them. For another tool's shard give --vocab: without it ids are
-printed, and [MASK] looks like a random word. Of a shard of packed rows --index and --num count rows, whose
-sequences follow one another."""
+Prints examples of a shard in any file format: their words, their padding and their masks (position, whether
+it now holds [MASK], its own token or a random one, and the original token). Words come from the vocabulary
+next to the shard's manifest; words of BPE and Unigram include the blank before them. For a shard of another
+tool, give --vocab: without it token ids are printed, and [MASK] cannot be told from a random token. In a
+shard of packed rows, --index and --num count rows, and each row's sequences are printed in order."""
 
 _ROWS = 64
 _Titled = tuple[str, Any, ShardLayout]
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata show``."""
     parser = Parser("bertdata show", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "shard", metavar="SHARD", help="TFRecord, HDF5, Parquet or MDS file, or a directory of MDS shards"
+        "shard", metavar="SHARD", help="TFRecord, HDF5, Parquet or MDS file, or directory of MDS shards"
     )
     parser.add_argument(
         "--index",
         type=not_negative,
         default=0,
-        metavar="I",
-        help="first example, or packed row, to show (default: 0)",
+        metavar="N",
+        help="number of the first example (or packed row) to print, from 0 (default: 0)",
     )
-    parser.add_argument("--num", type=positive, default=1, metavar="N", help="how many (default: 1)")
     parser.add_argument(
-        "--vocab", metavar="FILE", help="the vocabulary or tokenizer.json that the shard was made with"
+        "--num",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="how many examples (or packed rows) to print (default: 1)",
+    )
+    parser.add_argument(
+        "--vocab", metavar="FILE", help="vocabulary or tokenizer.json that the shard was made with"
     )
     parser.add_argument("--ids-type", choices=IDS_TYPES, metavar="TYPE", help=IDS_TYPE_HELP)
     add_objective(parser)
@@ -54,6 +61,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Print the examples and return the exit status."""
     args = make_parser().parse_args(arguments)
     load_objective(args.objective)
     dataset, shard = find_shard(args.shard, args.objective)
@@ -82,13 +90,16 @@ def run(arguments: list[str]) -> int:
 
 
 def _examples(reader: ShardReader) -> Iterator[list[_Titled]]:
-    """Each example, under its number."""
+    """Yield each example as a list with a single titled entry, for use like ``_rows``."""
     for number, example in enumerate(reader):
         yield [(f"example {number}", example, reader.layout)]
 
 
 def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
-    """The sequences of each packed row. All padding is the last one's."""
+    """Yield for each packed row its sequences, each with a title and a layout of its length.
+
+    The layout of a row's last sequence includes all padding of the row, so that the padding is printed once.
+    """
     for number, row in enumerate(row for packs in reader.packs(_ROWS) for row in packs.rows()):
         left = reader.layout.max_seq_length - sum(len(example.ids) for example in row)
         titled = []
@@ -100,6 +111,6 @@ def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
 
 
 def _words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
-    """The word of each id and the id of [MASK]. Nothing of both where no vocabulary is known."""
+    """Return the words by token id, and the id of [MASK]. ([], None) if no vocabulary is known."""
     vocabulary = known_vocabulary(vocab, dataset)
     return (readable_words(vocabulary), vocabulary.mask) if vocabulary else ([], None)

@@ -1,4 +1,4 @@
-"""``bertdata stats``: a dataset in numbers, and its lengths in a picture."""
+"""``bertdata stats``: print a dataset's statistics and draw the histogram of its lengths."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -16,13 +16,13 @@ EXAMPLE = """\
   bertdata stats shards --json --picture lengths.svg"""
 
 SUMMARY = """\
-Reads every record of a dataset and prints lengths, padding, the balance of its shards, and the
-statistics of its objective (BERT's: masks by kind, segments, random pairs); of packed rows also their
-sequences and efficiency. DIR may hold one dataset, several (phase1, phase2) or another tool's shards.
-The id of [MASK] comes from the vocabulary beside the manifest; for another tool's shards from --vocab,
-else it is the id that stands at most masked positions, and the output says so. A masked position with
-the original token is kept, also where that token was drawn at random. The share of [UNK] is that of the
-inputs, from the manifest, and so is that of the text that no example holds."""
+Reads every example of a dataset and prints lengths, padding, the balance of its shards and the statistics
+of its objective (for BERT: masks, segments, random pairs); for packed rows also sequences per row and
+efficiency. DIR may hold one dataset, several (phase1, phase2), or another tool's shards.
+The id of [MASK] comes from the vocabulary next to the manifest, or for another tool's shards from --vocab.
+Without either, it is the id that most masked positions have, and the output says so. A masked position
+that has its original token counts as kept, even if the token was drawn at random. The shares of [UNK] and
+of text that is in no example come from the manifest and refer to the input text."""
 
 _LABEL_WIDTH = 18
 _TEXT_BINS = 16
@@ -32,14 +32,15 @@ _Row = tuple[str, str]
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata stats``."""
     parser = Parser("bertdata stats", EXAMPLE, SUMMARY)
-    parser.add_argument("path", metavar="DIR", help="dataset directory, or one shard of any container")
-    parser.add_argument("--vocab", metavar="FILE|NAME", help="the vocabulary that the shards were made with")
+    parser.add_argument("path", metavar="DIR", help="directory of a dataset, or one shard in any file format")
+    parser.add_argument("--vocab", metavar="FILE|NAME", help="vocabulary that the shards were made with")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.add_argument(
         "--picture",
         metavar="FILE",
-        help="write the length histogram as .svg or .png (needs the extra pictures)",
+        help="write the histogram of lengths to this .svg or .png file (needs the extra pictures)",
     )
     add_overwrite(parser)
     add_objective(parser)
@@ -48,6 +49,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata stats`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     with ShownProgress() as progress:
         statistics = stats(
@@ -70,6 +72,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _lines(one: Statistics) -> list[str]:
+    """Return all lines about a dataset."""
     rows = [*_size_rows(one), *_length_rows(one), *one.findings.rows, *_shard_rows(one)]
     lines = [f"{one.path}: {one.title}"]
     lines += [f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in rows]
@@ -77,6 +80,7 @@ def _lines(one: Statistics) -> list[str]:
 
 
 def _size_rows(one: Statistics) -> Iterator[_Row]:
+    """Yield the rows about examples, tokens, padding and packed rows."""
     yield "shards", f"{len(one.shards):,}"
     yield "examples", f"{one.examples:,}"
     yield "tokens", f"{one.tokens:,} real"
@@ -94,6 +98,7 @@ def _size_rows(one: Statistics) -> Iterator[_Row]:
 
 
 def _length_rows(one: Statistics) -> Iterator[_Row]:
+    """Yield the rows about the lengths of the examples."""
     lengths, limit = one.lengths, one.layout.max_seq_length
     yield "length", f"mean {one.tokens / one.examples:.1f}, {min(lengths)} to {max(lengths)} tokens"
     yield "  quantiles", ", ".join(f"{p} %: {quantile(lengths, p)}" for p in QUANTILES)
@@ -101,13 +106,14 @@ def _length_rows(one: Statistics) -> Iterator[_Row]:
 
 
 def _shard_rows(one: Statistics) -> Iterator[_Row]:
+    """Yield the rows about the balance of the shards."""
     tokens = [shard.tokens for shard in one.shards]
     yield "tokens a shard", f"mean {one.tokens / len(tokens):,.1f}, {min(tokens):,} to {max(tokens):,}"
     yield "  imbalance", f"the largest is {one.imbalance:.2%} above the mean"
 
 
 def _histogram_lines(one: Statistics) -> Iterable[str]:
-    """Lengths from, to, examples and a bar of each bin."""
+    """Yield a line per bin of the histogram: its shortest and longest length, its examples, and a bar."""
     histogram = one.histogram(_TEXT_BINS)
     limit, largest = one.layout.max_seq_length, max(histogram.examples)
     yield f"  {'length':>13}  {'examples':>12}"

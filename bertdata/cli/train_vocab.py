@@ -1,4 +1,4 @@
-"""``bertdata train-vocab``: a vocabulary of one's own."""
+"""``bertdata train-vocab``: train a vocabulary on your text."""
 
 import argparse
 
@@ -39,52 +39,57 @@ EXAMPLE = """\
   bertdata train-vocab corpus/*.jsonl.zst --text-field text --output vocab.txt --size 32000"""
 
 SUMMARY = """\
-Trains a vocabulary with the tokenizers library, --kind unigram with sentencepiece, which the extra vocab
-installs; the same text gives the same file with the same releases of these packages, which a manifest
-beside the file names (FILE.manifest.json). A name that ends in .json gets a tokenizer.json, which
-transformers loads; another one gets a WordPiece vocabulary, a token a line.
-wordpiece has BERT's layout: [PAD] [UNK] [CLS] [SEP] [MASK] come first. bpe (byte-level, GPT-2's words) and
-unigram have RoBERTa's: <s> <pad> </s> <unk> come first, <mask> last."""
+Trains a vocabulary: WordPiece and byte-level BPE with the tokenizers library, Unigram with sentencepiece
+(both in the extra vocab). The same text and the same releases of these packages give the same file;
+FILE.manifest.json names the releases. If FILE ends in .json, it is a tokenizer.json, which transformers
+loads. Otherwise it is a WordPiece vocabulary with one token per line.
+A wordpiece vocabulary starts as BERT's does, with [PAD] [UNK] [CLS] [SEP] [MASK]. bpe (with GPT-2's word
+pattern) and unigram have RoBERTa's special tokens: <s> <pad> </s> <unk> first, <mask> last."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata train-vocab``."""
     parser = Parser("bertdata train-vocab", EXAMPLE, SUMMARY)
     parser.add_argument(
         "texts",
         nargs="+",
         metavar="TEXT",
-        help="text files, patterns, URLs, a directory made by segment, or sources of records (JSON lines, "
-        "Parquet, Arrow, extracted articles; other kinds by --input-kind)",
+        help="text files, patterns, URLs, a directory made by bertdata segment, or records (JSONL, Parquet, "
+        "Arrow, extracted articles; for other formats give --input-kind)",
     )
     parser.add_argument(
         "--output", required=True, metavar="FILE", help="vocabulary or tokenizer.json to write"
     )
     parser.add_argument(
-        "--size", required=True, type=positive, metavar="N", help="most tokens in the vocabulary"
+        "--size", required=True, type=positive, metavar="N", help="largest number of tokens in the vocabulary"
     )
-    parser.add_argument("--kind", choices=KINDS, default="wordpiece", help="by default wordpiece")
+    parser.add_argument(
+        "--kind", choices=KINDS, default="wordpiece", help="type of vocabulary (default: wordpiece)"
+    )
     parser.add_argument(
         "--special",
         nargs="+",
         action="extend",
         default=[],
         metavar="TOKEN",
-        help="more special tokens, which get the ids behind the first ones; ROLE=TOKEN puts another token in "
-        "the place of cls, sep, pad, mask or unk (.json alone). Only a .json finds a token that is not one "
-        "word, such as [CITY], in a text",
+        help="further special tokens, with the ids after the usual ones. ROLE=TOKEN replaces the usual token "
+        "for cls, sep, pad, mask or unk (only in a .json file). A token that is not a single word, such as "
+        "[CITY], is recognised in text only with a .json file",
     )
     parser.add_argument(
         "--lower-case",
         action=argparse.BooleanOptionalAction,
-        help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
+        help="lower-case the text; wordpiece also strips accents (default: only for wordpiece)",
     )
     add_overwrite(parser)
     parser.add_argument(
         "--keep-accents",
         action="store_true",
-        help="of wordpiece: lower-cased text keeps its accents; bertdata create takes the same flag",
+        help="wordpiece: keep the accents of lower-cased text; give bertdata create the same flag",
     )
-    sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
+    sources = parser.add_argument_group(
+        "records", "for records in place of text files; bertdata segment explains these flags"
+    )
     add_flags(sources, CreateRequest, "input_kind")
     add_language_settings(sources)
     add_record_settings(sources)
@@ -92,6 +97,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Run ``bertdata train-vocab`` and return the exit status."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     special = lay_out(args.kind, args.special)
@@ -108,10 +114,12 @@ def run(arguments: list[str]) -> int:
         parser.error("--keep-accents goes with --lower-case: text that keeps its case keeps its accents")
     text = _training_text(args)
     form = TOKENIZER_JSON if as_json else VOCABULARY
-    check_output(args.output, text.files, form, overwrite=args.overwrite)  # files behind links too
+    check_output(
+        args.output, text.files, form, overwrite=args.overwrite
+    )  # also finds an input that the output is a link to
     beside = manifest_path(args.output)
     check_output(beside, text.files, VOCABULARY_MANIFEST, overwrite=args.overwrite)
-    # Opened first, as training takes long.
+    # Both outputs are opened before the training, which takes long: a wrong path fails at once.
     with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
         with TrainingProgress(args.output, text.bytes) as progress:
             data, tokens = (_json if as_json else _lines)(text, special, args, progress)
@@ -123,7 +131,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _training_text(args: argparse.Namespace) -> VocabularyText:
-    """The text, as records or as parts. Errors as from find_training_text and plan_records."""
+    """Find the text to train on: records or text files. Errors as from find_training_text and
+    plan_records.
+    """
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = given_record_settings(args) | own
     if holds_records(args.texts, given, skip_bad_inputs=False):
@@ -139,7 +149,7 @@ def _training_text(args: argparse.Namespace) -> VocabularyText:
 def _lines(
     text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
-    """A vocabulary file and the number of its tokens."""
+    """Train a WordPiece vocabulary. Return the file's bytes, one token per line, and the number of tokens."""
     tokens = train_vocabulary(
         text,
         size=args.size,
@@ -155,7 +165,7 @@ def _lines(
 def _json(
     text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
-    """A tokenizer.json and the number of its tokens."""
+    """Train a tokenizer. Return the bytes of tokenizer.json and the number of tokens."""
     tokenizer = train_tokenizer(
         text,
         kind=args.kind,
@@ -172,12 +182,13 @@ def _json(
 def _warnings(
     args: argparse.Namespace, special: SpecialTokens, words: WordCounts, as_json: bool
 ) -> list[str]:
-    """Return the warnings about the vocabulary that was made."""
+    """Return the warnings about the new vocabulary."""
     found = warnings_of(words, args.kind, args.output)
     return found if as_json else [*found, *unused_special_tokens(special, args.lower_case, args.output)]
 
 
 def _manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
+    """Return the manifest of the new vocabulary, with settings, package versions and facts of the text."""
     settings = {
         "kind": args.kind,
         "size": args.size,

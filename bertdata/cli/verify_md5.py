@@ -1,4 +1,4 @@
-"""``bertdata verify-md5``: files held against their manifest, md5sum file or published table."""
+"""``bertdata verify-md5``: check files against a manifest, an md5sum file or a published table."""
 
 import json
 import sys
@@ -22,53 +22,57 @@ EXAMPLE = """\
   bertdata verify-md5 hdf5_4320_shards_varlength --table nvidia-mlperf-4320"""
 
 SUMMARY = """\
-Checks a directory with a manifest.json (dataset, sentence parts, extracted articles), a manifest.json,
-the manifest of a vocabulary, or a list of md5s as md5sum, BSD's md5 and openssl print them; with --table,
-searches a directory for the files of a published table: of nvidia-mlperf-..., the sums of NVIDIA's shards
-of varying length, every shard must be there; with --chain, follows the manifests that each step cites back
-to the dump, one line a link: a chain that ends early is no fault, a link that does not fit is one. Each
-fault is one line (of more than 50 missing or extra files of a table, or wrong ones, the first 10 and a
-count; --json lists all); exit status 0 sound, 1 not, 2 wrong usage."""
+Checks files against a list of md5s. PATH may be a directory with a manifest.json (dataset, parts, extracted
+articles), a manifest.json, a vocabulary's manifest, or a list of md5s in the format of md5sum, BSD md5 or
+openssl.
+With --table, checks a directory against a published table. For a table nvidia-mlperf-... (the md5s of
+NVIDIA's shards with rows of varying length) every shard must be there.
+With --chain, follows the manifests from step to step back to the Wikipedia dump and prints a line per step.
+A chain that ends early is no fault; a step whose md5s do not match is.
+Prints a line per fault. For more than 50 missing, extra or wrong files of a table it prints 10 and a
+count; --json lists all. Exit status: 0 no faults, 1 faults, 2 wrong usage."""
 
 MANY, FIRST = 50, 10
-"""Of a table's files that have one status, if they are more than MANY, only the FIRST are shown."""
+"""If more than MANY files of a table have the same status, only the FIRST of them are printed."""
 
 
 def make_parser() -> Parser:
+    """Return the parser of ``bertdata verify-md5``."""
     parser = Parser("bertdata verify-md5", EXAMPLE, SUMMARY)
     parser.add_argument(
         "path",
         metavar="PATH",
-        help="directory with a manifest, manifest, md5sum file, directory to search",
+        help="directory with a manifest, manifest, md5sum file, or with --table any directory",
     )
     parser.add_argument(
         "--table",
         metavar="NAME|FILE",
-        help="published table to hold the directory against: "
+        help="published table to check the directory against: "
         f"{', '.join([*table_names(), *sum_table_names()])}, or a .tsv file with the columns label, bytes, "
         "md5 and paths, or name and sum",
     )
     parser.add_argument(
         "--content",
         action="store_true",
-        help="compare examples, not bytes: files that another tool wrote pass if they hold the same examples",
+        help="compare examples, not bytes: a file of another tool passes if it holds the same examples",
     )
     parser.add_argument(
         "--anywhere",
         action="store_true",
-        help="of an md5sum file, check files outside of its directory too: absolute paths, .., URLs",
+        help="md5sum file: also check files outside its directory (absolute paths, .., URLs)",
     )
     parser.add_argument(
         "--chain",
         action="store_true",
-        help="check every link back to the dump: parts, articles, dump",
+        help="check every step back to the dump: parts, articles, dump",
     )
     parser.add_argument(
         "--source",
         action="append",
         default=[],
         metavar="DIR",
-        help="with --chain: directory of the parts or of the articles, or the dump; checked too (repeatable)",
+        help="with --chain: the parts' directory, the articles' directory, or the dump, to check too; may be "
+        "repeated",
     )
     add_objective(parser)
     add_workers(parser)
@@ -77,6 +81,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
+    """Check the files. Return 0 if all are sound, otherwise 1."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     if args.table and args.content:
@@ -105,6 +110,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _print(report: Report, *, every: bool) -> None:
+    """Print the report. every: print all files of a table, not only the faults."""
     for line in report.chain:
         say(line)
     for line in _of_table(report) if every else map(str, report.faults):
@@ -115,7 +121,7 @@ def _print(report: Report, *, every: bool) -> None:
 
 
 def _of_table(report: Report) -> Iterator[str]:
-    """The files of a table that are here, how many they are, then those that are not."""
+    """Yield the lines for a table: the files that are here, a count of them, then the missing files."""
     here = [finding for finding in report.findings if finding.status != MISSING]
     absent = [finding for finding in report.findings if finding.status == MISSING]
     found = sum(finding.status != EXTRA and finding.file != report.path for finding in here)
@@ -126,7 +132,9 @@ def _of_table(report: Report) -> Iterator[str]:
 
 
 def _lines(findings: list[Finding]) -> Iterator[str]:
-    """A line for each finding. Of a status that many share the first ones, and how many more there are."""
+    """Yield a line per finding. Of more than MANY with the same status, yield the FIRST and a line that
+    counts the rest.
+    """
     numbers = Counter(finding.status for finding in findings)
     said: Counter[str] = Counter()
     for finding in findings:
@@ -139,4 +147,5 @@ def _lines(findings: list[Finding]) -> Iterator[str]:
 
 
 def _count(number: int, thing: str) -> str:
+    """Return a number with its noun, in the plural where needed: "1 file", "2 files"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

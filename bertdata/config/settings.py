@@ -24,26 +24,30 @@ class ExampleSettings:
     ``bertdata.config.dataset_settings``.
     """
 
-    objective: str = setting("bert", "objective of the examples; one of your own: package.module:NAME")
+    objective: str = setting("bert", "training objective of the examples; your own is package.module:NAME")
     dialect: str = setting(
         "mlperf",
-        "whose habits to follow: mlperf, google, nvidia or graphcore",
+        "program whose details of tokenizing and masking to follow: mlperf, google, nvidia or graphcore",
         tuple(DIALECTS),
         record="tokenizer",
     )
-    max_seq_length: int = setting(512, "ids in an example, special tokens included")
-    random_seed: int = setting(12345, "seed of the one random stream; any integer")
-    lower_case: bool = setting(True, "lower-case the text and strip its accents", record="tokenizer")
-    keep_accents: bool = setting(False, "lower-cased text keeps its accents", record="tokenizer")
+    max_seq_length: int = setting(512, "most token ids in an example, special tokens included")
+    random_seed: int = setting(12345, "seed of all random draws; any integer")
+    lower_case: bool = setting(True, "lower-case the text and strip accents", record="tokenizer")
+    keep_accents: bool = setting(False, "keep the accents of lower-cased text", record="tokenizer")
     chinese_words: bool = setting(
-        False, "words of Chinese are those of the segmenter jieba, for whole words", record="tokenizer"
+        False, "find Chinese words with the segmenter jieba, for whole-word masking", record="tokenizer"
     )
     format: str = setting(
-        "tfrecord", f"container: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", FORMATS, record="container"
+        "tfrecord",
+        f"container of the shards: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}",
+        FORMATS,
+        record="container",
     )
     bin_size: int = setting(
         0,
-        "cut each shard by length: examples of 1 to N ids, N + 1 to 2 N, ...; 0 (default): do not cut",
+        "split each shard into files by length: examples of 1 to N ids, N + 1 to 2 N, ...; 0 (default): do "
+        "not split",
         record="container",
     )
 

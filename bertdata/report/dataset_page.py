@@ -1,4 +1,4 @@
-"""The page of one dataset, or of several side by side."""
+"""The report page of one dataset, or of several side by side."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ from bertdata.report.sections.words import words
 
 
 def dataset_page(datasets: Sequence[DatasetNumbers]) -> ReportPage:
-    """The page, with the faults of all datasets on top."""
+    """Return the page. The faults of all datasets are at its top."""
     return ReportPage(
         title=" and ".join(one.name for one in datasets),
         lead=tuple(_lead(one) for one in datasets),
@@ -28,6 +28,7 @@ def dataset_page(datasets: Sequence[DatasetNumbers]) -> ReportPage:
 
 
 def _lead(one: DatasetNumbers) -> str:
+    """Return the line under the title that describes a dataset."""
     shards = len(one.dataset.shards)
     told = f"{one.dataset.path}: {one.dataset.title}, {shards:,} shard{'s' * (shards != 1)}"
     if one.examples is not None:
@@ -38,13 +39,16 @@ def _lead(one: DatasetNumbers) -> str:
 
 
 def _sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
-    """The sections for which the data have something. Datasets that could not be read have the first two."""
+    """Yield the sections for which there are data.
+
+    Datasets that could not be read appear only in the sections about provenance and settings.
+    """
     read = [one for one in datasets if one.statistics is not None]
     yield provenance(datasets)
     found = [settings(datasets)]
     if read:
         found += [lengths(read), savings(read), masks(read), *own_sections(read), words(read)]
-    # A damaged manifest may list no shards, of which there is no balance.
+    # A damaged manifest may list no shards, and without shards there is no balance to show.
     if with_shards := [one for one in datasets if one.dataset.shards]:
         found.append(shards(with_shards))
     if read:

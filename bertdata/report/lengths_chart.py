@@ -1,4 +1,4 @@
-"""The lengths of a dataset's examples as a chart, of a page and of ``stats --picture``."""
+"""Bar chart of the lengths of a dataset's examples, for reports and for ``stats --picture``."""
 
 from collections import Counter
 
@@ -9,14 +9,18 @@ _MOST_NAME = 64
 
 
 def picture_of_lengths(one: Statistics) -> BarChart:
-    """The chart under a title that stands alone: the directory, then what it holds."""
+    """Return the chart for a picture file. Its title names the directory and says what it holds."""
     told = f"{one.title}: {one.examples:,} examples, {one.padding:.1%} padding"
     path = one.path if len(one.path) <= _MOST_NAME else f"…{one.path[-_MOST_NAME:]}"
     return lengths_chart(one.lengths, one.layout.max_seq_length, f"{path}\n{told}")
 
 
 def lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChart:
-    """Examples by their tokens, at most ``limit``. A bar that dwarfs all others is broken."""
+    """Return a chart of the number of examples by their length in tokens.
+
+    lengths: number of examples by length. limit: the longest possible length.
+    A bar much higher than all others is cut and labelled, typically the bar of full examples.
+    """
     histogram = histogram_of(lengths, limit)
     width, examples = histogram.bin_tokens, histogram.examples
     full = lengths[limit] / lengths.total()

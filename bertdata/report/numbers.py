@@ -1,4 +1,4 @@
-"""A dataset's numbers for a page: what is exact by its manifest and lengths, and a sample of its examples."""
+"""The numbers that a report shows of a dataset: exact ones from the manifest, and others from a sample."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,11 +23,14 @@ from bertdata.report.summary import Statistics
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetNumbers:
-    """A dataset under a name that no other of the page has.
+    """The numbers of one dataset.
 
-    verification: None where the files were not checked, for the reason in not_verified. statistics: of the
-    sample; None where no example could be read. lengths: examples by their tokens, of all examples where
-    lengths_are_exact, else of the sample.
+    name: a name that no other dataset of the page has.
+    sample: counts over some examples. statistics: of the sample. None if no example could be read.
+    lengths: number of examples by their number of tokens. They are of all examples if ``lengths_are_exact``,
+    otherwise of the sample.
+    verification: result of checking the files. None if they were not checked, for the reason in
+    ``not_verified``.
     """
 
     name: str
@@ -42,30 +45,31 @@ class DatasetNumbers:
 
     @property
     def objective(self) -> Objective:
+        """The training objective of the examples."""
         assert self.statistics is not None
         return find_objective(self.statistics.layout.objective)
 
     @property
     def entries(self) -> Sequence[ShardEntry]:
-        """The shards as the manifest lists them. Another tool's have none."""
+        """The shards as the manifest lists them. Empty for another tool's dataset."""
         return [shard.entry for shard in self.dataset.shards if shard.entry is not None]
 
     @property
     def examples(self) -> int | None:
-        """All examples. None where nobody counted them."""
+        """Number of all examples. None if it is not known without reading every shard."""
         if self.entries:
             return sum(entry.examples for entry in self.entries)
         return self.sample.examples if self.sample.is_all else None
 
     @property
     def faults(self) -> list[str]:
-        """The faults that verification found, then those of shards that the sample alone found."""
+        """The faults that verification found, then faults of shards that only the sample found."""
         found = () if self.verification is None else self.verification.faults
         files = tuple(f"{one.file}: " for one in found)
         return [*map(str, found), *(told for told in self.sample.faults if not told.startswith(files))]
 
     def scope(self) -> str:
-        """The examples that the sample's numbers are of, in words."""
+        """Return words for the examples in the sample, such as "all 1,000 examples"."""
         sampled = self.sample.examples
         if self.sample.is_all:
             return f"all {sampled:,} examples"
@@ -77,14 +81,14 @@ class DatasetNumbers:
         )
 
     def scope_of_lengths(self) -> str:
-        """The examples that the lengths are of, in words."""
+        """Return words for the examples whose lengths were counted."""
         return f"all {self.lengths.total():,} examples" if self.lengths_are_exact else self.scope()
 
 
 def collect_numbers(
     dataset: FoundDataset, name: str, most: int, *, vocab: str | None, with_verification: bool
 ) -> DatasetNumbers:
-    """The dataset's numbers, of about ``most`` examples where they have to be read."""
+    """Verify the dataset if wanted, read about ``most`` examples, and return its numbers."""
     verification, not_verified = None, "it was not asked for"
     if with_verification:
         verification, not_verified = _verified(dataset)
@@ -109,6 +113,9 @@ def collect_numbers(
 
 
 def _verified(dataset: FoundDataset) -> tuple[Report | None, str]:
+    """Check the files. Return the result and an empty text, or None and the reason why there is nothing to
+    check against.
+    """
     if not storage.is_directory(dataset.path):
         return None, "it is one file of a dataset"
     if dataset.manifest is not None:
@@ -120,7 +127,10 @@ def _verified(dataset: FoundDataset) -> tuple[Report | None, str]:
 
 
 def _stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
-    """The lengths of all examples. None where a shard has none, or they are not those that are listed."""
+    """Return the lengths of all examples, as stored next to the shards.
+
+    None if a shard has no stored lengths or they do not match the manifest.
+    """
     found: Counter[int] = Counter()
     for shard in dataset.shards:
         entry = shard.entry
@@ -129,6 +139,6 @@ def _stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
         try:
             path = storage.join(shard.path.removesuffix(shard.name), lengths_name(entry.name))
             found.update(read_lengths(path, entry.examples, entry.lengths_md5))
-        except BertDataError:  # verification tells of it
+        except BertDataError:  # verification reports it
             return None
     return found or None

@@ -1,4 +1,4 @@
-"""A sample of a dataset: examples from the start of shards that lie evenly among all of them."""
+"""A sample of a dataset: the first examples of shards that are evenly spaced among all shards."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _MOST_KEPT = 200
 
 
 class KeptExample(NamedTuple):
-    """An example to be shown, with its shard and number there."""
+    """An example to show in full. title: its shard's name and its number there."""
 
     title: str
     example: Any
@@ -29,9 +29,12 @@ class KeptExample(NamedTuple):
 
 @dataclass(kw_only=True)
 class DatasetSample:
-    """Counts over the sampled examples, some of them whole, and what could not be read.
+    """Counts over the sampled examples, and some of these examples in full.
 
-    per_shard: the most examples that were taken of a shard. is_all: every example of the dataset was read.
+    shards_read: number of shards that examples were taken from. per_shard: most examples taken from a shard.
+    counts: the counts of each of these shards. tokens: counts of tokens and words.
+    kept: examples to show. faults: errors of shards that could not be read.
+    is_all: True if every example of the dataset was read.
     """
 
     shards_read: int
@@ -44,18 +47,24 @@ class DatasetSample:
 
     @property
     def examples(self) -> int:
+        """Number of examples in the sample."""
         return sum(shard.examples for shard in self.counts)
 
 
 def read_sample(
     dataset: FoundDataset, most: int, vocab: str | None = None, vocabulary: Vocabulary | None = None
 ) -> DatasetSample:
-    """About ``most`` examples of the dataset. A shard that cannot be read is a fault of the sample's."""
+    """Read about ``most`` examples of the dataset. A shard that cannot be read becomes a fault of the sample.
+
+    vocab: vocabulary file for shards that hold words instead of ids. vocabulary: used to count words.
+    """
     filled = [shard for shard in dataset.shards if shard.bytes]
+    # Many shards: take evenly spaced ones. 200 shards, 64 places -> shards 0, 3, 6, 9, 12, ...
     chosen = filled
     if len(filled) > _MOST_SHARDS:
         chosen = [filled[place * len(filled) // _MOST_SHARDS] for place in range(_MOST_SHARDS)]
     quota = -(-most // max(len(chosen), 1))
+    # A dataset with no more than ``most`` examples is read completely.
     if dataset.manifest is not None and sum(shard.examples for shard in dataset.manifest.shards) <= most:
         chosen, quota = filled, most
     sample = DatasetSample(shards_read=len(chosen), per_shard=quota, tokens=SampledTokens(vocabulary))
@@ -71,7 +80,9 @@ def read_sample(
 
 
 def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int, vocab: str | None) -> bool:
-    """Count the shard's first examples. True where they are all of it."""
+    """Count the first ``quota`` examples of a shard and keep the first ``kept``. Return True if they are the
+    whole shard.
+    """
     with open_reader(
         shard.path, objective=shard.objective, vocabulary=vocab, padding_id=shard.padding_id
     ) as reader:
@@ -95,7 +106,9 @@ def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int,
 
 
 def _first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[ExampleBatch]:
-    """The reader's first examples as arrays, of packed rows those of whole rows."""
+    """Yield the reader's first examples as arrays. Packed rows are read whole, so there may be a few more
+    than the quota.
+    """
     from bertdata.examples.columns import arrays, cut
 
     left = quota
@@ -116,12 +129,13 @@ def _first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[Exa
 
 
 def _cut_rows(packs: PackBatch, examples: int) -> PackBatch:
-    """The first rows that hold at least so many examples."""
+    """Return the fewest first rows that hold at least this many examples."""
     rows = int((packs.ends < examples).sum()) + 1
     return cut_packs(packs, 0, min(rows, len(packs)))
 
 
 def _sizes(packs: PackBatch) -> list[int]:
+    """Return the number of examples in each row."""
     from bertdata.examples.columns import lengths
 
     found: list[int] = lengths(packs.ends).tolist()
@@ -131,6 +145,9 @@ def _sizes(packs: PackBatch) -> list[int]:
 def _kept(
     shard: FoundShard, batch: ExampleBatch, first: int, most: int, layout: ShardLayout
 ) -> Iterator[KeptExample]:
+    """Yield the first ``most`` examples of a batch in full. first: the number of the batch's first example in
+    its shard.
+    """
     if most <= 0:
         return
     from bertdata.examples.columns import cut

@@ -1,4 +1,4 @@
-"""Tokens and words of examples as they were before masking."""
+"""Counts of tokens and words in examples, as they were before masking."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,11 @@ _MOST_CHARACTERS, _MOST_PIECES = 30, 12
 
 
 class SampledTokens:
-    """Tokens by id, words by their tokens and by their characters.
+    """Counts of tokens by id, and of words by their number of tokens and of characters.
 
-    The special tokens are no words. Without a vocabulary tokens alone are counted. Words that an example
-    cuts count as they stand. The last number stands for all greater ones.
+    Special tokens are not words. Without a vocabulary, only tokens are counted. A word that is cut at the end
+    of an example counts as it is. The largest number of each counter of words also stands for all larger
+    numbers.
     """
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:
@@ -38,10 +39,11 @@ class SampledTokens:
             self._add_words(batch, ids)
 
     def _add_words(self, batch: ExampleBatch, ids: "Array") -> None:
+        """Count the words of a batch. ids: its original token ids."""
         import numpy as np
 
         is_special, continues, characters = self._tables = self._tables or _tables(self._vocabulary)
-        ids = np.minimum(ids, len(is_special) - 1)  # an id that the vocabulary does not have
+        ids = np.minimum(ids, len(is_special) - 1)  # a wrong vocabulary may lack an id
         special = is_special[ids]
         if (starts := word_starts_of(batch)) is not None:
             begins = np.asarray(starts).astype(bool) | special
@@ -49,6 +51,7 @@ class SampledTokens:
             begins = ~continues[ids]
         else:
             return
+        # Number the words by counting their first tokens: begins [1, 0, 1, 1, 0] -> words [0, 0, 1, 2, 2].
         begins[0] = True
         words = np.cumsum(begins) - 1
         is_word = ~special[begins]
@@ -63,7 +66,7 @@ class SampledTokens:
 
 
 def original_ids(batch: ExampleBatch) -> "Array":
-    """The ids of a batch of arrays, with the originals where something is masked."""
+    """Return the token ids of a batch of arrays, with masked positions set back to their original ids."""
     import numpy as np
 
     from bertdata.examples.columns import lengths
@@ -71,6 +74,7 @@ def original_ids(batch: ExampleBatch) -> "Array":
     ids = np.array(batch.ids)
     if has_group(type(batch), MASKS):
         masks = masks_of(batch)
+        # Positions of masks count from the start of their example, so add that start for each mask.
         starts = np.asarray(batch.ends).astype(np.int64) - lengths(batch.ends)
         places = np.repeat(starts, lengths(masks.ends)) + np.asarray(masks.places)
         ids[places] = masks.originals
@@ -78,13 +82,15 @@ def original_ids(batch: ExampleBatch) -> "Array":
 
 
 def special_ids(vocabulary: Vocabulary) -> set[int]:
-    """The ids of the tokens with a role, but for the unknown word's."""
+    """Return the ids of the special tokens, without the unknown token."""
     found = (getattr(vocabulary, name) for name in ROLES if name != "unk")
     return {one for one in found if one is not None}
 
 
 def _tables(vocabulary: Any) -> tuple[Any, Any, Any]:
-    """For each id: whether it is special, whether it continues a word (None: unknown), its characters."""
+    """Return three arrays by token id: is it special, does it continue a word (None if unknown), how many
+    characters has it.
+    """
     import numpy as np
 
     special = np.zeros(vocabulary.size, bool)

@@ -1,4 +1,4 @@
-"""Counts of one shard: all that statistics need, small enough to send between processes."""
+"""Counts over one shard: everything that statistics need, small enough to send between processes."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -20,9 +20,13 @@ _BATCH = 512
 class ShardCounts:
     """Counts over the examples of one shard.
 
-    lengths: examples by their number of real tokens; own: the objective's counts. packs: packed rows by
-    their number of sequences; none where each row is one example. masked_tokens: masked positions. layout
-    is None for a shard without records; is_measured: its sizes are the largest of the examples.
+    layout: shape of the records. None for a shard without records.
+    is_measured: the file does not state the sizes in ``layout``, so they are the largest seen in its
+    examples.
+    lengths: number of examples by their number of tokens, padding excluded.
+    own: the counts of the objective. packs: number of packed rows by their number of sequences, empty without
+    packing.
+    masked_tokens: number of masked positions.
     """
 
     name: str
@@ -36,20 +40,21 @@ class ShardCounts:
 
     @property
     def examples(self) -> int:
+        """Number of examples."""
         return self.lengths.total()
 
     @property
     def tokens(self) -> int:
-        """Real (not padded) positions."""
+        """Number of tokens, padding excluded."""
         return weighted_sum(self.lengths)
 
     @property
     def rows(self) -> int | None:
-        """Packed rows. None where each row is one example."""
+        """Number of packed rows. None if each row is a single example."""
         return self.packs.total() if self.layout and self.layout.packing else None
 
     def add(self, batch: ExampleBatch) -> None:
-        """Count the batch's examples: whole columns at a time, never one example by one."""
+        """Count the examples of a batch, a whole column at a time."""
         self.lengths.update(sizes(plain(batch.ends)))
         self.masked_tokens += count_masks(batch)
         self.own.add(batch)
@@ -63,7 +68,7 @@ def count_shard(
     objective: str | None = None,
     padding_id: int | None = None,
 ) -> ShardCounts:
-    """The counts of the shard at the path, every record of it read. ShardError as from its reader."""
+    """Read every record of a shard and return its counts. ShardError as from the shard's reader."""
     with open_reader(path, engine, objective, padding_id=padding_id) as reader:
         own = find_objective(reader.layout.objective).counts()
         counts = ShardCounts(
@@ -80,7 +85,7 @@ def count_shard(
 
 
 def merged(counters: Iterable[Counter[int]]) -> Counter[int]:
-    """All of them added up."""
+    """Return the sum of the counters."""
     total: Counter[int] = Counter()
     for counter in counters:
         total.update(counter)

@@ -1,7 +1,8 @@
-"""A dataset in numbers: lengths, padding, balance of its shards, and what its objective tells.
+"""Statistics of a dataset: lengths, padding, balance of the shards, and its objective's statistics.
 
-Everything is counted from the shards' records; a manifest only says which they are, and must agree.
-But for [UNK] and for text that no example holds: the manifest counts them in the inputs, each token once.
+Everything is counted from the examples. The manifest only lists the shards and must agree with the counts.
+Two numbers are exceptions: [UNK] tokens, and tokens that are in no example. The manifest counts both in the
+input text, each token once.
 """
 
 from collections.abc import Mapping
@@ -24,14 +25,18 @@ _BINS = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LengthHistogram:
-    """Examples by length: bin i counts lengths ``i * bin_tokens + 1`` to ``(i + 1) * bin_tokens``."""
+    """Number of examples by length. Bin i holds lengths ``i * bin_tokens + 1`` to ``(i + 1) *
+    bin_tokens``.
+    """
 
     bin_tokens: int
     examples: tuple[int, ...]
 
 
 class Statistics:
-    """The numbers of one dataset, from the counts of its shards. ShardError if they hold no example."""
+    """Statistics of one dataset, computed from the counts of its shards. ShardError if there is no
+    example.
+    """
 
     def __init__(self, dataset: FoundDataset, counts: list[ShardCounts], mask_id: int | None = None) -> None:
         self.path, self.title = dataset.path, dataset.title
@@ -47,7 +52,7 @@ class Statistics:
         self.lost_tokens = dataset.manifest.lost_tokens if dataset.manifest else None
 
     def _own_findings(self, settings: Mapping[str, Any], mask_id: int | None) -> Findings:
-        """The objective's statistics, of all shards together."""
+        """Return the objective's statistics over all shards."""
         own = find_objective(self.layout.objective).counts()
         for shard in self.shards:
             if shard.examples:
@@ -64,39 +69,40 @@ class Statistics:
 
     @property
     def padding(self) -> float:
-        """The share of positions that hold no token."""
+        """Share of the positions that hold no token."""
         return 1 - self.tokens / (self.rows * self.layout.max_seq_length)
 
     @property
     def rows(self) -> int:
-        """Rows of S positions: as many as examples where they are not packed."""
+        """Number of rows of ``max_seq_length`` positions. Without packing, it is the number of examples."""
         return self.packs.total() or self.examples
 
     @property
     def unknown(self) -> float | None:
-        """The share of [UNK] in the tokens of the inputs. None where the manifest does not say."""
+        """Share of [UNK] in the input tokens. None if the manifest does not say."""
         if self.unknown_tokens is None or not self.input_tokens:
             return None
         return self.unknown_tokens / self.input_tokens
 
     @property
     def lost(self) -> float | None:
-        """Return the share of the inputs' tokens that no example holds. None where nobody counted them."""
+        """Share of the input tokens that are in no example. None if they were not counted."""
         if self.lost_tokens is None or not self.input_tokens:
             return None
         return self.lost_tokens / self.input_tokens
 
     @property
     def imbalance(self) -> float:
-        """By how much the largest shard exceeds the mean, in tokens: 0 where all are equal."""
+        """Tokens of the largest shard divided by the mean, minus 1. It is 0 if all shards are equal."""
         tokens = [shard.tokens for shard in self.shards]
         return max(tokens) * len(tokens) / sum(tokens) - 1
 
     def histogram(self, bins: int = _BINS) -> LengthHistogram:
-        """The lengths in at most that many bins of one width."""
+        """Return the histogram of lengths with at most this many bins."""
         return histogram_of(self.lengths, self.layout.max_seq_length, bins)
 
     def as_json(self) -> dict[str, Any]:
+        """Return everything as ``stats --json`` prints it."""
         return {
             "path": self.path,
             "title": self.title,
@@ -127,7 +133,7 @@ class Statistics:
         }
 
     def _packing_json(self) -> dict[str, Any]:
-        """The section on packed rows, where they are."""
+        """Return the section on packed rows. Empty without packing."""
         if self.layout.packing is None:
             return {}
         packing = {
@@ -141,7 +147,9 @@ class Statistics:
         return {"packing": packing}
 
     def _sections(self) -> dict[str, Any]:
-        """The lengths, and the objective's sections. What it has to say of lengths joins them."""
+        """Return the section on lengths and the objective's sections. The objective may add facts to the
+        lengths.
+        """
         own = self.findings.sections
         lengths = {
             **spread(self.lengths),
@@ -152,6 +160,7 @@ class Statistics:
         return {"lengths": lengths, **{name: section for name, section in own.items() if name != "lengths"}}
 
     def _balance_json(self) -> dict[str, Any]:
+        """Return the section on the balance of the shards."""
         tokens = [shard.tokens for shard in self.shards]
         return {
             "min": min(tokens),
@@ -162,7 +171,7 @@ class Statistics:
 
 
 def histogram_of(lengths: Mapping[int, int], limit: int, bins: int = _BINS) -> LengthHistogram:
-    """Examples by length, of which none exceeds the limit, in at most that many bins of one width."""
+    """Return the histogram of lengths up to ``limit``, with at most this many bins of equal width."""
     width = -(-limit // bins)
     counts = [0] * -(-limit // width)
     for length, examples in lengths.items():
@@ -171,7 +180,9 @@ def histogram_of(lengths: Mapping[int, int], limit: int, bins: int = _BINS) -> L
 
 
 def count(shard: FoundShard) -> ShardCounts:
-    """The shard's counts. ShardError if a record is damaged or they are not what the manifest says."""
+    """Count a shard of a dataset. ShardError if a record is damaged or the counts differ from the
+    manifest's.
+    """
     entry = shard.entry
     if entry is not None and not entry.examples and not shard.bytes:
         return ShardCounts(name=shard.name, bytes=0, layout=None)
@@ -189,13 +200,13 @@ def count(shard: FoundShard) -> ShardCounts:
 
 
 def _input_amounts(dataset: FoundDataset) -> tuple[int | None, int | None]:
-    """Tokens of the inputs, and those that are [UNK], as the manifest counts them."""
+    """Return the number of input tokens and of [UNK] among them, from the manifest. None: it does not say."""
     inputs = dataset.manifest.inputs if dataset.manifest else ()
     return sum(entry.tokens for entry in inputs) if inputs else None, unknown_tokens(inputs)
 
 
 def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
-    """The layout of all shards. UsageError if they differ, ShardError if there is no example."""
+    """Return the layout of all shards. UsageError if the shards differ, ShardError if there is no example."""
     layouts = with_largest_sizes(
         (shard.name, shard.layout, shard.is_measured)
         for shard in shards

@@ -16,36 +16,37 @@ class RecordSettings:
 
     text_field: str | None = setting(
         None,
-        "name of the field or column of text, of one within another a.b; the only one of texts is found by "
-        "itself",
+        "field or column that holds the text; a.b is field b inside field a. Not needed where only one field "
+        "holds text",
     )
-    id_field: str | None = setting(None, "name of the field of a record's id, which errors name")
+    id_field: str | None = setting(None, "field that holds a record's id, for error messages")
     language_field: str | None = setting(
-        None, "name of the field of a record's language, a code of ISO 639-1, which must be --language"
+        None, "field that holds a record's language, an ISO 639-1 code that must equal --language"
     )
-    max_record_bytes: int = setting(1 << 24, "longest text of a record, in bytes of UTF-8")
+    max_record_bytes: int = setting(1 << 24, "longest text that a record may have, in bytes of UTF-8")
     skip_bad_records: bool = setting(
         False,
-        "leave out records that are malformed, empty, too long or of another language, and count them, where "
-        "the first one ends the run otherwise",
+        "leave out and count records that are malformed, empty, too long or in another language; without "
+        "this flag the first such record ends the run with an error",
     )
     quoting: str | None = setting(
         None,
-        "of CSV and TSV. csv: double quotes enclose a field, with separators and line ends in it; none: they "
-        "are text (by default csv for .csv, none for .tsv)",
+        "double quotes in CSV and TSV. csv: they enclose a field, which may then hold separators and line "
+        "breaks; none: they are ordinary text (default: csv for .csv, none for .tsv)",
         QUOTING,
     )
     separator: str | None = setting(
         None,
-        "between the fields of CSV and TSV, a character or tab; by default the file's own: , ; | or a tab",
+        "what separates the fields of CSV and TSV: a single character, or the word tab (default: recognised "
+        "from the file: , ; | or a tab)",
     )
     no_heading: bool = setting(
-        False, "the first line of CSV and TSV is a record; columns are then numbered from 0"
+        False, "CSV and TSV without a line of column names; columns are numbered from 0"
     )
     as_is: bool = setting(
         False,
-        "read files of --input-kind text or blocks as text, though their bytes tell another kind, such as "
-        "JSON",
+        "read files of --input-kind text or blocks as plain text even if they look like another format, such "
+        "as JSON",
     )
 
     def __post_init__(self) -> None:

@@ -34,29 +34,29 @@ class GivenDatasetSettings:
 
     config: AnyPath | None = setting(
         None,
-        CONFIG_HELP.format("container, objective, tokenizer, and of sources text"),
+        CONFIG_HELP.format("tables [container], [objective], [tokenizer], and [text] for records"),
         metavar="FILE.toml",
         record="",
     )
     vocab: AnyPath | None = setting(
         None,
-        "WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
+        "WordPiece vocabulary with one token per line, or the name of a published one: bert-base-uncased",
         optional=True,
         metavar="FILE|NAME",
         record="tokenizer",
     )
     tokenizer: AnyPath | None = setting(
         None,
-        "tokenizer.json of Hugging Face's tokenizers (BPE, Unigram, WordPiece), or a model's directory "
-        "with one",
+        "tokenizer.json of Hugging Face's tokenizers (BPE, Unigram or WordPiece), or a model's directory "
+        "that holds it",
         optional=True,
         metavar="FILE|DIR",
         record="tokenizer",
     )
     roles: Mapping[str, str] | Sequence[str] | None = setting(
         None,
-        "with --tokenizer: the token for cls, sep, pad, mask or unk, where its files do not tell it; "
-        "may be repeated",
+        "with --tokenizer: token to use as cls, sep, pad, mask or unk where the tokenizer's files do not "
+        "say; may be repeated",
         optional=True,
         metavar="NAME=TOKEN",
         flag="--role",
@@ -65,31 +65,32 @@ class GivenDatasetSettings:
     )
     shuffle: str | None = setting(
         None,
-        "none (default): one shard for each part; global: documents of all parts mixed by a stable hash "
-        "into shards of nearly equal numbers of tokens",
+        "none (default): one shard per part; global: mix the documents of all parts, by a stable hash, into "
+        "shards with nearly equal numbers of tokens",
         SHUFFLES,
         optional=True,
         record="container",
     )
     num_shards: int | None = setting(
         None,
-        "shards to make, with --shuffle global",
+        "number of shards to make, with --shuffle global",
         least=1,
         optional=True,
         metavar="N",
         record="container",
     )
-    recipe: str | None = setting(None, "whose data set to make (default: mlperf)", tuple(RECIPES), record="")
+    recipe: str | None = setting(None, "whose dataset to make (default: mlperf)", tuple(RECIPES), record="")
     phase: int | None = setting(
         None,
-        "only this phase of a recipe of two, into DIR itself (default: both, in DIR/phase1 and phase2)",
+        "make only this phase of a two-phase recipe, in DIR itself (default: both, in DIR/phase1 and "
+        "DIR/phase2)",
         metavar="N",
         record="",
     )
     skip_bad_inputs: bool = setting(
         False,
-        "leave out a part that cannot be read (bytes that are not UTF-8, a compressed file, JSON, no "
-        "sentences), list it in the manifest, go on; without it such a part fails the run",
+        "leave out parts that cannot be used (not UTF-8, compressed, JSON, without sentences) and list them "
+        "in the manifest; without this flag such a part ends the run with an error",
         record="",
     )
 
@@ -128,7 +129,7 @@ class GivenExampleSettings:
     as_original: bool | None = setting_of(
         ElectraSettings,
         "as_original",
-        help="; of span: draws as SpanBERT's program makes them where NumPy is seeded",
+        help="; with the objective span: draw as SpanBERT's program does with a seeded NumPy",
         default=None,
     )
     format: str | None = setting_of(ExampleSettings, "format", default=None)

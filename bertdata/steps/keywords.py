@@ -24,20 +24,20 @@ OWN_SETTINGS = "own_settings"
 
 
 OBJECTIVE_HELP = """\
-objective of the examples (default: as their manifest or fields say); one of your own must be named here,
-since no file may choose code to import"""
+training objective of the examples (default: read from their manifest or fields). Your own objective must be
+named here, because no file may choose code to import"""
 """Of examples that are there already."""
 
 PUNKT_TABLES_HELP = """\
-where NLTK's punkt_tab tables of the language are, checked by md5 (default: found as bertdata fetch punkt
-does, by each worker)"""
+directory of NLTK's punkt_tab tables for the language, checked by md5 (default: each worker finds or downloads
+them, as bertdata fetch punkt does)"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenProcesses:
     """How a step runs, which changes no byte of what is made."""
 
-    workers: int | None = setting(None, "processes to use; None: one for each core")
+    workers: int | None = setting(None, "processes to use; None: one per core")
     progress: OnProgress | None = field(
         default=None,
         compare=False,
@@ -54,7 +54,7 @@ class GivenRun(GivenProcesses):
 
     engine: Engine | None = setting(
         None,
-        "native: the C++ kernels (None: where they are built); python: the specification itself, for audit",
+        "native: the C++ kernels (None: native if they are built); python: the slow, readable reference code",
     )
 
     def __post_init__(self) -> None:

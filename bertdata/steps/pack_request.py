@@ -24,29 +24,30 @@ class GivenPackSettings:
     """
 
     layout: str | None = setting(
-        None, f"whose rows: {', '.join(LAYOUTS)} (default: flat, our own)", metavar="NAME"
+        None, f"layout of the rows: {', '.join(LAYOUTS)} (default: flat, bertdata's own)", metavar="NAME"
     )
-    format: str | None = setting(None, "container, where the layout has several", metavar="NAME")
+    format: str | None = setting(
+        None, "container of the shards, where the layout allows several", metavar="NAME"
+    )
     max_sequences_per_pack: int | None = setting(
-        None, "examples in a row at most (default: 3)", least=1, metavar="N"
+        None, "most examples in a row (default: 3)", least=1, metavar="N"
     )
     method: str | None = setting(
         None,
-        "lp (default): linear program; lpfhp: longest pack first; nnls: non-negative least squares, as "
-        "Habana's and Graphcore's programs",
+        "how rows are planned. lp (default): linear program; lpfhp: longest pack first; nnls: non-negative "
+        "least squares, as in Habana's and Graphcore's programs",
         metavar="NAME",
     )
     num_shards: int | None = setting(
         None,
-        "shards to make (default: as many as DIR has; habana 4480 rows each, graphcore 500000)",
+        "number of shards to make (default: as many as DIR has; habana: 4480 rows per shard, graphcore: "
+        "500000)",
         least=1,
         metavar="N",
     )
-    seed: int | None = setting(None, "seed of the order of examples and rows (default: 12345)", metavar="N")
-    unverified: bool = setting(False, "take files of any tool without a manifest; needs --vocab")
-    vocab: AnyPath | None = setting(
-        None, "the vocabulary that the examples were made with", metavar="FILE|NAME"
-    )
+    seed: int | None = setting(None, "seed for the order of examples and rows (default: 12345)", metavar="N")
+    unverified: bool = setting(False, "read files of any tool, without a manifest; needs --vocab")
+    vocab: AnyPath | None = setting(None, "vocabulary that the examples were made with", metavar="FILE|NAME")
     objective: str | None = setting(None, OBJECTIVE_HELP, metavar="NAME")
 
 
@@ -61,7 +62,7 @@ class PackRequest(GivenProcesses, GivenPackSettings):
     path: AnyPath
     output: AnyPath | None = None
     _: KW_ONLY
-    plan_only: bool = setting(False, "say how full the rows would be, and write nothing")
+    plan_only: bool = setting(False, "print how full the rows would be, and write nothing")
 
     def __post_init__(self) -> None:
         GivenProcesses.__post_init__(self)

@@ -15,11 +15,12 @@ from bertdata.text.settings import SegmentSettings
 
 INPUT_KINDS = (*CHOSEN_KINDS, *RECORD_KINDS)
 INPUT_KIND_HELP = """\
-by default as the bytes tell, and blocks for other *.txt. articles: extracted files (of a directory,
-wiki_<nn>); text: plain-text files (of a directory, *.txt), each one document; files of records, also .gz .zst
-.bz2 .xz: blocks (plain text, blank lines between documents), jsonl, json (a list of objects, or objects over
-several lines), csv, tsv, parquet, arrow (as datasets keeps it)"""
-CONFIG_HELP = "settings in a file ({}), as bertdata recipes NAME --as toml prints them; flags win over it"
+format of the input (default: recognised from the contents; other *.txt files are blocks). articles: files
+that bertdata extract writes (in a directory: wiki_<nn>). text: plain text, each file one document (in a
+directory: *.txt). Records, also compressed as .gz .zst .bz2 or .xz: blocks (plain text, blank lines between
+documents), jsonl, json (a list of objects, or objects over several lines), csv, tsv, parquet, arrow (as
+saved by datasets)"""
+CONFIG_HELP = "file of settings ({}), as printed by bertdata recipes NAME --as toml; flags override it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +86,13 @@ class SegmentRequest(GivenRun, GivenTextSettings):
     books: AnyPaths | None = setting(
         None,
         """\
-plain-text files, each one document, or a directory of them (*.txt), beside articles: they are read first, as
-NVIDIA's and Habana's wiki_books does; may be repeated""",
+plain-text files, each one document, or a directory of them (*.txt), to add to the articles. They are read
+before the articles, as in NVIDIA's and Habana's wiki_books. May be repeated""",
         metavar="FILE|DIR",
         repeated=True,
     )
     punkt_tables: AnyPath | None = setting(None, PUNKT_TABLES_HELP, metavar="DIR|URL")
-    config: AnyPath | None = setting(None, CONFIG_HELP.format("its table text"), metavar="FILE.toml")
+    config: AnyPath | None = setting(None, CONFIG_HELP.format("its table [text]"), metavar="FILE.toml")
 
     def __post_init__(self) -> None:
         GivenRun.__post_init__(self)

@@ -40,33 +40,40 @@ class SegmentSettings:
     the language.
     """
 
-    recipe: str = setting("mlperf", "whose text stage to follow: mlperf or nvidia")
-    eval_articles: int = setting(
-        10_000, "articles withheld for evaluation, over all files; a small dump has to give fewer"
+    recipe: str = setting(
+        "mlperf",
+        "whose parts to make: mlperf (part-00000-of-00500 ..., eval.txt) or nvidia (training, test shards)",
     )
-    block_size: float = setting(26.92, "largest part in MiB of extracted text")
-    training_shards: int = setting(256, "number of training shards")
-    test_shards: int = setting(256, "number of test shards")
-    test_fraction: float = setting(0.1, "share of the sentences that the test shards aim at")
+    eval_articles: int = setting(
+        10_000, "mlperf: articles to hold out for evaluation, in eval.txt; lower it for a small dump"
+    )
+    block_size: float = setting(26.92, "mlperf: largest part, in MiB of extracted text")
+    training_shards: int = setting(256, "nvidia: training shards to make")
+    test_shards: int = setting(256, "nvidia: test shards to make")
+    test_fraction: float = setting(
+        0.1, "nvidia: share of the sentences that go to the test shards, approximately"
+    )
     punkt: str = setting(
         "3.4.5",
-        "release of nltk whose sentence ends to place: 3.4.5 (published data), 3.10.0, 3.10.4; current means "
-        "3.10.0",
+        "NLTK release whose sentence boundaries to reproduce: 3.4.5 (MLPerf's published data), 3.10.0 or "
+        "3.10.4; current is another name for 3.10.0",
     )
-    prefix: str = setting(_PREFIX + ENGLISH, "what the shards' names begin with")
+    prefix: str = setting(_PREFIX + ENGLISH, "nvidia: beginning of the shards' file names")
     language: str = setting(
         ENGLISH,
-        "language of the text, a code of ISO 639-1: sentences by Punkt (cs da de el en es et fi fr it ml nl "
-        "no pl pt ru sl sv tr) or by end marks (ja ko zh); of any other one each line of text is a sentence",
+        "language of the text, an ISO 639-1 code. Punkt splits sentences in cs da de el en es et fi fr it ml "
+        "nl no pl pt ru sl sv tr, end marks split them in ja ko zh. In any other language each line is a "
+        "sentence",
     )
     abbreviations: Abbreviations | None = setting(
         None,
-        "abbreviations that Punkt's tables lack, one a line, such as Nr. or z. B.; # begins a comment",
+        "file of abbreviations that Punkt's tables lack, one per line, such as Nr. or z. B.; # starts a "
+        "comment",
     )
     escaped_articles: str | None = setting(
         None,
-        "whether the extractor of articles without a manifest wrote &amp; for &: yes takes such escapes "
-        "back, once, no keeps the text; a manifest tells by itself",
+        "for articles without a manifest: yes if their extractor wrote &amp; for & (such escapes are undone "
+        "once), no to keep the text as it is. Where there is a manifest, it says which",
         YES_NO,
     )
 

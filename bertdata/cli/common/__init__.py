@@ -1,1 +1,1 @@
-"""Shared by the commands: parser, dispatch, flags, progress."""
+"""Code that the commands share: argument parser, choice of the command, flags, progress."""

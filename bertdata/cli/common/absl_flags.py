@@ -1,6 +1,6 @@
-"""Command lines as absl-py reads them for the scripts of TensorFlow 1 (``tf.flags``, ``tf.app.run``).
+"""Command lines read as absl-py reads them for TensorFlow 1 scripts (``tf.flags``, ``tf.app.run``).
 
-Such a script ignores flags that it does not know, and words that are no flags.
+Such a script ignores unknown flags and words that are not flags. Here they also cause a warning.
 """
 
 import io
@@ -31,12 +31,17 @@ OWN_FLAGS = {
     "logger_levels": False,
     "profile_file": False,
 }
-"""Flags that absl defines for every script and that have no effect here; True for a boolean flag."""
+"""Flags that absl defines for every script. They have no effect here. True marks a boolean flag."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandLine:
-    """Known flags, each as ``--name=value``, in order. Names of unknown ones. Warnings about the rest."""
+    """A command line that has been read.
+
+    flags: the known flags in order, each as ``--name=value``.
+    unknown: names of the unknown flags.
+    warnings: what was ignored, and why.
+    """
 
     flags: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -44,12 +49,15 @@ class CommandLine:
 
 
 def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
-    """The command line as absl takes it. known: the script's flags, True for a boolean one.
+    """Read a command line by absl's rules.
 
-    A flag has one dash or two. Its value follows ``=`` or is the next word, whatever that is; but a
-    boolean flag without ``=`` is true, and ``--noNAME`` is false. ``--flagfile=FILE`` stands for the
-    lines of FILE. ``--`` ends the flags. SettingsError for a value that is missing, or that
-    ``--noNAME`` is given.
+    A flag starts with one dash or two. Its value follows ``=`` or is the next word, even if that word looks
+    like a flag. A boolean flag without ``=`` is true and ``--noNAME`` makes it false, so in ``--flag false``
+    the word ``false`` is ignored. ``--flagfile=FILE`` is replaced with the lines of FILE. ``--`` ends the
+    flags.
+
+    known: the script's flags. True marks a boolean flag.
+    SettingsError for a flag without its value, and for ``--noNAME=VALUE``.
     """
     line = CommandLine()
     words = iter(_expand_flag_files(arguments, line.warnings))
@@ -64,6 +72,7 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
                 line.warnings.append(f"{' '.join(rest)}: comes after --, so it is ignored, as by the script")
             break
         name, equals, value = _split(word)
+        # --noNAME is the negative form of a boolean flag NAME, unless a flag is itself named noNAME.
         is_off = name not in known and name.startswith("no") and known.get(name[2:], False)
         if not name:
             line.warnings.append(_ignored_word(word, before))
@@ -86,6 +95,7 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
                 line.warnings.append(f"{word}: has no effect here")
             else:
                 line.flags.append(f"--{name}={value}")
+    # Flags listed in --undefok may be unknown, in their negative form too, without a warning.
     tolerated |= {f"no{name}" for name in tolerated}
     unknown = [(name, word) for name, word in unknown if name not in tolerated]
     line.unknown.extend(name for name, _ in unknown)
@@ -94,13 +104,16 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
 
 
 def _split(word: str) -> tuple[str, str, str]:
-    """Name, ``=`` and value of a flag. No name where the word is no flag."""
+    """Return name, ``=`` and value of a flag. The name is empty for a word that is not a flag."""
     if not word.startswith("-"):
         return "", "", ""
     return word[2 if word.startswith("--") else 1 :].partition("=")
 
 
 def _value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
+    """Return a flag's value, which is the next word if there is no ``=``. SettingsError if there is no next
+    word.
+    """
     if equals:
         return value
     following = next(words, None)
@@ -110,6 +123,9 @@ def _value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
 
 
 def _ignored_word(word: str, before: str) -> str:
+    """Return the warning about a word that is not a flag. before: the boolean flag just before it, or
+    empty.
+    """
     if not before:
         return f"{word!r} is no flag and is ignored, as by the script"
     flag, off = before.lstrip("-"), before.lstrip("-").startswith("no")
@@ -122,6 +138,7 @@ def _ignored_word(word: str, before: str) -> str:
 
 
 def _unknown_flag(name: str, word: str, known: Mapping[str, bool]) -> str:
+    """Return the warning about an unknown flag, with the nearest known one."""
     near = get_close_matches(name, [other for other in known if other not in OWN_FLAGS], n=1)
     hint = f"; did you mean --{near[0]}?" if near else ""
     return f"{word}: no such flag; it is ignored, as by the script{hint}"
@@ -131,7 +148,9 @@ def _unknown_flag(name: str, word: str, known: Mapping[str, bool]) -> str:
 
 
 def _expand_flag_files(arguments: Sequence[str], warnings: list[str]) -> list[str]:
-    """The arguments up to ``--`` with the lines of each flag file in its place, then the others."""
+    """Return the words with each --flagfile replaced with the lines of its file. Words after ``--`` are
+    kept.
+    """
     expanded: list[str] = []
     words = iter(arguments)
     for word in words:
@@ -147,7 +166,7 @@ def _expand_flag_files(arguments: Sequence[str], warnings: list[str]) -> list[st
 
 
 def _flag_file(word: str) -> str | None:
-    """The path in ``--flagfile=PATH``. None for another word."""
+    """Return the path in ``--flagfile=PATH``, or None for any other word."""
     for prefix in ("--flagfile=", "-flagfile="):
         if word.startswith(prefix):
             return word.removeprefix(prefix).strip()
@@ -155,9 +174,10 @@ def _flag_file(word: str) -> str | None:
 
 
 def _read_flag_file(path: str, within: tuple[str, ...], warnings: list[str]) -> list[str]:
-    """The file's lines but empty ones and comments (``#`` or ``//``), files that it names in their place.
+    """Return the lines of a flag file, without empty lines and comments (``#`` or ``//``).
 
-    within: the files that are being read; one of them is not read again.
+    A line ``--flagfile=FILE`` is replaced with that file's lines. within: the files being read, outermost
+    first. A file that names one of them would never end, so it is skipped with a warning.
     """
     path = os.path.expanduser(path)
     if not path:
@@ -179,6 +199,7 @@ def _read_flag_file(path: str, within: tuple[str, ...], warnings: list[str]) -> 
 
 
 def _lines_of(path: str) -> list[str]:
+    """Return the lines of a text file. SettingsError if it is not UTF-8."""
     try:
         text = storage.read_bytes(path).decode()
     except UnicodeDecodeError:
@@ -190,7 +211,7 @@ def _lines_of(path: str) -> list[str]:
 
 
 def boolean(text: str) -> bool:
-    """True or false, as absl spells them."""
+    """Return the truth value in absl's spellings (true, t, 1, false, f, 0), for argparse."""
     known = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
     if text.lower() not in known:
         raise ArgumentTypeError(f"{text!r} is neither true nor false")
@@ -198,10 +219,10 @@ def boolean(text: str) -> bool:
 
 
 def integer(text: str) -> int:
-    """An integer: decimal, 0x hexadecimal or 0o octal."""
+    """Return an integer in decimal, hexadecimal (0x) or octal (0o), for argparse."""
     base = {"0o": 8, "0x": 16}.get(text[:2], 10) if len(text) > 2 else 10
     try:
-        if len(text) <= MOST_DIGITS:  # Python's own limit is that of decimal digits alone
+        if len(text) <= MOST_DIGITS:  # Python limits the digits of decimal numbers only
             return int(text, base)
     except ValueError:
         pass

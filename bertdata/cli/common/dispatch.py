@@ -1,4 +1,4 @@
-"""Choosing a command, and ending it: exit status and error line."""
+"""Choice of a command from the command line, and the exit status and error line of its run."""
 
 import os
 import sys
@@ -11,9 +11,11 @@ from bertdata.io.terminal import say_error, say_text
 
 
 def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) -> str | None:
-    """The command that the words begin with. None where they ask for help, which is printed.
+    """Return the command that the first word names.
 
-    commands: what each does. UsageError names the nearest.
+    Return None after printing the help, if there are no words or they ask for help.
+    usage: the text above the list of commands. commands: what each command does.
+    UsageError for an unknown command. It suggests the most similar one.
     """
     if not words or words[0] in ("-h", "--help", "help"):
         width = max(map(len, commands)) + 2
@@ -31,11 +33,14 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
 def end(
     program: str, work: Callable[[], int], *, interrupted: str, place: str = "", has_parser: bool = True
 ) -> int:
-    """The exit status of the work. An error is told in one line, unless it has no message.
+    """Do the work and return its exit status. Print an error as a single line.
 
-    The work goes on where nobody reads standard error any more; standard output is what a command is for.
-    interrupted: what to say after Ctrl-C; place: goes before each error; has_parser: settings are flags of
-    the Parser that the work uses, and errors name them so.
+    An error with an empty message has been reported before and prints nothing. If standard error is closed,
+    the work continues, because a command's result is what it writes to standard output and to files.
+    interrupted: what to say after Ctrl-C.
+    place: text before each error message.
+    has_parser: the command uses a Parser, so errors name settings by their flags (``--bin-size``, not
+    ``bin_size``).
     """
 
     with lasting_output("stderr"):
@@ -54,7 +59,7 @@ def _end(program: str, work: Callable[[], int], interrupted: str, place: str, ha
     except BertDataError as error:
         message = str(error)
         if has_parser and isinstance(error, SettingsError) and not isinstance(error, SettingsFileError):
-            from bertdata.cli.common.parser import with_flags  # needed for errors alone
+            from bertdata.cli.common.parser import with_flags  # imported only for errors, to start faster
 
             message = with_flags(message)
         return report(f"error: {place}{message}", error.exit_status) if message else error.exit_status
@@ -63,7 +68,7 @@ def _end(program: str, work: Callable[[], int], interrupted: str, place: str, ha
     except MemoryError:
         return report(f"error: {place}out of memory; use smaller parts or fewer workers", 1)
     except BrokenPipeError:
-        _forget_output()  # the reader of our output went away; there is nobody to tell
+        _forget_output()  # the reader has closed the pipe, so nobody would read an error
         return 1
     except OSError as error:
         if error.filename is None:
@@ -72,6 +77,6 @@ def _end(program: str, work: Callable[[], int], interrupted: str, place: str, ha
 
 
 def _forget_output() -> None:
-    """Point stdout at /dev/null so that the final flush cannot fail."""
-    with suppress(OSError, ValueError):  # it may be no file at all
+    """Point standard output at /dev/null, so that Python's flush at exit cannot fail."""
+    with suppress(OSError, ValueError):  # stdout may be an object without a file descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

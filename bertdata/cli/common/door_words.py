@@ -1,4 +1,4 @@
-"""The word of ours that every command line may have: ``--print-config``."""
+"""The flag ``--print-config``, which every command line may have."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,6 @@ PRINT_CONFIG = "--print-config"
 
 
 def take_print_config(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the arguments without the flag, and whether it was there."""
+    """Remove ``--print-config`` from a command line. Return the other words and whether it was there."""
     rest = [word for word in arguments if word.replace("_", "-") != PRINT_CONFIG]
     return rest, len(rest) < len(arguments)

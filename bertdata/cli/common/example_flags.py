@@ -1,4 +1,4 @@
-"""Command-line flags of a dataset, and of the settings of its examples."""
+"""Command-line flags for the settings of a dataset and of its examples."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,20 +8,25 @@ from typing import Any, get_type_hints
 from bertdata.cli.common.parser import NUMBERS
 from bertdata.cli.common.request_flags import add_flags
 from bertdata.config.recipes import RECIPES
+from bertdata.config.settings import ExampleSettings
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.steps.create_request import GivenDatasetSettings
 
 _TOKENIZERS = ("vocab", "tokenizer")
-"""The settings of a dataset of which a command line names one."""
+"""Fields of ``GivenDatasetSettings`` that exclude each other: the two ways to name a tokenizer."""
+_SHARES = ("masked_lm_prob", "short_seq_prob", "mask_share", "random_share", "kept_share", "geometric_p")
+"""Settings between 0 and 1, whose flags show SHARE as their value."""
 
 
 def add_create_flags(
     parser: argparse.ArgumentParser, arguments: Sequence[str], **changed: dict[str, Any]
 ) -> None:
-    """Add the flags of a dataset and of its examples, which the command and the pipeline both have.
+    """Add the flags of a dataset and of its examples, for ``bertdata create`` and the Beam pipeline.
 
-    changed: for the flag of a field, what argparse takes in place of the field's.
+    arguments: the command line, see ``add_settings``.
+    changed: keyword arguments of ``add_argument`` that replace the field's own, by field name.
     """
+    # With --config, the file may name the tokenizer, so the command line need not.
     tokenizers = parser.add_mutually_exclusive_group(required=not names_config(arguments))
     for item in fields(GivenDatasetSettings):
         place = tokenizers if item.name in _TOKENIZERS else parser
@@ -30,30 +35,48 @@ def add_create_flags(
 
 
 def names_config(arguments: Sequence[str]) -> bool:
-    """True where a command line names a file of settings."""
+    """Return True if the command line has ``--config``."""
     return any(word == "--config" or word.startswith("--config=") for word in arguments)
 
 
 def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ()) -> None:
-    """A flag for each setting of examples, which overrides the recipe's.
+    """Add a flag for each setting of examples, which overrides the recipe's value.
 
-    arguments: the command line, which may name an objective of one's own; its settings have flags too.
+    A setting that only one objective has is listed in that objective's group of the help.
+    arguments: the command line. If it names a user's objective, that objective's settings get flags too.
     """
-    group = parser.add_argument_group("settings", "each overrides the recipe's; see bertdata recipes")
     flags: dict[str, tuple[Field[Any], type[Any]]] = {}
     for kind in _settings_types(arguments):
         hints = get_type_hints(kind)
         flags |= {item.name: (item, hints[item.name]) for item in fields(kind)}
+    group = parser.add_argument_group(
+        "settings of examples", "each overrides the recipe; see bertdata recipes"
+    )
+    objectives: dict[str, Any] = {}
     for item, hint in flags.values():
-        _add_flag(group, item, hint)
+        owner = _only_objective(item.name)
+        if owner and owner not in objectives:
+            objectives[owner] = parser.add_argument_group(f"settings of the objective {owner}")
+        _add_flag(objectives[owner] if owner else group, item, hint)
     parser.set_defaults(settings_names=tuple(sorted(flags)))
 
 
-def _settings_types(arguments: Sequence[str]) -> list[type[Any]]:
-    """The settings of the package's objectives.
+def _only_objective(setting: str) -> str | None:
+    """Return the name of the objective that alone has this setting. None if several have it, or a user's."""
+    owners = {
+        objective.settings_type: name
+        for name, objective in reversed(OBJECTIVES.items())
+        if setting in objective.settings_type.__dataclass_fields__
+    }
+    return next(iter(owners.values())) if len(owners) == 1 else None
 
-    Of settings with one name the last one's form counts: that of the objective which the command line names,
-    by itself or by a recipe, else of the package's first.
+
+def _settings_types(arguments: Sequence[str]) -> list[type[Any]]:
+    """Return the settings classes of all objectives of the package, then the chosen objective's again.
+
+    Several classes declare a setting of the same name, with their own defaults and help. The caller lets the
+    last declaration win, so the chosen objective comes last: the objective of the command line's
+    ``--objective`` or ``--recipe``, otherwise the package's first.
     """
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--objective")
@@ -67,7 +90,16 @@ def _settings_types(arguments: Sequence[str]) -> list[type[Any]]:
 
 
 def _add_flag(group: Any, item: "Field[Any]", kind: type[Any]) -> None:
+    """Add the flag of a setting. kind: the type of its values."""
     flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
+    if item.name == "objective":
+        names = [
+            name
+            for name, objective in OBJECTIVES.items()
+            # Others share their settings with one of these, or are not made from running text.
+            if objective.settings_type is not ExampleSettings and not objective.unlearned
+        ]
+        help = f"training objective of the examples: {', '.join(names)}, or your own as package.module:NAME"
     if kind is bool and item.default:
         group.add_argument(flag, action=argparse.BooleanOptionalAction, help=help)
     elif kind is bool:
@@ -75,5 +107,5 @@ def _add_flag(group: Any, item: "Field[Any]", kind: type[Any]) -> None:
     elif item.metadata["choices"]:
         group.add_argument(flag, choices=item.metadata["choices"], help=help)
     else:
-        metavar = "NAME" if kind is str else kind.__name__.upper()
+        metavar = "SHARE" if item.name in _SHARES else "N" if kind in (int, float) else "NAME"
         group.add_argument(flag, type=NUMBERS.get(kind, kind), metavar=metavar, help=help)

@@ -10,41 +10,41 @@ from bertdata.wiki.settings import EXTRACTORS, SPELLINGS, VERSIONS, ExtractorNam
 def add_extract_settings(
     parser: argparse._ActionsContainer, *, extractor_default: str = "default: 3.1.0"
 ) -> None:
-    """The flags of extraction."""
+    """Add the flags of extraction. extractor_default: what the help says about the default of --extractor."""
     parser.add_argument(
         "--extractor",
         choices=(*EXTRACTORS, *SPELLINGS),
-        help="the program whose text it is: wikiextractor 3.1.0, or mlperf, also spelt 2.75, the older "
-        f"version that MLPerf's published data were made with (commit {VERSIONS['mlperf'][:7]}) and that "
-        f"NVIDIA's and Habana's scripts pin (6408a430, the same text) ({extractor_default})",
+        help="version of wikiextractor whose text to reproduce: 3.1.0, or 2.75 (also called mlperf), with "
+        f"which MLPerf's published data were made (commit {VERSIONS['mlperf'][:7]}); NVIDIA's and Habana's "
+        f"scripts use commit 6408a430, which gives the same text ({extractor_default})",
     )
     parser.add_argument(
         "--date",
         type=day,
         metavar="YYYY-MM-DD",
-        help="the day that {{CURRENTDAY}} and its relatives expand to (default: the dump's own date)",
+        help="day that {{CURRENTDAY}} and similar words expand to (default: the date of the dump)",
     )
     parser.add_argument(
         "--templates",
         action=argparse.BooleanOptionalAction,
-        help="whether templates are expanded, for which the dump's definitions are read first (default: as "
-        "the program does: 3.1.0 does, 2.75 does not)",
+        help="expand templates, which reads the whole dump first for their definitions (default: expanded "
+        "with 3.1.0, not with 2.75)",
     )
     parser.add_argument(
         "--skip-page",
         action="append",
         type=_page_id,
         metavar="ID",
-        help="leave out the page of this id, an article or a template; repeatable. Extraction ends with an "
-        f"error at a page that takes too much work (native: {MAX_WORK >> 30} GiB of text handled; python: "
-        f"{LIMITS.cpu_seconds:g} CPU seconds or {LIMITS.memory_bytes >> 30} GiB of memory)",
+        help="leave out the page with this id, an article or a template; may be repeated. For pages that "
+        f"take too much work, at which extraction ends with an error (native: {MAX_WORK >> 30} GiB of text "
+        f"handled; python: {LIMITS.cpu_seconds:g} CPU seconds or {LIMITS.memory_bytes >> 30} GiB of memory)",
     )
 
 
 def given_extract_settings(
     args: argparse.Namespace, *, extractor: ExtractorName = "3.1.0"
 ) -> ExtractSettings:
-    """The settings that the command line gives. extractor: where no flag names one."""
+    """Return the settings on the command line. extractor: used if --extractor is absent."""
     return ExtractSettings(
         extractor=args.extractor or extractor,
         date=args.date,
@@ -54,13 +54,14 @@ def given_extract_settings(
 
 
 def _page_id(text: str) -> str:
+    """Return the id of a page, for argparse. It must not be empty."""
     if not text:
         raise argparse.ArgumentTypeError("is empty, expected the id of a page")
     return text
 
 
 def day(text: str) -> datetime.date:
-    """The day that a flag gives."""
+    """Return the date of a flag, for argparse."""
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:

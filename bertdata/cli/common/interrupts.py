@@ -1,4 +1,8 @@
-"""Ctrl-C and SIGTERM while a command runs: never lost, and the end of the command whatever they break."""
+"""Handling of Ctrl-C and SIGTERM while a command runs.
+
+A signal is never lost, and it always ends the command with the same exit status, even if it breaks code that
+then fails with another error.
+"""
 
 import signal
 import sys
@@ -11,7 +15,9 @@ _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
 
 class Interrupt(KeyboardInterrupt):
-    """SIGINT, or SIGTERM, which schedulers send, came. The command's exit status tells which."""
+    """The exception for SIGINT, and for SIGTERM, which schedulers send. exit_status: 128 plus the signal's
+    number.
+    """
 
     def __init__(self, signum: int) -> None:
         super().__init__()
@@ -19,15 +25,16 @@ class Interrupt(KeyboardInterrupt):
 
 
 class Interrupts:
-    """A block in which SIGINT and SIGTERM raise Interrupt.
+    """Context manager in which SIGINT and SIGTERM raise Interrupt.
 
-    The exception may arise anywhere, so two things may hide it. Python prints and forgets an exception in a
-    finalizer or a callback: the signal is then handled again a moment later. And code that it cut short may
-    fail with an error of its own (a file closed twice): the block still ends with Interrupt. A SIGINT that
-    the process ignores stays ignored.
+    Python may raise the exception at any instruction, and two things can hide it:
+    - In a finalizer or a callback, Python prints the exception and continues. The signal is then raised again
+    a moment later.
+    - Interrupted code may fail with another error, such as a file that is closed twice. The block then still
+    ends with Interrupt.
 
-    While a module is imported, the signal waits: libraries of compiled code that are cut short while they set
-    themselves up (NumPy) end the process with SIGSEGV.
+    While a module is being imported, the signal waits. Compiled libraries such as NumPy crash with SIGSEGV if
+    their initialisation is interrupted. A SIGINT that the process ignores stays ignored.
     """
 
     def __init__(self) -> None:
@@ -46,10 +53,14 @@ class Interrupts:
         return self
 
     def _interrupt(self, signum: int, frame: FrameType | None) -> None:
+        """Handle SIGINT or SIGTERM."""
         self._came = signum
         self._raise_again(signum, frame)
 
     def _raise_again(self, signum: int, frame: FrameType | None) -> None:
+        """Raise Interrupt for the signal that came, or wait if a module is being imported. Also handles
+        SIGALRM.
+        """
         if self._came is None:
             return
         if _is_importing(frame):
@@ -58,19 +69,23 @@ class Interrupts:
         raise Interrupt(self._came)
 
     def _wait(self) -> None:
-        """Handle the signal again a moment later."""
+        """Set a timer, whose SIGALRM handles the signal again a moment later."""
         if signal.SIGALRM not in self._before:
             self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._raise_again)
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
     def _report_forgotten(self, forgotten: Any) -> None:
+        """Handle an exception that Python cannot raise (``sys.unraisablehook``), for example in a
+        finalizer.
+        """
         if isinstance(forgotten.exc_value, Interrupt):
             self._wait()
-        elif self._came is None:  # after an interrupt, finalizers of what it cut short may fail
+        elif self._came is None:  # finalizers of interrupted code may fail, which says nothing new
             self._hooks[0](forgotten)
 
     def _report(self, *error: Any) -> None:
-        if self._came is None:  # as above, of compiled modules, which report in their own way
+        """Print an uncaught exception (``sys.excepthook``), unless the command was interrupted."""
+        if self._came is None:  # compiled modules report such failures here
             self._hooks[1](*error)
 
     def __exit__(
@@ -81,7 +96,7 @@ class Interrupts:
         if self._came is not None:
             from traceback import clear_frames  # slow to import
 
-            clear_frames(trace)  # finalizers of what was cut short run now
+            clear_frames(trace)  # run the finalizers of interrupted code before our hooks are removed
         if signal.SIGALRM in self._before:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for signum, handler in self._before.items():
@@ -93,7 +108,7 @@ class Interrupts:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """True where an import is under way in these frames."""
+    """Return True if this frame or one that called it is importing a module."""
     while frame is not None:
         if frame.f_code.co_filename == _IMPORT_SYSTEM:
             return True

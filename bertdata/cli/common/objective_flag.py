@@ -1,4 +1,4 @@
-"""The flag for the objective of examples that are there already."""
+"""The flag ``--objective``, for commands that read existing examples."""
 
 import argparse
 
@@ -7,11 +7,11 @@ from bertdata.steps.keywords import OBJECTIVE_HELP
 
 
 def load_objective(name: str | None) -> None:
-    """Load the objective that --objective names, so that files may name it too."""
+    """Load the objective of --objective, so that shards which name it can be read."""
     if name is not None:
         find_objective(name)
 
 
 def add_objective(parser: argparse._ActionsContainer) -> None:
-    """The objective of the shards: needed for one of somebody's own, which no file can load."""
+    """Add --objective. It is needed for a user's own objective, because a file must not cause imports."""
     parser.add_argument("--objective", metavar="NAME", help=OBJECTIVE_HELP)

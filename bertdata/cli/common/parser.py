@@ -1,4 +1,4 @@
-"""Argument parsers whose help begins with an example that works."""
+"""Argument parser of all commands, whose help starts with a working example, and the types of flags."""
 
 import argparse
 import math
@@ -16,9 +16,9 @@ _last_used: list["Parser"] = []
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser. Its description (the example) comes first, its errors are one line, exit 2.
+    """Argument parser that prints the example first, and each error as one line with exit status 2.
 
-    has_others: flags that it does not know may be another program's.
+    has_others: unknown flags may belong to another program, such as Beam's runner, and need not be errors.
     """
 
     def __init__(self, prog: str, example: str, summary: str, *, has_others: bool = False) -> None:
@@ -32,6 +32,7 @@ class Parser(argparse.ArgumentParser):
         self._has_others = has_others
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the words, and remember them and this parser for error messages."""
         self._words = list(sys.argv[1:] if args is None else args)
         _last_used.clear()
         _last_used.append(self)
@@ -39,9 +40,10 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(self._words, namespace)
 
     def _refuse_dashes_as_value(self) -> None:
-        """End with an error for ``--flag=--`` and ``-f--``, of which argparse drops the value or keeps it.
+        """Exit with an error for ``--flag=--`` and ``-f--``.
 
-        It drops it in Python 3.11, so that a flag had no value, not even its default.
+        Python's argparse treats such a value differently in each version. Python 3.11 drops it, and the flag
+        then has neither a value nor its default.
         """
         flags = self._words[: self._words.index("--")] if "--" in self._words else self._words
         for word in flags:
@@ -52,6 +54,7 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"argument {name}: '--' is no value")
 
     def format_help(self) -> str:
+        """Return the help: description with the example first, then usage and flags."""
         formatter = self._get_formatter()
         formatter.add_text(self.description)
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
@@ -64,13 +67,17 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        """End with the message. Where a flag is unknown, the unknown ones are told instead."""
+        """Exit with status 2 and a message. If the command line has unknown flags, the message names them
+        instead.
+        """
         message = self._unknown_flags(message)
         self.exit(2, f"{self.prog}: error: {shortened(printable(message))} (see {self.prog} --help)\n")
 
     def _unknown_flags(self, message: str) -> str:
-        """The unknown flags, each with the nearest known one, and the message where there are none."""
-        from bertdata.config.value_check import nearest_known  # slow to import, and needed for errors alone
+        """Return a message that names unknown flags, each with the most similar known flag. Without any,
+        return ``message``.
+        """
+        from bertdata.config.value_check import nearest_known  # slow to import, and used only for errors
 
         flags = self._words[: self._words.index("--")] if "--" in self._words else self._words
         names = [word.partition("=")[0] for word in flags if word.startswith("--") and " " not in word]
@@ -83,9 +90,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def with_flags(message: str) -> str:
-    """The message with settings named as the flags of the parser that was used last: --bin-size for bin_size.
+    """Return the message with settings replaced by the flags of the last used parser: --bin-size for
+    bin_size.
 
-    Of settings without an underscore only the message's first word, since others may be meant as words.
+    A name without an underscore may be an ordinary word, so it is replaced only if it is the first word of
+    the message.
     """
     flags = {
         action.dest: next(name for name in action.option_strings if name.startswith("--"))
@@ -102,23 +111,24 @@ def with_flags(message: str) -> str:
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help whose lines do not break at hyphens, so that names stay whole.
+    """Help formatter that does not break lines at hyphens, so that names stay whole.
 
-    argparse makes a formatter for each argument that is added; without a width each would ask the terminal.
+    argparse creates a formatter for every argument that is added. Without a width, each of them would ask the
+    terminal.
     """
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_line_width())
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        import textwrap  # slow to import, and needed for help alone
+        import textwrap  # slow to import, and used only for help
 
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
 @cache
 def _line_width() -> int:
-    """Characters of a line of help: those of COLUMNS or of the terminal, less a margin of two."""
+    """Return the width of help lines: that of COLUMNS or of the terminal, less a margin of 2 characters."""
     try:
         columns = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
@@ -132,16 +142,17 @@ def _line_width() -> int:
 
 
 def positive(text: str) -> int:
-    """Return an integer of 1 to MOST_WHOLE, for argparse."""
+    """Return an integer from 1 to MOST_WHOLE, for argparse."""
     return _within(integer(text), text, 1)
 
 
 def not_negative(text: str) -> int:
-    """Return an integer of 0 to MOST_WHOLE, for argparse."""
+    """Return an integer from 0 to MOST_WHOLE, for argparse."""
     return _within(integer(text), text, 0)
 
 
 def _within(number: int, text: str, least: int) -> int:
+    """Return the number if it is from ``least`` to MOST_WHOLE. ArgumentTypeError otherwise."""
     if not least <= number <= MOST_WHOLE:
         words = f"{least} or more" if number < least else f"at most {MOST_WHOLE}"
         raise argparse.ArgumentTypeError(f"{text!r:.80} is out of range, expected {words}")
@@ -149,7 +160,7 @@ def _within(number: int, text: str, least: int) -> int:
 
 
 def integer(text: str) -> int:
-    """Return an integer of any size that our files can hold, for argparse."""
+    """Return an integer of at most MOST_DIGITS digits, for argparse."""
     try:
         if len(text) <= MOST_DIGITS:
             return int(text)
@@ -159,7 +170,7 @@ def integer(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """Return a number, for argparse. Infinity is one, NaN is not."""
+    """Return a number, for argparse. Infinity is allowed, NaN is not."""
     try:
         found = float(text)
     except ValueError:
@@ -170,36 +181,41 @@ def number(text: str) -> float:
 
 
 NUMBERS: dict[Any, Callable[[str], Any]] = {int: integer, float: number}
-"""The reader of a flag's text by the type of its setting, whose bounds the setting itself checks."""
+"""Converters for flags, by the type of the setting. The setting checks its own bounds."""
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add --engine."""
     parser.add_argument(
         "--engine",
         choices=("native", "python"),
-        help="native: the C++ kernels (default where built); python: the specification itself, for audit",
+        help="native: the C++ kernels (default if they are built); python: the slow, readable reference code",
     )
 
 
 def add_workers(parser: argparse._ActionsContainer) -> None:
+    """Add --workers."""
     parser.add_argument(
         "--workers",
         type=positive,
         metavar="N",
-        help="processes to use (default: one for each core); the result is the same for any number",
+        help="number of processes (default: one per core); the result is the same for any number",
     )
 
 
 def add_overwrite(parser: argparse._ActionsContainer) -> None:
-    """Add the flag that lets a file of another kind go. No flag lets an input go."""
+    """Add --overwrite, which allows replacing a file of another type. Inputs are never replaced."""
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="replace a file that is there and is plainly no older output of this command",
+        help="replace an existing file even if it does not look like output of this command",
     )
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Add --dry-run."""
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be made and what kept, and write nothing"
+        "--dry-run",
+        action="store_true",
+        help="print what would be made and what would be kept, and write nothing",
     )

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, elsewhere a plain line for each finished piece."""
+"""Progress display for long work: a bar on a terminal, otherwise plain lines."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ from bertdata.io.terminal import printable, say_error
 
 
 class Progress:
-    """Progress of ``total`` units of work, shown on standard error."""
+    """Display of ``total`` units of work on standard error. Use it as a context manager."""
 
     def __init__(self, label: str, total: int, *, unit: str) -> None:
         self._label = label
@@ -25,6 +25,7 @@ class Progress:
         return self
 
     def _start_bar(self) -> None:
+        """Start the bar. rich is imported here because only terminals need it."""
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -39,7 +40,7 @@ class Progress:
 
         amounts: dict[str, list[ProgressColumn]] = {
             "bytes": [DownloadColumn(), TransferSpeedColumn()],
-            "shards": [],  # the detail beside the bar says how many
+            "shards": [],  # the text next to the bar says how many
         }
         self._bar = Bar(
             TextColumn("{task.description}"),
@@ -53,9 +54,10 @@ class Progress:
         self._bar.start()
 
     def advance(self, amount: int, line: str, detail: str | None = None) -> None:
-        """Count finished work. ``line`` says what was finished, empty: nothing worth a line.
+        """Count finished work.
 
-        detail: what stands beside the bar from now on.
+        line: what was finished, printed where there is no bar. Empty: print nothing.
+        detail: new text next to the bar. None: keep the present text.
         """
         self._done += amount
         if self._bar is not None:
@@ -66,12 +68,12 @@ class Progress:
             say_error(line)
 
     def complete(self) -> None:
-        """Fill the bar: all is done, whatever was counted."""
+        """Fill the bar, whatever was counted before."""
         if self._bar is not None:
             self._bar.update(self._task, completed=self._total)
 
     def note(self, line: str) -> None:
-        """Print a line that must not be lost, a warning for instance."""
+        """Print a line above the bar, for example a warning."""
         if self._bar is not None:
             self._bar.console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
         else:
@@ -85,7 +87,7 @@ class Progress:
 
 
 class ShardRate:
-    """Number of finished shards, and tokens written a second."""
+    """Counter of finished shards and of tokens written per second."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -94,11 +96,13 @@ class ShardRate:
         self._start = time.monotonic()
 
     def count(self, shards: int, tokens: int) -> None:
-        """Count finished shards. tokens: of the examples in those that were made, not kept."""
+        """Count finished shards. tokens: in the shards written by this run, not in those kept from an earlier
+        run.
+        """
         self._done += shards
         self._tokens += tokens
 
     def text(self) -> str:
-        """As in ``3/8 shards, 1,234,567 tokens/s``."""
+        """Return a text such as ``3/8 shards, 1,234,567 tokens/s``."""
         speed = self._tokens / max(time.monotonic() - self._start, 1e-9)
         return f"{self._done}/{self._total} shards, {speed:,.0f} tokens/s"

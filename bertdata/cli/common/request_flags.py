@@ -1,4 +1,8 @@
-"""Flags of the fields of a request, and the request that flags make."""
+"""Flags made from the fields of a request, and requests made from parsed flags.
+
+A request is a dataclass with everything that a step such as ``create`` can be asked for
+(``bertdata.steps.keywords``).
+"""
 
 import argparse
 from dataclasses import Field, fields
@@ -11,9 +15,10 @@ Request = TypeVar("Request")
 
 
 def add_flags(parser: argparse._ActionsContainer, kind: type[Any], *names: str, **changed: Any) -> None:
-    """Add a flag for each of these fields of a request. changed: what argparse takes in place of a field's.
+    """Add a flag for each named field of a request class.
 
-    None, False of a switch, or an empty list is the value of a flag that is not given.
+    The value of an absent flag is None, False for a switch, or an empty list for a flag that may be repeated.
+    kind: the request class. changed: keyword arguments of ``add_argument`` that replace the field's own.
     """
     items, hints = {item.name: item for item in fields(kind)}, get_type_hints(kind)
     for name in names:
@@ -23,7 +28,7 @@ def add_flags(parser: argparse._ActionsContainer, kind: type[Any], *names: str, 
 def _add_flag(
     parser: argparse._ActionsContainer, item: Field[Any], hint: Any, changed: dict[str, Any]
 ) -> None:
-    """Add the flag of one field, read as its type says."""
+    """Add the flag of a field. hint: the field's type, which says how the text is converted."""
     marks = item.metadata["marks"]
     flag = marks.get("flag", f"--{item.name.replace('_', '-')}")
     facts: dict[str, Any] = {"dest": item.name, "help": item.metadata["help"]}
@@ -41,10 +46,10 @@ def _add_flag(
 
 
 def request_of(kind: type[Request], flags: argparse.Namespace, **others: Any) -> Request:
-    """Return the request that flags make: for each field the value of the flag of its name.
+    """Return the request that the parsed flags describe. Each field takes the value of the flag of its name.
 
-    others: fields that flags of other names give. Settings of an objective of one's own go to the field for
-    them.
+    others: values of fields that have no flag of their name. Flags that are not fields are settings of a
+    user's objective and go to the field ``own_settings``.
     """
     values = vars(flags)
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]

@@ -1,4 +1,7 @@
-"""The examples of a script's command line: its files by commas and patterns, its settings without bounds."""
+"""Examples made as the original scripts make them, for ``create-pretraining-data`` and ``like``.
+
+The scripts take comma-separated file names and patterns, and they check few bounds of their settings.
+"""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -31,10 +34,10 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """The values of the flags that name files, as a script has them: several by commas, inputs as patterns.
+    """Values of a script's flags that name files. Inputs and outputs may be several, separated by commas.
 
-    flags: the names of the flags of inputs and outputs. casing_remedies: for a vocabulary with capitals, and
-    for one without.
+    inputs: file names or patterns. flags: names of the flags for inputs and outputs, for errors.
+    casing_remedies: advice in warnings, first for a vocabulary with capitals, then for one without.
     """
 
     inputs: str
@@ -46,9 +49,10 @@ class FileNames:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptSettings(BertSettings):
-    """Settings as the scripts take them: no limit of masks is too large for the length, or too small.
+    """Settings with the scripts' loose bounds: max_predictions_per_seq may be 0 or exceed the sequence
+    length.
 
-    pad_position: as in ShardLayout; Graphcore's script has a flag for it.
+    pad_position: as in ShardLayout. Graphcore's script has a flag for it.
     """
 
     pad_position: int | None = None
@@ -65,6 +69,7 @@ class ScriptSettings(BertSettings):
         return replace(super(ScriptSettings, self).layout, pad_position=self.pad_position)
 
     def check_predictions(self) -> None:
+        """Raise SettingsError unless max_predictions_per_seq is from 0 to LONGEST_SEQUENCE."""
         check(
             0 <= self.max_predictions_per_seq <= LONGEST_SEQUENCE,
             f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 0 to {LONGEST_SEQUENCE}",
@@ -74,9 +79,10 @@ class ScriptSettings(BertSettings):
 def make_files(
     names: FileNames, settings: ScriptSettings, engine: Engine | None, *, overwrite: bool = False
 ) -> None:
-    """Write the examples of all inputs together, dealt in turn to the outputs.
+    """Make the examples of all inputs together and write them to the outputs in turn.
 
-    overwrite: also in the place of files that are no TFRecord files, which the scripts would replace.
+    With two outputs, the first gets examples 0, 2, 4, ... and the second 1, 3, 5, ...
+    overwrite: also replace existing files that are not TFRecord files, as the scripts do.
     """
     inputs = find_inputs(names.inputs, names.flags[0])
     outputs = _split(names.flags[1], names.outputs)
@@ -86,7 +92,9 @@ def make_files(
         raise SettingsError(f"{names.flags[1]}={names.outputs}: names an output twice")
     for output in outputs:
         check_output(output, [*inputs, names.vocabulary], TFRECORD, overwrite=overwrite)
-    with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
+    with (
+        ExitStack() as stack
+    ):  # opening all files first finds bad paths before the long work; none appears until all are complete
         files = [stack.enter_context(storage.open_output(output)) for output in outputs]
         sinks = [HashingSink(file.write) for file in files]
         documents, examples = _make(
@@ -100,7 +108,7 @@ def make_files(
 
 
 def _tell_lost(name: str, lost: int | None, tokens: int, settings: ScriptSettings) -> None:
-    """Say how much of the text is in no example: a warning where it is much, else a line."""
+    """Report how much of the text is in no example: as a warning if it is much, otherwise as a line."""
     if warnings := warn_of_lost(name, lost, tokens, settings.max_seq_length, "or raise --max_seq_length"):
         warn(warnings)
     elif lost:
@@ -108,12 +116,12 @@ def _tell_lost(name: str, lost: int | None, tokens: int, settings: ScriptSetting
 
 
 def probability(value: float) -> float:
-    """The probability from 0 to 1 of which the scripts make the same: they check no bounds."""
+    """Return the value limited to 0 to 1. The scripts accept other values, which act like 0 or 1."""
     return min(max(value, 0.0), 1.0)
 
 
 def _split(flag: str, names: str) -> list[str]:
-    """Return the names between commas. A warning for empty ones, which are left out."""
+    """Return the names between commas. Warn about empty names and leave them out."""
     split = split_names(names, ",")
     if not all(split):
         warn([f"{flag}={names}: a name between commas is empty; it is left out"])
@@ -121,10 +129,10 @@ def _split(flag: str, names: str) -> list[str]:
 
 
 def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
-    """The files of a comma-separated list of patterns: as listed, the files of each pattern sorted.
+    """Return the files of a comma-separated list of patterns. The files of each pattern are sorted.
 
-    The scripts take a pattern's files in the order of the directory, hidden ones too. Like them, go on
-    where a pattern names no file, but with a warning; MissingInputError where none names any.
+    The scripts take a pattern's files in the order of the directory, hidden files included. Like the scripts,
+    continue if a pattern names no file, but with a warning. MissingInputError if no pattern names a file.
     """
     found: list[str] = []
     for pattern in _split(flag, names):
@@ -144,7 +152,7 @@ def _make(
     engine: Engine | None,
     remedies: tuple[str, str],
 ) -> tuple[Documents, MadeExamples]:
-    """Return the documents of the inputs, read as one text, and their examples."""
+    """Read all inputs as one text and return its documents and their examples."""
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
     warn(name_warnings(vocabulary_path, vocabulary.md5))
@@ -164,7 +172,7 @@ def _make(
 
 
 def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
-    """The vocabulary, with or without ``[PAD]``, which the scripts never look up: they pad with id 0."""
+    """Load a vocabulary that may lack [PAD]. The scripts never look it up but pad with id 0."""
     required = tuple(token for token in SPECIAL_TOKENS if token != "[PAD]")
     vocabulary = parse_vocabulary(storage.read_bytes(path), path, dialect, required)
     if "[PAD]" not in vocabulary.ids:
@@ -173,11 +181,12 @@ def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
 
 
 def _warn_folded(warnings: list[str]) -> None:
+    """Print warnings with similar ones folded (see FoldedWarnings)."""
     folded = FoldedWarnings()
     warn([*filter(folded.is_first, warnings), *folded.rest()])
 
 
 def warn(warnings: list[str]) -> None:
-    """Say the warnings, a line each."""
+    """Print the warnings, one per line."""
     for warning in warnings:
         say_error(f"bertdata: warning: {warning}")

@@ -1,4 +1,4 @@
-"""A step's progress shown: a bar for each of its stages, else plain lines."""
+"""Display of a step's progress: a bar for each of its stages, or plain lines."""
 
 from types import TracebackType
 
@@ -8,7 +8,10 @@ from bertdata.steps.progress import StepProgress
 
 
 class ShownProgress:
-    """Shows what a step tells, warnings folded. tenths: a plain line for each tenth of a stage too."""
+    """Callback that shows the StepProgress reports of a step, with similar warnings folded.
+
+    tenths: without a terminal, also print a line for each tenth of a stage.
+    """
 
     def __init__(self, *, tenths: bool = False) -> None:
         self._tenths = tenths
@@ -21,6 +24,7 @@ class ShownProgress:
         return self
 
     def __call__(self, now: StepProgress) -> None:
+        """Show a report. A new stage name starts a new bar."""
         last = self._last
         if self._shown is None or last is None or last.stage != now.stage:
             self._end_stage()
@@ -33,18 +37,21 @@ class ShownProgress:
         self._last = now
 
     def _line(self, last: StepProgress, now: StepProgress) -> str:
+        """Return the plain line for this report. Empty: there is nothing to print."""
         if not self._tenths or not now.total:
             return now.finished
         is_new_tenth = now.done * 10 // now.total > last.done * 10 // last.total
         return f"{now.stage}: {now.done} of {now.total} {now.unit}" if is_new_tenth else ""
 
     def _detail(self, last: StepProgress, now: StepProgress) -> str | None:
+        """Return the text next to the bar: shards and tokens per second. None for a stage without shards."""
         if self._rate is None:
             return None
         self._rate.count(now.shards - last.shards, now.tokens - last.tokens)
         return self._rate.text()
 
     def _end_stage(self) -> None:
+        """Close the present stage's display."""
         if self._shown is not None:
             self._shown.__exit__(None, None, None)
 

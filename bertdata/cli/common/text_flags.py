@@ -1,4 +1,4 @@
-"""Command-line flags for the settings of the text stage."""
+"""Command-line flags for the settings of the text stage, which turns text into parts."""
 
 import argparse
 from collections.abc import Iterable
@@ -11,32 +11,55 @@ from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, YES_NO, SegmentSettings
 
+LANGUAGE_SETTINGS = ("language", "punkt", "abbreviations")
+"""Settings of ``SegmentSettings`` that apply to every input, records included."""
+SHARED_FLAGS = ("input_kind", "language", "escaped_articles")
+"""Flags, other than those of ``RecordSettings``, of commands that read records instead of parts."""
+
 _PART_FIELDS = ("part_size", "sentences")
 _CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
-SHARED_FLAGS = ("input_kind", "language", "escaped_articles")
-"""Flags of commands that read sources of records in place of parts, beside those of records."""
-_NAMES = {"dedup": "exact", "eval_share": "P%"}
-_METAVARS = {int: "N", float: "X", str: "NAME"}
+_METAVARS = {
+    "block_size": "MIB",
+    "part_size": "MIB",
+    "test_fraction": "SHARE",
+    "language": "CODE",
+    "abbreviations": "FILE",
+    "text_field": "FIELD",
+    "id_field": "FIELD",
+    "language_field": "FIELD",
+    "max_record_bytes": "BYTES",
+    "separator": "CHARACTER",
+    "exclude": "FILE",
+    "eval_share": "P%",
+}
+"""What the help shows as a flag's value, by setting. Other settings show NAME for a text, N for a number."""
 
 
 def add_language_settings(parser: argparse._ActionsContainer) -> None:
-    """The flags of text that commands share which read sources of records in place of parts."""
-    parser.add_argument("--language", metavar="CODE", help="language of the text, as segment takes it")
+    """Add --language and --escaped-articles, for commands that read records instead of parts."""
+    parser.add_argument(
+        "--language", metavar="CODE", help="language of the text, an ISO 639-1 code (default: en)"
+    )
     (item,) = (item for item in fields(SegmentSettings) if item.name == "escaped_articles")
     parser.add_argument(
         "--escaped-articles", choices=YES_NO, metavar="|".join(YES_NO), help=item.metadata["help"]
     )
 
 
-def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str, ...] = ()) -> None:
-    """A flag for each setting of the text stage but those to skip. None is the value of one not given."""
+def add_segment_settings(
+    parser: argparse._ActionsContainer, *, skip: tuple[str, ...] = (), only: tuple[str, ...] = ()
+) -> None:
+    """Add a flag for each field of ``SegmentSettings``. The value of an absent flag is None.
+
+    skip: fields without a flag. only: if not empty, the fields to add.
+    """
     for item in fields(SegmentSettings):
-        if item.name in skip:
+        if item.name in skip or (only and item.name not in only):
             continue
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
         if item.default is None:
             choices = item.metadata["choices"] or None
-            metavar = "|".join(choices) if choices else "FILE"
+            metavar = "|".join(choices) if choices else _METAVARS[item.name]
             parser.add_argument(flag, choices=choices, metavar=metavar, help=help)
             continue
         help = f"{help} (default: {item.default})"
@@ -44,38 +67,45 @@ def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str,
             parser.add_argument(flag, choices=_CHOICES[item.name], help=help)
         else:
             kind = type(item.default)
-            parser.add_argument(flag, type=NUMBERS.get(kind, kind), metavar=_METAVARS[kind], help=help)
+            metavar = _metavar(item)
+            parser.add_argument(flag, type=NUMBERS.get(kind, kind), metavar=metavar, help=help)
 
 
 def add_part_settings(parser: argparse._ActionsContainer) -> None:
-    """A flag for each setting that parts of records alone have. None is the value of one not given."""
+    """Add a flag for each setting of parts made from records. The value of an absent flag is None."""
     items = [item for item in fields(PartSettings) if item.name in _PART_FIELDS]
     _add(parser, (*items, *fields(RecordSettings), *fields(SelectionSettings)))
 
 
 def add_record_settings(parser: argparse._ActionsContainer) -> None:
-    """A flag for each setting by which records are read. None is the value of one not given."""
+    """Add a flag for each field of ``RecordSettings``. The value of an absent flag is None."""
     _add(parser, fields(RecordSettings))
 
 
 def _add(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> None:
+    """Add a flag for each field, whose default says what the flag takes."""
     for item in items:
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
         choices = item.metadata["choices"] or None
+        metavar = None if choices else _metavar(item)
         if item.default is False:
             parser.add_argument(flag, action="store_true", default=None, help=help)
         elif item.default == ():
-            parser.add_argument(flag, action="append", metavar="FILE", help=help)
+            parser.add_argument(flag, action="append", metavar=metavar, help=help)
         elif item.default is None:
-            parser.add_argument(flag, choices=choices, metavar=_NAMES.get(item.name, "NAME"), help=help)
+            parser.add_argument(flag, choices=choices, metavar=metavar, help=help)
         else:
             help, kind = f"{help} (default: {item.default})", type(item.default)
-            metavar = None if choices else _METAVARS[kind]
             parser.add_argument(
                 flag, type=NUMBERS.get(kind, kind), choices=choices, metavar=metavar, help=help
             )
 
 
+def _metavar(item: Field[Any]) -> str:
+    """Return what the help shows as the value of the field's flag."""
+    return _METAVARS.get(item.name, "N" if isinstance(item.default, int | float) else "NAME")
+
+
 def given_record_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings by which records are read that the command line names, by field."""
+    """Return the record settings that the command line gives, by field of ``RecordSettings``."""
     return {i.name: value for i in fields(RecordSettings) if (value := getattr(args, i.name)) is not None}

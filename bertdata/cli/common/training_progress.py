@@ -1,4 +1,4 @@
-"""Progress of ``train-vocab``: the text that was read, what is learned from, warnings."""
+"""Progress display of ``train-vocab``: reading the text, learning from its words, warnings."""
 
 from types import TracebackType
 
@@ -7,11 +7,11 @@ from bertdata.steps.progress import StepProgress
 from bertdata.tokens.training.word_counts import WordCounts
 
 _SMALL = 1 << 22
-"""Bytes of text. Less is read and learned from in seconds, without a line where there is no terminal."""
+"""Size of a small text in bytes. It is done in seconds, so without a terminal no lines are printed for it."""
 
 
 class TrainingProgress:
-    """Shows what a training tells of itself. words: what was learned from, once that is known."""
+    """Display of a vocabulary's training. words: the word counts, once the text has been read."""
 
     words: WordCounts
 
@@ -31,11 +31,13 @@ class TrainingProgress:
         self._shown.__exit__(kind, error, trace)
 
     def warn(self, warnings: list[str]) -> None:
-        """Show warnings on the vocabulary that was made."""
+        """Show warnings about the finished vocabulary."""
         self._shown(self._learning(warnings=tuple(warnings)))
 
     def on_read(self, read: int) -> None:
-        """Count bytes of the text."""
+        """Count bytes of text that were read. Without a terminal, print a line for each tenth of a large
+        text.
+        """
         tenth = self._done * 10 // max(self._total, 1)
         self._done = min(self._done + read, self._total)
         line = ""
@@ -44,12 +46,13 @@ class TrainingProgress:
         self._shown(StepProgress(stage="reading", done=self._done, total=self._total, finished=line))
 
     def on_counted(self, words: WordCounts) -> None:
-        """Show what is learned from."""
+        """Keep the word counts and show how many words the vocabulary is learned from."""
         self.words = words
         line = f"{self._name}: learning from {words.words} words, {len(words.counts)} of them distinct"
         self._shown(self._learning(finished=line if self._total > _SMALL else ""))
 
     def _learning(self, *, finished: str = "", warnings: tuple[str, ...] = ()) -> StepProgress:
+        """Return a report for the stage of learning."""
         stage = f"learning from {len(self.words.counts)} distinct words"
         return StepProgress(
             stage=stage, done=0, total=1, unit="vocabularies", finished=finished, warnings=warnings

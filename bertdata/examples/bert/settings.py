@@ -39,14 +39,14 @@ class BertSettings(ExampleSettings):
     max_predictions_per_seq: int = setting_of(MaskingSettings, "max_predictions_per_seq")
     dupe_factor: int = setting(10, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
-    short_seq_prob: float = setting(0.1, "share of documents cut to a random shorter length", least=0, most=1)
+    short_seq_prob: float = setting(
+        0.1, "share of documents cut into shorter examples of random length", least=0, most=1
+    )
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
     remask: bool = setting(
-        False, "write Graphcore's order: masked positions first (TFRecord only)", record="container"
+        False, "write masked positions first, in Graphcore's order (TFRecord only)", record="container"
     )
-    masks: bool = setting(
-        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
-    )
+    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")
     kept_share: float = setting_of(MaskingSettings, "kept_share")

@@ -17,11 +17,11 @@ class ElectraSettings(ExampleSettings):
     contains the parts.
     """
 
-    objective: str = setting("electra", "objective of the examples")
+    objective: str = setting("electra", "training objective of the examples")
     as_original: bool = setting(
         False,
-        "write the 1,000 files of ELECTRA's program with a seeded random: one random stream over all parts, "
-        "read in its order",
+        "make the 1,000 files of ELECTRA's program, in its order, as if its random module were seeded: one "
+        "random stream over all parts",
     )
 
     def __post_init__(self) -> None:

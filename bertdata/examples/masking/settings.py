@@ -35,15 +35,15 @@ class MaskingSettings:
     original programs.
     """
 
-    masked_lm_prob: float = setting(0.15, "share of an example's ids to mask", least=0, most=1)
+    masked_lm_prob: float = setting(0.15, "share of an example's token ids to mask", least=0, most=1)
     max_predictions_per_seq: int = setting(76, "most masked positions in an example")
-    mask_share: float = setting(0.8, "share of masked ids that become [MASK]", least=0, most=1)
-    random_share: float = setting(0.1, "share of masked ids that become a random token", least=0, most=1)
-    kept_share: float = setting(0.1, "share of masked ids that stay as they are", least=0, most=1)
-    whole_word_mask: bool = setting(False, "mask all pieces of a word or none")
+    mask_share: float = setting(0.8, "share of masked positions that become [MASK]", least=0, most=1)
+    random_share: float = setting(0.1, "share of masked positions that get a random token", least=0, most=1)
+    kept_share: float = setting(0.1, "share of masked positions that keep their token", least=0, most=1)
+    whole_word_mask: bool = setting(False, "mask all pieces of a word, or none")
     mask_counts: str = setting(
         "fixed",
-        "number of masks: fixed (that share of an example's ids) or drawn (each id with that probability)",
+        "masks per example. fixed: the share of its ids, rounded; drawn: each id with that probability",
         COUNTS,
     )
     never_masked: tuple[str, ...] = SPECIAL_ROLES

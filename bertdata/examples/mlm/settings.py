@@ -17,15 +17,15 @@ class MlmSettings(ExampleSettings):
     max_predictions_per_seq: 0 means the number of masks that a full block gets from masked_lm_prob.
     """
 
-    objective: str = setting("mlm", "objective of the examples")
+    objective: str = setting("mlm", "training objective of the examples")
     blocks: str = setting(
         "complete_doc",
-        "how text is cut into blocks, as in fairseq: none (every N ids), complete (whole sentences), "
-        "complete_doc (whole sentences of one document; default) or eos (each sentence by itself)",
+        "how text is cut into blocks, named as in fairseq: none (every N ids), complete (whole sentences), "
+        "complete_doc (whole sentences of one document; default) or eos (one sentence per block)",
         BREAKS,
     )
     max_predictions_per_seq: int = setting(
-        0, "most masked positions in an example; 0: as many as masked_lm_prob gives in a full example"
+        0, "most masked positions in an example; 0: what masked_lm_prob gives for a full example"
     )
     dupe_factor: int = setting(1, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
@@ -33,9 +33,7 @@ class MlmSettings(ExampleSettings):
     random_share: float = setting_of(MaskingSettings, "random_share")
     kept_share: float = setting_of(MaskingSettings, "kept_share")
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
-    masks: bool = setting(
-        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
-    )
+    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
 
     def __post_init__(self) -> None:
         super(MlmSettings, self).__post_init__()

@@ -21,28 +21,30 @@ class SopSettings(ExampleSettings):
     Names and defaults are those of the program released with ALBERT.
     """
 
-    objective: str = setting("sop", "objective of the examples")
+    objective: str = setting("sop", "training objective of the examples")
     max_predictions_per_seq: int = setting_of(MaskingSettings, "max_predictions_per_seq", default=20)
     dupe_factor: int = setting(40, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
-    short_seq_prob: float = setting(0.1, "share of documents cut to a random shorter length", least=0, most=1)
-    random_next_sentence: bool = setting(
-        False, "use a random second segment in half of the pairs, as BERT does; default: swap the segments"
+    short_seq_prob: float = setting(
+        0.1, "share of documents cut into shorter examples of random length", least=0, most=1
     )
-    ngram: int = setting(3, "most words in a masked n-gram", least=1, most=LONGEST_NGRAM)
+    random_next_sentence: bool = setting(
+        False,
+        "half of the pairs get a random second segment, as in BERT; default: their segments are swapped",
+    )
+    ngram: int = setting(3, "most consecutive words that are masked together", least=1, most=LONGEST_NGRAM)
     favor_shorter_ngram: bool = setting(
-        True, "n-grams of n words have a probability of 1/n; if not, longer n-grams are more probable"
+        True,
+        "draw runs of n words with weight 1/n, so that short runs are common; without: long runs are common",
     )
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask", default=True)
     permutation: bool = setting(
-        False, "also shuffle the words at other positions, which use half of max_predictions_per_seq"
+        False, "also shuffle as many words as are masked; each takes half of max_predictions_per_seq"
     )
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")
     kept_share: float = setting_of(MaskingSettings, "kept_share")
-    masks: bool = setting(
-        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
-    )
+    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
 
     def __post_init__(self) -> None:
         super(SopSettings, self).__post_init__()

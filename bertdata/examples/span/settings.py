@@ -22,13 +22,13 @@ class SpanSettings(ExampleSettings):
     replacement and endpoints, and the names of their choices, are those of SpanBERT's program.
     """
 
-    objective: str = setting("span", "objective of the examples")
+    objective: str = setting("span", "training objective of the examples")
     as_original: bool = setting(
         False,
         "draw as SpanBERT's program does with a seeded NumPy, and drop sentences too long for a block",
     )
     max_predictions_per_seq: int = setting(
-        0, "most masked positions in an example; 0: as many as masked_lm_prob gives in a full example"
+        0, "most masked positions in an example; 0: what masked_lm_prob gives for a full example"
     )
     dupe_factor: int = setting(1, "number of passes over the text, each with different masks", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
@@ -38,21 +38,19 @@ class SpanSettings(ExampleSettings):
     shortest_span: int = setting(1, "fewest words in a masked span", least=1)
     longest_span: int = setting(10, "most words in a masked span", least=1)
     geometric_p: float = setting(
-        0.2, "parameter p of the geometric distribution of span lengths", above=0, most=1
+        0.2, "each length of a span is 1 - p times as likely as the length before it", above=0, most=1
     )
     replacement: str = setting(
         "span",
-        "whether all ids of a span are replaced in the same way (span), or each id separately (word_piece)",
+        "span: one draw decides how all ids of a span are replaced; word_piece: one draw for each id",
         REPLACEMENTS,
     )
     endpoints: str = setting(
         "external",
-        "boundaries of a span: the ids next to it (external), or its first and last id (internal)",
+        "boundaries of a span. external: the ids just outside it; internal: its first and last ids",
         ENDPOINTS,
     )
-    masks: bool = setting(
-        True, "mask ids when examples are made; if not, ids are stored unmasked and masked at load"
-    )
+    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
 
     def __post_init__(self) -> None:
         super(SpanSettings, self).__post_init__()

@@ -1,6 +1,6 @@
-"""Charts with their numbers: drawn once by matplotlib, as pictures in files and as SVG within pages.
+"""Charts with their numbers: drawn by matplotlib as picture files, and as SVG inside HTML pages.
 
-A chart is a frozen record that knows its title, its numbers as a table and how to draw itself::
+A chart is a frozen record that knows its title, its numbers as a table, and how to draw itself::
 
     chart = LineChart(
         title="Loss",
@@ -12,5 +12,5 @@ A chart is a frozen record that knows its title, its numbers as a table and how 
     write_picture("loss.svg", [chart])      # or .png
     svg = inline_svg(chart, "loss")         # for a page: colours are CSS variables, values are tooltips
 
-matplotlib is imported when something is drawn. Charts do not import it.
+matplotlib is imported only when a chart is drawn.
 """

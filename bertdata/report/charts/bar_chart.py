@@ -1,4 +1,4 @@
-"""Bars for names or for ranges of a number, with one outlier broken and labelled."""
+"""Bar chart over names or ranges of numbers. A single outlier is cut and labelled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, shown
 
 _OUTLIER, _ROOM = 4, 1.25
-"""A bar that is more than so many times as high as the next is cut at ROOM times the next."""
+"""A bar more than _OUTLIER times as high as the next is cut at _ROOM times the height of the next."""
 _MOST_TICKS = 9
 
 
 @dataclass(frozen=True, kw_only=True)
 class BarChart(Chart):
-    """A bar for each name.
+    """A bar chart with a bar for each name.
 
-    heights: of each series by its name, in the order of names; several stand beside each other. expected:
-    by names too, drawn as dashed marks over the bars. outlier: the label of a broken bar, such as
-    "69 % full"; if it is empty, its share of all and its name. numeric: names are numbers or ranges in order,
-    of which some are shown.
+    heights: by series, a height for each name. Bars of several series are drawn next to each other.
+    expected: a height for each name, drawn as a dashed mark over the bar.
+    outlier: label of a cut bar, such as "69 % full". If empty, the label is the bar's share and its name.
+    numeric: names are numbers or ranges in ascending order, so only some of them are shown on the axis.
     """
 
     title: str
@@ -35,6 +35,7 @@ class BarChart(Chart):
     numeric: bool = False
 
     def draw(self, panel: Any) -> None:
+        """Draw the bars on matplotlib's Axes, with transparent full-height bars that carry the tooltips."""
         label_axes(panel, self.x_label, self.y_label)
         limit, outlier = self._limit()
         width = (1.0 if self.numeric else 0.8) / len(self.heights)
@@ -70,6 +71,7 @@ class BarChart(Chart):
         panel.set_ylim(0, limit * (1.12 if outlier is not None else 1.05) or 1)
 
     def table(self) -> DataTable:
+        """Return the heights as a table."""
         columns = (self.x_label, *(self._head(series) for series in self.heights))
         rows: list[tuple[Value, ...]] = []
         for index, name in enumerate(self.names):
@@ -80,6 +82,7 @@ class BarChart(Chart):
         return DataTable(self.title, columns, tuple(rows))
 
     def hovers(self) -> Hovers:
+        """Return the tooltip of each bar, by the identifier of its transparent bar."""
         return {
             f"hit-{number}-{index}": f"{self.names[index]}: {shown(height)} ({self._head(series)})"
             for number, (series, heights) in enumerate(self.heights.items())
@@ -87,10 +90,11 @@ class BarChart(Chart):
         }
 
     def _head(self, series: str) -> str:
+        """Return a series' column heading."""
         return f"{series}: {self.y_label}" if len(self.heights) > 1 else self.y_label
 
     def _limit(self) -> tuple[float, int | None]:
-        """The height at which bars are cut, and the place of the one that is."""
+        """Return the height at which bars are cut, and the index of the bar that is cut. None: no bar is."""
         expected = [height for height in self.expected if height is not None]
         if len(self.heights) == 1 and len(self.names) > 2:
             [heights] = self.heights.values()
@@ -101,7 +105,7 @@ class BarChart(Chart):
         return max([0.0, *expected, *(max(heights, default=0.0) for heights in self.heights.values())]), None
 
     def _break(self, panel: Any, place: int, limit: float) -> None:
-        """Two strokes of the background across the bar, and its share of all above it."""
+        """Draw a gap across the cut bar, and its label above it."""
         [heights] = self.heights.values()
         share = heights[place] / sum(heights)
         edges = (place - 0.62, place + 0.62) if not self.numeric else (place - 0.8, place + 0.8)
@@ -124,6 +128,7 @@ class BarChart(Chart):
         )
 
     def _label(self, panel: Any) -> None:
+        """Label the axes and add the legend."""
         step = -(-len(self.names) // _MOST_TICKS) if self.numeric else 1
         places = range(0, len(self.names), step)
         turned = not self.numeric and sum(map(len, self.names)) > 80
@@ -139,16 +144,19 @@ class BarChart(Chart):
             panel.legend(fontsize="small", frameon=False)
 
     def _tick(self, name: str) -> str:
-        """The name, of a range its start."""
+        """Return the label on the axis. For a range it is the range's start."""
         return _short(name.partition(" to ")[0] if self.numeric else name)
 
 
 def _short(name: str, most: int = 22) -> str:
+    """Return the name, shortened to ``most`` characters."""
     name = printable(name)
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def ranges(first: int, width: int, count: int, last: int) -> Sequence[str]:
-    """The names of ranges of whole numbers: "1", "2" or "1 to 8", "9 to 16"."""
+    """Return the names of ranges of whole numbers: "1", "2" for a width of 1, otherwise "1 to 8", "9 to
+    16".
+    """
     starts = range(first, first + width * count, width)
     return [str(start) if width == 1 else f"{start} to {min(start + width - 1, last)}" for start in starts]

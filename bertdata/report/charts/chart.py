@@ -1,4 +1,4 @@
-"""A chart: title, numbers, drawing."""
+"""Base class of charts, and helpers for drawing axes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,13 @@ from bertdata.report.charts.colours import LIGHT
 from bertdata.report.charts.values import DataTable, shown
 
 Hovers = Mapping[str, str | Sequence[str]]
-"""The tooltips of a drawing: of a part by its id, or of each of some markers by the id of all."""
+"""Tooltips by identifier of a part of the drawing. A list of texts is for the markers of a line, in order."""
 
 
 class Chart(ABC):
-    """Numbers that can be drawn and can be listed.
+    """Base class of charts: numbers that can be drawn and listed.
 
-    title: a noun phrase. description: one sentence with what a person would see, for a screen reader.
+    title: a noun phrase. description: a sentence that says what the chart shows, for screen readers.
     """
 
     title: str
@@ -23,19 +23,19 @@ class Chart(ABC):
 
     @abstractmethod
     def draw(self, panel: Any) -> None:
-        """Draw it on matplotlib's Axes. Parts that Hovers names get these ids."""
+        """Draw the chart on matplotlib's Axes and give parts with tooltips their identifiers."""
 
     @abstractmethod
     def table(self) -> DataTable:
-        """Its numbers."""
+        """Return the numbers as a table."""
 
     @abstractmethod
     def hovers(self) -> Hovers:
-        """The values of its parts."""
+        """Return the tooltips of the chart's parts."""
 
 
 def label_axes(panel: Any, x_label: str, y_label: str) -> None:
-    """Axes with their labels and light lines behind the drawing."""
+    """Label the axes and draw light grid lines behind the chart."""
     panel.set_xlabel(x_label)
     panel.set_ylabel(y_label)
     panel.grid(axis="y", color=LIGHT["grid"], linewidth=0.8)
@@ -45,7 +45,7 @@ def label_axes(panel: Any, x_label: str, y_label: str) -> None:
 
 
 def whole_numbers(axis: Any) -> None:
-    """Ticks at whole numbers alone, with thousands apart."""
+    """Put ticks only at whole numbers, with commas between thousands."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
@@ -53,5 +53,5 @@ def whole_numbers(axis: Any) -> None:
 
 
 def thousands(value: float, _: int) -> str:
-    """The label of a tick: thousands apart, no powers of ten."""
+    """Return the label of a tick, with commas between thousands and without powers of ten."""
     return shown(float(value))

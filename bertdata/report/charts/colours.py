@@ -1,6 +1,6 @@
-"""Colours of charts and pages, by name, for light and for dark backgrounds.
+"""Colours of charts and pages by name, for light and dark backgrounds.
 
-A chart is drawn in the light ones. In a page each becomes the CSS variable ``--NAME``.
+A chart is drawn in the light colours. In a page each colour becomes the CSS variable ``--NAME``.
 """
 
 LIGHT = {
@@ -33,5 +33,5 @@ SERIES = tuple(colour for name, colour in LIGHT.items() if name.startswith("seri
 
 
 def series_colour(number: int) -> str:
-    """The colour of a series, in turn."""
+    """Return the colour of a series. Colours repeat after the last."""
     return SERIES[number % len(SERIES)]

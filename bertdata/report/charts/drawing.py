@@ -1,4 +1,4 @@
-"""Charts drawn by matplotlib: one below the other in a picture file, or one as SVG within a page."""
+"""Drawing of charts with matplotlib: as a picture file, or as SVG for a page."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -33,17 +33,20 @@ _SETTINGS = {
 
 
 def check_picture(path: str, asked_by: str = "--picture") -> None:
-    """UsageError if no picture can be made under that name. To be called before the work."""
+    """Raise UsageError or MissingExtraError if no picture can be written to this file. To be called before
+    the work.
+    """
     if path.rpartition(".")[2].lower() not in _METADATA:
         raise UsageError(f"{path}: expected a name that ends in .svg or .png")
     load_matplotlib(asked_by, "pictures")
 
 
 def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture") -> None:
-    """The charts under their titles, one below the other, as SVG or PNG.
+    """Write the charts with their titles, one below the other, as SVG or PNG.
 
-    The same charts give the same bytes with the same matplotlib: no date, no random identifiers,
-    and no settings of the user's. asked_by: as of ``load_matplotlib``.
+    The same charts give the same bytes with the same matplotlib. There is no date and no random identifier,
+    and the user's settings of matplotlib are ignored.
+    asked_by: the flag or command that needs matplotlib, for the error.
     """
     check_picture(path, asked_by)
     picture = _drawn(charts, path.rpartition(".")[2].lower(), "bertdata", with_titles=True)
@@ -52,12 +55,12 @@ def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture
 
 
 def inline_svg(chart: Chart, name: str) -> str:
-    """The chart as an SVG element of a page, without its title. name: no other's on the page."""
+    """Return the chart as an SVG element for a page, without a title. name: unique on the page."""
     return as_inline(_drawn([chart], "svg", name, with_titles=False), name, chart.hovers())
 
 
 def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> Any:
-    """The package, or MissingExtraError that says which flag or command needs it."""
+    """Import the module. MissingExtraError says which flag or command needs it, and how to install it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -67,6 +70,7 @@ def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> An
 
 
 def _drawn(charts: Sequence[Chart], kind: str, salt: str, *, with_titles: bool) -> bytes:
+    """Return the picture's bytes. kind: svg or png. salt: makes the identifiers in the SVG."""
     picture = BytesIO()
     with _own_settings(salt):
         figure = _figure(charts, with_titles)
@@ -76,7 +80,10 @@ def _drawn(charts: Sequence[Chart], kind: str, salt: str, *, with_titles: bool) 
 
 
 def _figure(charts: Sequence[Chart], with_titles: bool) -> Any:
-    """A figure of its own canvas: nothing of pyplot, which would choose a backend for the whole process."""
+    """Return a figure with a panel for each chart.
+
+    It does not use pyplot, which would choose a backend for the whole process.
+    """
     width, height = charts[0].size_inches
     figure = import_module("matplotlib.figure").Figure(
         figsize=(width, height * len(charts)), layout="constrained"
@@ -93,9 +100,12 @@ def _figure(charts: Sequence[Chart], with_titles: bool) -> Any:
 
 @contextmanager
 def _own_settings(salt: str) -> Iterator[None]:
+    """Context manager in which matplotlib has its defaults and our settings. salt: for identifiers in SVG."""
     matplotlib = load_matplotlib("a picture", "pictures")
     with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # the viewer's fonts have it
+        warnings.filterwarnings(
+            "ignore", "Glyph .* missing from", UserWarning
+        )  # the viewer's fonts have the glyph
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({**_SETTINGS, "svg.hashsalt": salt})
         yield

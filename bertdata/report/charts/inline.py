@@ -1,4 +1,4 @@
-"""SVG of matplotlib made part of a page: own identifiers, colours from the page, values as tooltips."""
+"""Conversion of matplotlib's SVG for use in a page: unique identifiers, the page's colours, tooltips."""
 
 import re
 from xml.etree import ElementTree
@@ -16,10 +16,11 @@ _COLOUR = re.compile("|".join(_VARIABLES))
 
 
 def as_inline(svg: bytes, name: str, hovers: Hovers) -> str:
-    """The drawing as an element of a page.
+    """Return the drawing as an element of a page.
 
-    name: begins each identifier that is left. The element has the class ``chart`` and no size of its own;
-    who places it says what it is (role, label). A part that hovers names has the class ``hit``.
+    name: prefix of every identifier that is kept.
+    The element has the class ``chart`` and no size. The page that uses it sets the size, the role and the
+    label. Parts with tooltips have the class ``hit``.
     """
     root = ElementTree.fromstring(svg)
     _drop(root)
@@ -34,6 +35,7 @@ def as_inline(svg: bytes, name: str, hovers: Hovers) -> str:
 
 
 def _drop(element: ElementTree.Element) -> None:
+    """Remove metadata, styles and scripts."""
     for child in list(element):
         if child.tag in _DROPPED:
             element.remove(child)
@@ -42,6 +44,7 @@ def _drop(element: ElementTree.Element) -> None:
 
 
 def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
+    """Add the tooltips of an element, if it has any."""
     said = hovers.get(element.get("id", ""))
     if said is None:
         return
@@ -56,7 +59,7 @@ def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
 
 
 def _rename(root: ElementTree.Element, name: str) -> None:
-    """Only identifiers that something refers to stay, under names of this drawing."""
+    """Remove identifiers that nothing refers to, and add the drawing's name to the others."""
     used = {
         reference
         for element in root.iter()
@@ -74,7 +77,7 @@ def _rename(root: ElementTree.Element, name: str) -> None:
 
 
 def _without_namespace(root: ElementTree.Element) -> ElementTree.Element:
-    """Plain names of elements: HTML knows what svg is."""
+    """Remove the XML namespace from the names of elements, as HTML needs none for SVG."""
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
     return root

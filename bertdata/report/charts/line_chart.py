@@ -1,4 +1,4 @@
-"""Lines over a common axis, such as the losses of runs over their updates."""
+"""Line chart, for example of several runs' losses over their updates."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -11,17 +11,19 @@ from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, shown
 
 _MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
-"""Points of a line that are drawn, points with a tooltip, rows of the table, points that get markers."""
+"""Most points drawn per line, most points with a tooltip, most rows of the table, and most points that get
+markers.
+"""
 _MOST_INSIDE = 3
-"""Lines whose legend stands inside the axes. That of more stands above them."""
+"""Most lines whose legend fits inside the axes. For more lines the legend is above the axes."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points in the order of x.
+    """A line through points in ascending order of x.
 
-    dashed: a baseline, which is drawn in grey. markers: single measurements, hollow and joined by dots.
-    series: number of its colour.
+    dashed: a baseline, drawn in grey. markers: single measurements, drawn as hollow markers joined by dots.
+    series: number of the line's colour. None: its place in the chart.
     """
 
     name: str
@@ -34,9 +36,10 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class LineChart(Chart):
-    """Lines with a legend.
+    """A chart of lines with a legend.
 
-    whole_x: x counts something. log_x, log_y: logarithmic axes. y_range: the ends of the axis, None for free.
+    whole_x: x is a count, so ticks are whole numbers. log_x, log_y: the axis is logarithmic.
+    y_range: ends of the y axis. None: chosen by matplotlib.
     """
 
     title: str
@@ -50,6 +53,7 @@ class LineChart(Chart):
     y_range: tuple[float | None, float | None] = (None, None)
 
     def draw(self, panel: Any) -> None:
+        """Draw the lines on matplotlib's Axes."""
         label_axes(panel, self.x_label, self.y_label)
         if self.log_x:
             panel.set_xscale("log")
@@ -69,6 +73,7 @@ class LineChart(Chart):
             panel.legend(fontsize="small", frameon=False)
 
     def _draw_line(self, panel: Any, number: int, line: Line) -> None:
+        """Draw a line, and invisible markers on it that carry the tooltips."""
         xs, ys = _thinned(line.xs, line.ys)
         colour = (
             LIGHT["faint"] if line.dashed else series_colour(number if line.series is None else line.series)
@@ -85,6 +90,7 @@ class LineChart(Chart):
             hits.set_gid(f"hit-{number}")
 
     def table(self) -> DataTable:
+        """Return the points as a table with a column per line. Long lines are thinned evenly."""
         xs = sorted({x for line in self.lines for x in line.xs})
         chosen = _evenly(xs, _MOST_ROWS)
         rows: list[tuple[Value, ...]] = [(x, *(_value_at(line, x) for line in self.lines)) for x in chosen]
@@ -93,6 +99,7 @@ class LineChart(Chart):
         return DataTable(self.title, columns, tuple(rows), note)
 
     def hovers(self) -> Hovers:
+        """Return the tooltips of each line's invisible markers."""
         return {
             f"hit-{number}": [
                 f"{line.name}: {shown(y)} at {self.x_label} {shown(x)}" for x, y in self._hover_points(line)
@@ -101,23 +108,27 @@ class LineChart(Chart):
         }
 
     def _hover_points(self, line: Line) -> list[tuple[float, float]]:
+        """Return the points of a line that have a tooltip."""
         return _evenly(list(zip(line.xs, line.ys, strict=True)), _MOST_HOVERS)
 
 
 def _value_at(line: Line, x: float) -> Value:
+    """Return the line's y at exactly this x. None if the line has no such point."""
     place = bisect_left(line.xs, x)
     return line.ys[place] if place < len(line.xs) and line.xs[place] == x else None
 
 
 def _evenly(points: list[Any], most: int) -> list[Any]:
-    """At most so many of the points, the first and the last among them."""
+    """Return at most ``most`` points, evenly chosen, with the first and the last."""
     if len(points) <= most:
         return points
     return [points[round(place * (len(points) - 1) / (most - 1))] for place in range(most)]
 
 
 def _thinned(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
-    """The least and the greatest point of each of equal stretches, so that no peak is lost."""
+    """Return fewer points for drawing. Each stretch keeps its lowest and highest point, so that no peak is
+    lost.
+    """
     if len(xs) <= _MOST_DRAWN:
         return list(xs), list(ys)
     edges = [place * len(xs) * 2 // _MOST_DRAWN for place in range(_MOST_DRAWN // 2 + 1)]

@@ -1,19 +1,19 @@
-"""The numbers behind a chart or of a table, and their form for a reader."""
+"""Tables of numbers, and numbers as text."""
 
 from dataclasses import dataclass
 
 Value = str | int | float | None
 _WHOLE = 100_000
-"""From here on a number is shown without decimals."""
+"""From here on, numbers are shown without decimals."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """Columns with their units, and rows of values.
+    """A table. Each column's name includes the unit, and the first column names the row.
 
-    The first column names the row.
-    caption: a noun phrase, never empty: it is the table's name for a screen reader. page_rows: rows shown
-    at once, with a search above, where there are more; 0 shows all. wide: nothing stands beside it.
+    caption: a noun phrase, never empty, because screen readers use it as the table's name.
+    page_rows: rows shown at once, with a search field if there are more. 0: all rows.
+    wide: nothing is placed next to the table.
     """
 
     caption: str
@@ -27,7 +27,7 @@ class DataTable:
 
 
 def shown(value: Value) -> str:
-    """The value as a person reads it: thousands apart, at most six digits that count."""
+    """Return the value for readers: commas between thousands, at most six significant digits."""
     if value is None:
         return "–"
     if isinstance(value, str):
@@ -38,5 +38,5 @@ def shown(value: Value) -> str:
 
 
 def copied(value: Value) -> str:
-    """The value as a program reads it."""
+    """Return the value for programs, in full precision."""
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)

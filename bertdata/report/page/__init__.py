@@ -1,4 +1,4 @@
-"""One self-contained page of HTML from records: a title, faults, sections of blocks.
+"""One self-contained HTML page: a title, faults, and sections made of blocks.
 
 ::
 
@@ -12,15 +12,15 @@
     )
     write_page("report.html", page)
 
-Blocks: ``Prose`` (paragraphs), ``DataTable`` (of ``bertdata.report.charts.values``; with page_rows it has a
-search and pages), ``ChartBlock`` (any chart of ``bertdata.report.charts``, its table and its buttons behind
-it), ``DrawingBlock`` (SVG that another program of ours drew), ``StepsBlock`` (a path of steps),
-``PassagesBlock`` (texts of marked words, with a search and pages), ``SideBySide`` (blocks of the same kind
-next to each other, each under a heading). A block of your own is a frozen dataclass with the attribute
-``template``, a file of ``templates/`` that reads it as ``block``.
+Blocks are ``Prose`` (paragraphs), ``DataTable`` (from ``bertdata.report.charts.values``; with page_rows it
+has a search field and pages), ``ChartBlock`` (any chart of ``bertdata.report.charts``, with its numbers as a
+table and with buttons), ``DrawingBlock`` (SVG that our own code drew), ``StepsBlock`` (a path of steps),
+``PassagesBlock`` (texts with marked words, with a search field and pages) and ``SideBySide`` (blocks in
+columns, each column with a heading). To add a block, write a frozen dataclass with an attribute ``template``.
+It names a file in ``templates/`` that reads the object as ``block``.
 
-Every text is escaped, and what a terminal or a reader could take for a command is shown as an escape
-(``bertdata.io.terminal.printable``). The page asks for nothing: its content security policy allows its own
-style and script alone. Colours are those of ``bertdata.report.charts.colours``, as CSS variables. The same
-records give the same bytes. Jinja2 is imported when a page is made, matplotlib when a chart is.
+Every text is escaped, and control characters are shown as escapes (``bertdata.io.terminal.printable``). The
+page loads nothing: its content security policy allows only its own style and script. Colours are CSS
+variables from ``bertdata.report.charts.colours``. The same input gives the same bytes. Jinja2 is imported
+when a page is made, and matplotlib when a chart is drawn.
 """

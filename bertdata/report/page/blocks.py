@@ -1,4 +1,4 @@
-"""The blocks of a section. Each has a template that shows it."""
+"""The blocks that a section of a page is made of. Each names the template that shows it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from bertdata.report.charts.values import DataTable
 
 
 class PageContent(Protocol):
-    """A block of a page: anything with a template of its own."""
+    """Type of a block: any object with the name of a template."""
 
     @property
     def template(self) -> str: ...
@@ -26,7 +26,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class ChartBlock:
-    """A chart under its title, with its numbers as a table behind it. note: a line below."""
+    """A chart with its title, and its numbers as a table. note: a line below."""
 
     chart: Chart
     note: str = ""
@@ -36,7 +36,7 @@ class ChartBlock:
 
 @dataclass(frozen=True)
 class DrawingBlock:
-    """A drawing that is SVG already, made by our own code. table: its numbers."""
+    """A drawing that is already SVG, made by our own code. table: its numbers."""
 
     title: str
     description: str
@@ -50,7 +50,7 @@ class DrawingBlock:
 class PathStep:
     """A step of a path.
 
-    details: (name, value) pairs. fault: what is wrong here, if anything is.
+    details: pairs of name and value. fault: what is wrong at this step. Empty: nothing.
     """
 
     title: str
@@ -60,7 +60,7 @@ class PathStep:
 
 @dataclass(frozen=True)
 class StepsBlock:
-    """Steps in their order, drawn as boxes with arrows. label: what the path is, for a screen reader."""
+    """Steps drawn as boxes with arrows. label: what the path is, for screen readers."""
 
     label: str
     steps: tuple[PathStep, ...]
@@ -72,8 +72,8 @@ class StepsBlock:
 class MarkedWord:
     """A word of a passage.
 
-    kind: a name of the legend, or "" for plain text. note: small text behind it. joined: no blank is
-    before it, as before a piece that continues a word.
+    kind: a name in the legend, or "" for plain text. note: small text after the word.
+    joined: there is no blank before the word, because it continues the word before it.
     """
 
     text: str
@@ -84,7 +84,7 @@ class MarkedWord:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text of words in parts, such as the segments of an example, and lines of facts below."""
+    """A text in titled parts, such as the segments of an example. facts: lines below the text."""
 
     title: str
     parts: tuple[tuple[str, tuple[MarkedWord, ...]], ...]
@@ -93,9 +93,11 @@ class Passage:
 
 @dataclass(frozen=True)
 class PassagesBlock:
-    """Passages with a search and pages.
+    """Passages with a search field and pages.
 
-    legend: (kind, meaning) pairs. Kinds are masked, random, kept and special, as the style sheet has them.
+    legend: pairs of a word's ``kind`` and its meaning. The style sheet knows the kinds masked, random, kept
+    and special.
+    page_rows: number of passages on a page.
     """
 
     label: str
@@ -108,7 +110,9 @@ class PassagesBlock:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Blocks next to each other where the window has room, each under its heading."""
+    """Blocks in columns, if the window is wide enough. columns: pairs of a heading and the column's
+    blocks.
+    """
 
     columns: tuple[tuple[str, Sequence[PageContent]], ...]
 

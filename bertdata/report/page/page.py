@@ -1,4 +1,4 @@
-"""A page of sections, and its HTML."""
+"""A page made of sections, and how it becomes HTML."""
 
 import re
 from base64 import b64encode
@@ -22,7 +22,7 @@ _FOLDER = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A heading and the blocks below it. note: a line under the heading."""
+    """A heading with blocks below it. note: a line under the heading."""
 
     title: str
     blocks: tuple[PageContent, ...]
@@ -30,6 +30,7 @@ class ReportSection:
 
     @property
     def anchor(self) -> str:
+        """The section's identifier in links: its title in lower case with hyphens."""
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
@@ -37,7 +38,7 @@ class ReportSection:
 class ReportPage:
     """A page.
 
-    lead: lines under the title. faults: lines on top, in red, under faults_title.
+    lead: lines under the title. faults: lines at the top, in red, under the heading ``faults_title``.
     """
 
     title: str
@@ -48,7 +49,11 @@ class ReportPage:
 
 
 def check_report(path: str, asked_by: str) -> None:
-    """UsageError, or MissingExtraError, if no page can be made under that name. For before the work."""
+    """Raise an error if no page can be written to this file. To be called before the work.
+
+    UsageError for another file ending than .html. MissingExtraError without Jinja2 or matplotlib.
+    asked_by: the flag or command that needs the page, for the error.
+    """
     if not path.lower().endswith((".html", ".htm")):
         raise UsageError(f"{path}: expected a name that ends in .html")
     _load_jinja(asked_by)
@@ -56,16 +61,16 @@ def check_report(path: str, asked_by: str) -> None:
 
 
 def write_page(path: str, page: ReportPage) -> None:
-    """Write the page as one file of HTML."""
+    """Write the page as one HTML file."""
     text = render_page(page)
     with storage.open_output(path) as file:
         file.write(text.encode())
 
 
 def render_page(page: ReportPage) -> str:
-    """The page's HTML."""
+    """Return the page's HTML."""
     jinja = _load_jinja("a report")
-    from markupsafe import Markup  # Jinja2 requires it
+    from markupsafe import Markup  # a dependency of Jinja2
 
     numbers = count(1)
     environment = jinja.Environment(
@@ -95,6 +100,9 @@ def render_page(page: ReportPage) -> str:
 
 
 def _variables() -> str:
+    """Return the CSS variables of all colours: light by default, dark if the browser or the reader asks for
+    it.
+    """
     light, dark = (
         "".join(f"--{name}:{colour};" for name, colour in colours.items()) for colours in (LIGHT, DARK)
     )
@@ -107,10 +115,12 @@ def _variables() -> str:
 
 
 def _read(name: str) -> str:
+    """Return the text of a file in ``templates/``."""
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def _load_jinja(asked_by: str) -> Any:
+    """Import Jinja2. MissingExtraError if it is not installed."""
     try:
         import jinja2
     except ModuleNotFoundError as error:

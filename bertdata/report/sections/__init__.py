@@ -1,1 +1,3 @@
-"""The sections of a dataset's page. Each has one function: datasets' numbers to a section, or None."""
+"""The sections of a dataset's report. A function per section turns the datasets' numbers into the section, or
+None.
+"""

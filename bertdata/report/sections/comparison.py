@@ -1,4 +1,4 @@
-"""Datasets next to each other: one table of their facts, their blocks in columns."""
+"""Comparison of datasets: one table with a column per dataset, and blocks in columns."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,13 +7,15 @@ from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import PageContent, SideBySide
 
 Facts = Mapping[str, Value]
-"""Values by what they are, with the unit."""
+"""Values by label. The label includes the unit."""
 
 
 def facts_table(
     caption: str, datasets: Sequence[DatasetNumbers], facts_of: Callable[[DatasetNumbers], Facts]
 ) -> DataTable:
-    """A row for each fact, a column for each dataset. Facts that one has not are left empty there."""
+    """Return a table with a row per fact and a column per dataset. A cell is empty if the dataset lacks the
+    fact.
+    """
     found = [facts_of(one) for one in datasets]
     labels = list(dict.fromkeys(label for facts in found for label in facts))
     names = [one.name for one in datasets] if len(datasets) > 1 else ["value"]
@@ -24,14 +26,16 @@ def facts_table(
 def beside(
     datasets: Sequence[DatasetNumbers], blocks_of: Callable[[DatasetNumbers], Sequence[PageContent]]
 ) -> tuple[PageContent, ...]:
-    """Each dataset's blocks, in a column of its own where there are several."""
+    """Return the blocks of all datasets. For several datasets they are placed in columns."""
     if len(datasets) == 1:
         return tuple(blocks_of(datasets[0]))
     return (SideBySide(tuple((one.name, tuple(blocks_of(one))) for one in datasets)),)
 
 
 def scopes(datasets: Sequence[DatasetNumbers], scope_of: Callable[[DatasetNumbers], str]) -> str:
-    """The examples that a section's numbers are of, for each dataset or for all."""
+    """Return a sentence that says which examples a section's numbers are about, for all datasets or for
+    each.
+    """
     found = [scope_of(one) for one in datasets]
     if len(set(found)) == 1:
         return f"Of {found[0]}."
@@ -39,5 +43,5 @@ def scopes(datasets: Sequence[DatasetNumbers], scope_of: Callable[[DatasetNumber
 
 
 def percent(share: float) -> float:
-    """The share in percent, with four decimals."""
+    """Return a share as a percentage, rounded to four decimals."""
     return round(100 * share, 4)

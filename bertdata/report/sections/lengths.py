@@ -1,4 +1,4 @@
-"""Lengths of examples, how full rows are, and of packed rows how many examples they hold."""
+"""Section on the lengths of examples, on padding, and on the examples per packed row."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,13 +12,15 @@ from bertdata.report.sections.comparison import Facts, beside, facts_table, perc
 
 
 def lengths(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """A table of numbers, and a chart for each dataset."""
+    """Return the section: charts for each dataset and a table."""
     blocks = (*beside(datasets, lambda one: list(_charts(one))), facts_table("Lengths", datasets, _facts))
     return ReportSection("Lengths", blocks, scopes(datasets, DatasetNumbers.scope_of_lengths))
 
 
 def row_count(one: DatasetNumbers) -> tuple[int, int]:
-    """Rows, and the tokens in them: all where the manifest tells them, else the sample's."""
+    """Return the number of rows and of tokens in them: of all rows if the manifest has them, otherwise of the
+    sample.
+    """
     assert one.statistics is not None
     if one.lengths_are_exact and one.entries:
         rows = [entry.examples if entry.rows is None else entry.rows for entry in one.entries]
@@ -27,6 +29,7 @@ def row_count(one: DatasetNumbers) -> tuple[int, int]:
 
 
 def _facts(one: DatasetNumbers) -> Facts:
+    """Return the numbers for the table."""
     assert one.statistics is not None
     found, limit = one.lengths, one.statistics.layout.max_seq_length
     rows, tokens = row_count(one)
@@ -50,6 +53,7 @@ def _facts(one: DatasetNumbers) -> Facts:
 
 
 def _charts(one: DatasetNumbers) -> Iterator[ChartBlock]:
+    """Yield the chart of lengths, and for packed rows a chart of examples per row."""
     assert one.statistics is not None
     yield ChartBlock(lengths_chart(one.lengths, one.statistics.layout.max_seq_length, "Examples by length"))
     if packs := one.statistics.packs:

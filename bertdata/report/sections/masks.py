@@ -1,4 +1,4 @@
-"""Masked positions by what stands there, beside what the settings let expect."""
+"""Section on masked positions: what they hold now, compared with what the settings lead to expect."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from bertdata.report.sections.comparison import Facts, beside, facts_table, perc
 
 
 def masks(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """A chart of kinds for each dataset and a table. None where no dataset's examples have masks."""
+    """Return the section. None if no dataset's examples have masks."""
     masked = [one for one in datasets if _section(one)]
     if not masked:
         return None
@@ -21,10 +21,12 @@ def masks(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
 
 
 def _section(one: DatasetNumbers) -> dict[str, Any]:
+    """Return the objective's statistics of masks. Empty if there are none."""
     return one.statistics.findings.sections.get("masks", {}) if one.statistics else {}
 
 
 def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+    """Return the chart for a dataset, or a sentence if nothing is masked."""
     section = _section(one)
     if not section["masked_tokens"]:
         return [Prose("Nothing is masked: masks are to be drawn when examples are loaded.")]
@@ -46,6 +48,7 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _note(section: dict[str, Any]) -> str:
+    """Return a line about the source of the id of [MASK], unless it comes from the vocabulary."""
     mask = section["mask_id"]
     if mask is None:
         return "The id of [MASK] is not known: --vocab tells [MASK] and random tokens apart."
@@ -55,6 +58,7 @@ def _note(section: dict[str, Any]) -> str:
 
 
 def _facts(one: DatasetNumbers) -> Facts:
+    """Return the numbers for the table."""
     section = _section(one)
     each = section["per_example"]
     facts: dict[str, int | float | None] = {

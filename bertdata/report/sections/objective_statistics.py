@@ -1,4 +1,4 @@
-"""The statistics that an objective has of its own."""
+"""Sections on the statistics that only some objectives have, such as random pairs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,18 +14,20 @@ _ELSEWHERE = ("lengths", "masks")
 
 
 def own_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
-    """A section for each of the objectives' sections that is not shown elsewhere."""
+    """Yield a section for each of the objectives' statistics that has no section of its own elsewhere."""
     names = dict.fromkeys(name for one in datasets for name in _sections(one))
     for name in names:
         yield _own_section(name, [one for one in datasets if name in _sections(one)])
 
 
 def _sections(one: DatasetNumbers) -> dict[str, dict[str, Any]]:
+    """Return the statistics of a dataset's objective, by name, without lengths and masks."""
     found = one.statistics.findings.sections if one.statistics else {}
     return {name: section for name, section in found.items() if name not in _ELSEWHERE}
 
 
 def _own_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
+    """Return the section for the statistics of this name."""
     title = name.replace("_", " ").capitalize()
 
     def facts(one: DatasetNumbers) -> Facts:
@@ -39,7 +41,7 @@ def _own_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
 
 
 def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
-    """The chart of a section that tells how many examples have each of two labels."""
+    """Yield a chart if the statistics are about two labels, such as random and real pairs."""
     labels = [name for name in section if f"{name}_share" in section]
     if len(labels) != 2:
         return
@@ -56,6 +58,9 @@ def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
 
 
 def _flat(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+    """Yield label and value of each number, with the labels of nested statistics joined. before: the outer
+    label.
+    """
     for name, value in section.items():
         label = f"{before} {name}".strip().replace("_", " ")
         if name == "quantiles":

@@ -1,4 +1,4 @@
-"""Examples as a person reads them: words joined, masks marked, segments apart."""
+"""Section that shows examples as readable text, with words joined, masks marked and segments separated."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ _KNOWN_GROUPS = (IDS, SEGMENT, MASKS, PAIR_LABEL, WORD_STARTS)
 
 
 def passages(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """Examples of each dataset, twenty on a page."""
+    """Return the section, with 20 examples per page."""
     most_words = _MOST_WORDS // len(datasets)
     return ReportSection(
         "Examples",
@@ -45,6 +45,7 @@ def passages(datasets: Sequence[DatasetNumbers]) -> ReportSection:
 
 
 def _block(one: DatasetNumbers, most_words: int) -> PageContent:
+    """Return the examples of a dataset, up to about ``most_words`` tokens but at least one page."""
     reading = _Reading(one.vocabulary)
     made: list[Passage] = []
     for kept in one.sample.kept:
@@ -58,7 +59,7 @@ def _block(one: DatasetNumbers, most_words: int) -> PageContent:
 
 
 class _Reading:
-    """The words of a vocabulary, joined as text is."""
+    """Converter of token ids to readable words."""
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:
         self._words = readable_words(vocabulary) if vocabulary else []
@@ -68,7 +69,9 @@ class _Reading:
         self._has_blanks = vocabulary is not None and vocabulary.kind in ("bpe", "unigram")
 
     def passage(self, kept: KeptExample) -> Passage:
-        """The example in parts, with the first line that ``show`` has of it."""
+        """Return an example as text with marked words, and the facts that ``bertdata show`` prints in its
+        first line.
+        """
         example, kind = kept.example, kept.batch_type
         objective = find_objective(kept.layout.objective)
         masks: dict[int, int] = {}
@@ -82,6 +85,9 @@ class _Reading:
         return Passage(kept.title, tuple(_parts(kept, words)), facts)
 
     def _word(self, place: int, token: int, original: int | None) -> MarkedWord:
+        """Return the word at a position. original: the id before masking. None if the position is not
+        masked.
+        """
         text, joined = self._text(token)
         if original is not None:
             told = mask_kind(token, original, self._mask_id)
@@ -92,7 +98,9 @@ class _Reading:
         return MarkedWord(text, joined=joined and place > 0)
 
     def _text(self, token: int) -> tuple[str, bool]:
-        """The token without the mark of a piece or a blank, and whether it goes on with the word before."""
+        """Return a token's text without the mark of a word piece or blank, and whether it continues the word
+        before it.
+        """
         if token >= len(self._words):
             return f"<{token}>", False
         word = self._words[token]
@@ -104,7 +112,7 @@ class _Reading:
 
 
 def _parts(kept: KeptExample, words: list[MarkedWord]) -> Iterator[tuple[str, tuple[MarkedWord, ...]]]:
-    """The segments with their letters, or all words as one part."""
+    """Yield the segments A and B, or all words as one part."""
     first = len(words)
     if has_group(kept.batch_type, SEGMENT):
         first = getattr(kept.example, only_column(kept.batch_type, SEGMENT).one)
@@ -116,7 +124,7 @@ def _parts(kept: KeptExample, words: list[MarkedWord]) -> Iterator[tuple[str, tu
 
 
 def _merged(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
-    """The same words, neighbours without a mark as one text."""
+    """Return the words with neighbouring unmarked words joined, which makes the page much smaller."""
     found: list[MarkedWord] = []
     for word in words:
         if found and not word.kind and not found[-1].kind:
@@ -128,7 +136,7 @@ def _merged(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
 
 
 def _other_columns(kept: KeptExample) -> Iterator[str]:
-    """The values of columns that only this objective has."""
+    """Yield the values of columns that only this objective has."""
     ends = kept.batch_type.ragged()
     for column in kept.batch_type.columns():
         if column.group not in _KNOWN_GROUPS and column.name not in ends:

@@ -1,4 +1,4 @@
-"""The path from the source to a dataset, by the manifests that each step cites."""
+"""Section on the steps from the source to a dataset, from the manifests that each step refers to."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -20,15 +20,16 @@ _NAMES = {
     "text": ("recipe", "sentences", "files"),
     "dataset": ("recipe", "shards"),
 }
-"""The names of what the description of a link tells, in its order."""
+"""For each step, the names of the comma-separated values in its description, in order."""
 
 
 def provenance(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """The steps of each dataset, the source first."""
+    """Return the section, with each dataset's steps from the source on."""
     return ReportSection("Provenance", beside(datasets, lambda one: list(_blocks(one))))
 
 
 def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
+    """Yield the steps, the result of verification, and the manifest's warnings."""
     links = () if one.verification is None else one.verification.links
     steps = tuple(_step(link) for link in reversed(links))
     if not steps:
@@ -48,7 +49,9 @@ def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
 
 
 def text_counts(dataset: FoundDataset) -> Iterator[str]:
-    """Yield what the parts' manifest counted of the whole text. Verification tells of a damaged copy."""
+    """Yield facts about the whole text from the parts' manifest. A damaged copy yields nothing, as
+    verification reports it.
+    """
     path = storage.join(dataset.path, PARTS_COPY)
     try:
         counts = parse_text_manifest(storage.read_bytes(path), path).counts
@@ -61,10 +64,11 @@ def text_counts(dataset: FoundDataset) -> Iterator[str]:
 
 
 def _step(link: ChainLink) -> PathStep:
+    """Return a step as a box. Its description is a list of values, which get the names in ``_NAMES``."""
     if not link.step:
         return PathStep("source", (("not followed further", link.description),))
     kind, *values = link.description.split(", ")
-    if kind not in _NAMES:  # a dump's description begins with its name
+    if kind not in _NAMES:  # a dump's description starts with the file's name, not with its kind
         kind, values = link.step, [kind, *values]
     names = _NAMES.get(kind, ())
     told = [

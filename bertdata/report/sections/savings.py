@@ -1,4 +1,4 @@
-"""The positions that bins, packed rows or flat batches would save."""
+"""Section on the positions that bins, packed rows or flat batches would save."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _BINS = 4
 
 
 def savings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Positions that one epoch computes, by the way of padding. None where all datasets are packed."""
+    """Return the section. None if all datasets are packed already."""
     padded = [one for one in datasets if one.statistics and one.statistics.layout.packing is None]
     if not padded:
         return None
@@ -33,6 +33,7 @@ def savings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
 
 
 def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+    """Return the chart and the table for a dataset."""
     assert one.statistics is not None
     positions = positions_by_way(one.lengths, one.statistics.layout.max_seq_length)
     tokens, padded = weighted_sum(one.lengths), next(iter(positions.values()))
@@ -54,7 +55,7 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def positions_by_way(lengths: Counter[int], limit: int) -> dict[str, int]:
-    """The positions that an epoch computes, the padded rows' first."""
+    """Return the number of positions that an epoch computes, by way of padding. Padded rows come first."""
     from bertdata.packing.longest_first import pack_longest_first
 
     width = -(-limit // _BINS)
@@ -70,6 +71,7 @@ def positions_by_way(lengths: Counter[int], limit: int) -> dict[str, int]:
 
 
 def _histogram(lengths: Counter[int], limit: int) -> "Histogram":
+    """Return the counter as an array: element n is the number of examples of length n."""
     import numpy as np
 
     found = np.zeros(limit + 1, np.int64)

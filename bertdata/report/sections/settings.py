@@ -1,4 +1,4 @@
-"""The settings that a dataset's bytes depend on, with their meaning in words."""
+"""Section on the settings that a dataset's bytes depend on, with their meaning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -29,7 +29,7 @@ _WORDS = {
 
 
 def settings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """A row for each setting. None where no dataset has a manifest."""
+    """Return the section, with a row per setting. None if no dataset has a manifest."""
     found = [_settings_of(one) for one in datasets]
     names = list(dict.fromkeys(name for values in found for name in values))
     if not names:
@@ -49,12 +49,14 @@ def settings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
 
 
 def _words(name: str) -> str:
-    """The meaning of a setting that no objective declares, or of the record that it is in."""
+    """Return the meaning of a setting that is not an objective's, from its own name or the name of its
+    record.
+    """
     return next((meaning for start, meaning in _WORDS.items() if f"{name}.".startswith(f"{start}.")), "")
 
 
 def _settings_of(one: DatasetNumbers) -> dict[str, Value]:
-    """The values by record and name. Records within records are named with a dot."""
+    """Return the settings of a dataset by full name, such as "tokenizer.vocabulary.md5"."""
     if one.dataset.manifest is None:
         return {}
     plan = one.dataset.manifest.plan
@@ -67,6 +69,7 @@ def _settings_of(one: DatasetNumbers) -> dict[str, Value]:
 
 
 def _flat(name: str, value: Any) -> dict[str, Value]:
+    """Return a setting's values by full name, with nested records flattened. Unset values are left out."""
     if isinstance(value, Mapping):
         return {inner: one for key in value for inner, one in _flat(f"{name}.{key}", value[key]).items()}
     if value is None:
@@ -79,7 +82,7 @@ def _flat(name: str, value: Any) -> dict[str, Value]:
 
 
 def _meanings(one: DatasetNumbers) -> dict[str, str]:
-    """The help texts of the settings, as ``bertdata create --help`` has them."""
+    """Return the help texts of the objective's settings, by full name."""
     if one.statistics is None:
         return {}
     helps = {item.name: item.metadata.get("help", "") for item in fields(one.objective.settings_type)}

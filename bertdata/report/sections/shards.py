@@ -1,4 +1,4 @@
-"""The balance of shards."""
+"""Section on the balance of shards."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,25 +16,27 @@ _MOST_BARS, _MOST_ROWS = 64, 500
 
 
 class _Sizes(NamedTuple):
-    """The size of each shard by name, and the unit."""
+    """The size of each shard by name, and the unit: tokens or bytes."""
 
     unit: str
     by_name: dict[str, int]
 
 
 def shards(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """A chart for each dataset and a table. All numbers are exact: of the manifest, or the files' bytes."""
+    """Return the section. All its numbers are exact: they come from the manifest or from the files' sizes."""
     blocks = (*beside(datasets, _blocks), facts_table("Balance of shards", datasets, _facts))
     return ReportSection("Balance of shards", blocks, "Exact: of all shards.")
 
 
 def _sizes_of(one: DatasetNumbers) -> _Sizes:
+    """Return the shards' sizes in tokens if the manifest has them, otherwise in bytes."""
     if one.entries:
         return _Sizes("tokens", {entry.name: entry.tokens for entry in one.entries})
     return _Sizes("bytes", {shard.name: shard.bytes for shard in one.dataset.shards})
 
 
 def _facts(one: DatasetNumbers) -> Facts:
+    """Return the numbers for the table."""
     unit, by_name = _sizes_of(one)
     sizes = list(by_name.values())
     mean = sum(sizes) / len(sizes)
@@ -51,6 +53,7 @@ def _facts(one: DatasetNumbers) -> Facts:
 
 
 def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+    """Return the chart and the table of shards. Many shards are drawn as a line, in ascending order."""
     unit, by_name = _sizes_of(one)
     told = f"{len(by_name):,} shards, from {min(by_name.values()):,} to {max(by_name.values()):,} {unit}."
     chart: Chart
@@ -79,7 +82,7 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _table(unit: str, by_name: dict[str, int]) -> DataTable:
-    """The shards by name, of many those that are furthest from the mean."""
+    """Return the shards by name. If there are many, return only those furthest from the mean."""
     mean = sum(by_name.values()) / len(by_name)
     rows = [
         (name, size, percent(size / mean - 1) if mean else 0.0, number)

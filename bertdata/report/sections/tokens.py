@@ -1,4 +1,4 @@
-"""Frequent and rare tokens."""
+"""Section on frequent and rare tokens."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _MOST = 200
 
 
 def tokens(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """Tables of the most and least frequent tokens of each dataset, as they were before masking."""
+    """Return the section: for each dataset, the most and the least frequent tokens before masking."""
     blocks = (*beside(datasets, _blocks), facts_table("Tokens of the vocabulary", datasets, _facts))
     return ReportSection(
         "Frequent and rare tokens",
@@ -25,11 +25,12 @@ def tokens(datasets: Sequence[DatasetNumbers]) -> ReportSection:
 
 
 def token_texts(one: DatasetNumbers) -> list[str]:
-    """The token of each id, as it is read. None of them where no vocabulary is known."""
+    """Return the readable text of each token id. Empty if no vocabulary is known."""
     return readable_words(one.vocabulary) if one.vocabulary else []
 
 
 def _facts(one: DatasetNumbers) -> Facts:
+    """Return the numbers for the table."""
     ids = one.sample.tokens.ids
     facts: dict[str, int | float | None] = {
         "distinct tokens that occur": len(ids),
@@ -44,6 +45,7 @@ def _facts(one: DatasetNumbers) -> Facts:
 
 
 def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+    """Return the chart of counts by rank, and the two tables of tokens."""
     ids, texts = one.sample.tokens.ids, token_texts(one)
     special = special_ids(one.vocabulary) if one.vocabulary else set()
     ordered = sorted(ids, key=lambda token: (-ids[token], token))
@@ -83,4 +85,5 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _text(token: int, texts: list[str]) -> str:
+    """Return the token's text, or its id in angle brackets if it has none."""
     return texts[token] if token < len(texts) else f"<{token}>"

@@ -1,4 +1,4 @@
-"""Unknown words, text that no example holds, tokens of a word, characters of a word."""
+"""Section on unknown words, on text that is in no example, and on word lengths in tokens and characters."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from bertdata.report.sections.comparison import Facts, beside, facts_table, perc
 
 
 def words(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Charts for each dataset and a table. None where nothing is known of the words of any dataset."""
+    """Return the section. None if no dataset has any such number."""
     known = [one for one in datasets if _facts(one)]
     if not known:
         return None
@@ -24,6 +24,7 @@ def words(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
 
 
 def _facts(one: DatasetNumbers) -> Facts:
+    """Return the numbers for the table."""
     facts: dict[str, int | float | None] = {}
     statistics, counts = one.statistics, one.sample.tokens
     if statistics is not None and statistics.unknown is not None:
@@ -46,6 +47,7 @@ def _facts(one: DatasetNumbers) -> Facts:
 
 
 def _charts(one: DatasetNumbers) -> Sequence[PageContent]:
+    """Return the charts of word lengths. Empty if no words were counted."""
     counts = one.sample.tokens
     if not counts.words_by_tokens:
         return []
@@ -56,7 +58,7 @@ def _charts(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _chart(unit: str, counter: Counter[int]) -> BarChart:
-    """Words by their size. The last bar stands for all that are longer, where it is the counter's last."""
+    """Return a chart of words by their size. The last bar may also stand for all longer words."""
     most, total = max(counter), counter.total()
     sizes = range(1, most + 1)
     common = max(sizes, key=counter.__getitem__)

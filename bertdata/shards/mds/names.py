@@ -12,9 +12,7 @@ INDEX_NAME = "index.json"
 IDS_TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 """Integer types that the ids in a column of type bytes may have."""
 
-IDS_TYPE_HELP = (
-    "mds: type of the ids in a column of bytes, which does not tell it: int64, uint16 and the like"
-)
+IDS_TYPE_HELP = "mds: type of the token ids (int64, uint16, ...), where the column holds bytes without a type"
 
 _MDS_NAME = re.compile(r"\.mds(?:\.(br|bz2|gz|snappy|zstd))?$")
 

@@ -33,19 +33,19 @@ class SelectionSettings:
 
     exclude: tuple[EvaluationFile, ...] = setting(
         (),
-        "evaluation set, of any kind of source: documents that share an n-gram of words with one of its "
-        "texts are left out; may be repeated",
+        "evaluation set, in any input format: leave out documents that have a run of words in common with "
+        "one of its texts; may be repeated",
     )
-    exclude_ngram: int = setting(13, "words of an n-gram of --exclude")
+    exclude_ngram: int = setting(13, "number of words in such a run")
     dedup: str | None = setting(
         None,
-        "exact: of documents of the same text only the first one is kept, in the order of the files",
+        "exact: where several documents have the same text, keep only the first in the order of the files",
         DEDUP,
     )
     eval_share: str | None = setting(
         None,
-        "share of the documents to hold out of training, in percent with its sign, by a hash of their text; "
-        "they go to eval-00000.txt ...",
+        "share of the documents to hold out for evaluation, as a percentage with its sign. A hash of their "
+        "text chooses them; they go to eval-00000.txt ...",
     )
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Command lines of other programs, as ``bertdata like`` and ``python -m trainer like`` read them.
+"""Command lines of other programs, for ``bertdata like`` and ``python -m trainer like``.
 
-``door.py`` is one of the two commands, ``program.py`` a program, ``flag.py`` one of its flags.
-``program_file.py`` reads a program's TOML file, ``command_line.py`` a command line as the
-program does, and ``choice.py`` finds the program that a person names.
+``door.py`` describes one of these two commands, ``program.py`` another program, ``flag.py`` a flag of it.
+``program_file.py`` reads a program's TOML file, ``command_line.py`` reads a command line by the rules of the
+program's own parser, and ``choice.py`` finds the program that the user names.
 """

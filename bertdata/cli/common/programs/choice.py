@@ -1,4 +1,4 @@
-"""The programs behind a door: found by name, by a file of one's own, or by a flag that they have."""
+"""Programs that a ``like`` command knows, found by name or in a file of the user's."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,11 @@ FILE_ENDING = ".toml"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoorLine:
-    """A command line behind a door.
+    """A command line of ``like``, split into its parts.
 
-    typed: the program as the person named it, with its version. given: the program's values. ours: the words
-    behind ``--``. printing: ``--print-config`` was among the words.
+    typed: the program as the user named it, with its version. given: the values of the program's flags.
+    ours: the words after ``--``, which are flags of bertdata or of the trainer. printing: --print-config was
+    given.
     """
 
     typed: str
@@ -31,7 +32,7 @@ class DoorLine:
 
 
 def read_line(door: Door, arguments: Sequence[str]) -> DoorLine:
-    """Read a command line behind a door: the program, its arguments, and flags of ours behind ``--``."""
+    """Read a command line of ``like``: the program, the program's arguments, and our flags after ``--``."""
     words, printing = take_print_config(arguments)
     name, version = _version_apart(words[0])
     program = find_program(door, name)
@@ -42,7 +43,7 @@ def read_line(door: Door, arguments: Sequence[str]) -> DoorLine:
 
 @cache
 def programs(door: Door) -> Mapping[str, Program]:
-    """Return the programs by name, in the order of their positions; those without one come last."""
+    """Return the known programs by name, ordered by ``position``. Programs without a position come last."""
     found = [read_program(str(path), door) for path in door.folder.glob(f"*/*{FILE_ENDING}")]
     last = len(found) + max((program.position or 0 for program in found), default=0)
     found.sort(key=lambda program: (program.position or last, program.name))
@@ -50,9 +51,14 @@ def programs(door: Door) -> Mapping[str, Program]:
 
 
 def find_program(door: Door, name: str) -> Program:
-    """Return the program of that name, or in that file. UsageError names the nearest."""
+    """Return the program with this name, or the program of a .toml file.
+
+    The name may lack its ending, ``vendor/run_glue`` for ``vendor/run_glue.py``. UsageError suggests similar
+    names.
+    """
     if name.endswith(FILE_ENDING):
         return read_program(name, door)
+    # Try the file with the name's own path first: reading every program's file takes long.
     vendor, _, file = name.partition("/")
     place = door.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}{FILE_ENDING}"
     if file.isprintable() and "/" not in file and place.is_file():
@@ -61,7 +67,7 @@ def find_program(door: Door, name: str) -> Program:
             return program
     known = programs(door)
     stems = [one for one in known if one.rpartition(".")[0] == name]
-    if len(stems) == 1:  # as a README may print it
+    if len(stems) == 1:  # a README may print the name without .py
         return known[stems[0]]
     last = [one for one in known if one.rpartition("/")[2] == name.rpartition("/")[2]]
     near = last or get_close_matches(name, known, n=1)
@@ -70,7 +76,7 @@ def find_program(door: Door, name: str) -> Program:
 
 
 def programs_with(door: Door, name: str) -> list[str]:
-    """Return the programs that have a flag or a key of that name, with hyphens or underscores."""
+    """Return the names of the programs that have this flag, spelled with hyphens or underscores."""
     plain = name.lstrip("-").replace("-", "_")
     return [
         program.name
@@ -80,17 +86,18 @@ def programs_with(door: Door, name: str) -> list[str]:
 
 
 def _known(door: Door, known: Mapping[str, Program]) -> str:
+    """Return the end of an error: the known programs."""
     are = "is" if len(known) == 1 else "are"
     return f"known {are} {', '.join(known)}{'; ' if door.elsewhere else ''}{door.elsewhere}"
 
 
 def _version_apart(word: str) -> tuple[str, str]:
-    """Return the program's name and the version behind ``@``, or "". A file's path may have an @ too."""
+    """Split ``PROGRAM@VERSION``. The version is empty without @. An @ inside a file's path does not count."""
     name, at, version = word.rpartition("@")
     return (name, version) if at and "/" not in version and FILE_ENDING not in version else (word, "")
 
 
 def _split_at_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the program's arguments, and ours behind the first ``--``."""
+    """Return the words before the first ``--``, and the words after it."""
     place = words.index("--") if "--" in words else len(words)
     return list(words[:place]), list(words[place + 1 :])

@@ -1,4 +1,4 @@
-"""A command line of another program, read by the rules of the program's own parser."""
+"""A command line of another program, read by the rules of that program's parser."""
 
 import argparse
 import os
@@ -15,19 +15,23 @@ from bertdata.errors import UsageError
 from bertdata.io.terminal import printable
 
 ARGPARSE, HUGGING_FACE, ABSL, ABSL_APP = SYNTAXES = ("argparse", "hugging face", "absl", "absl app")
-"""The parsers of other programs. ABSL is that of scripts under ``tf.app``, which ignore flags that they do
-not know; those under ``absl.app`` itself (ABSL_APP) refuse them. HUGGING_FACE is HfArgumentParser: argparse
-with a second spelling of each flag."""
+"""Parsers that other programs use.
+
+HUGGING_FACE is HfArgumentParser: argparse with a second spelling of each flag. ABSL is for scripts under
+``tf.app``, which ignore unknown flags. ABSL_APP is for scripts under ``absl.app``, which refuse them.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
-    """A command line as the program reads it.
+    """A command line with all values, as the program would read it.
 
-    table: the flags that the program has. variables: those of the environment that it reads. constants: keys
-    of ours that neither changes. arguments: the words as they were given. values: of every flag and variable
-    by its name, the program's defaults included. explicit: the names of those on the command line or in the
-    environment. warnings: what the program ignores without a word, and what is done otherwise than by it.
+    table: the program's flags. variables: environment variables that the program reads, as flags.
+    constants: configuration keys of ours that the program fixes, by key.
+    arguments: the words of the command line.
+    values: the value of every flag and variable by name, defaults included.
+    explicit: names of the flags on the command line and of the variables that are set.
+    warnings: what the program ignores silently, and where we differ from it.
     """
 
     command: str
@@ -44,23 +48,25 @@ class Given:
         return self.values[name]
 
     def __contains__(self, name: str) -> bool:
-        """True for a flag that is on the command line, and for a variable that is set."""
+        """Return True if the flag is on the command line or the variable is set."""
         return name in self.explicit
 
     def without(self, name: str) -> "Given":
-        """Return the command line without this flag or variable, whose default takes its place."""
+        """Return a copy without this flag or variable, which takes its default."""
         usual = _defaults([flag for flag in (*self.variables, *self.table) if flag.name == name])
         return replace(
             self, values=self.values | usual, explicit=self.explicit - {name}, warnings=list[str]()
         )
 
     def warn(self, *texts: str) -> None:
+        """Add warnings."""
         self.warnings.extend(texts)
 
     def keys(self, phase: int = 0) -> dict[str, Any]:
-        """Return the constants, and over them the values of flags and variables that are keys of ours.
+        """Return the values as configuration keys of ours. Values of None are left out.
 
-        Values that are None are left out. phase: counted from 0; each phase has one of a flag's two values.
+        The constants come first, and flags and variables override them. phase: from 0. Some flags take two
+        values, one for each phase of the training.
         """
         found = dict(self.constants)
         for flag in (*self.variables, *self.table):
@@ -76,12 +82,15 @@ class Given:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProgramFlags:
-    """The flags of a program, or of one of its sub-commands.
+    """The flags of a program, or of one of its sub-commands, and the parser for them.
 
-    prog: what the help shows as the command. variables: of the environment, which the program reads too.
-    constants: keys of ours that neither changes. ours: the command whose flags may follow behind ``--``.
-    usual: the flags of the default version; what another version lacks has their defaults. others: the flags
-    of other versions, by version ("" the default), for errors.
+    prog: the command as the help shows it. table: the flags. variables: environment variables that the
+    program reads, as flags.
+    constants: configuration keys of ours that the program fixes. ours: our program, whose flags may follow
+    after ``--``.
+    usual: flags of the default version. If this version lacks such a flag, it still gets a value, its
+    default.
+    others: flags of the program's other versions, by version ("" is the default version), for error messages.
     """
 
     prog: str
@@ -96,7 +105,9 @@ class ProgramFlags:
     others: Mapping[str, Sequence[Flag]] = field(default_factory=dict)
 
     def read(self, arguments: Sequence[str], command: str = "", version: str = "") -> Given:
-        """Return the values. UsageError, in the parser's own words, for a line that the program refuses."""
+        """Read a command line. UsageError, worded as by the program's own parser, for a line that the program
+        refuses.
+        """
         parser = self.parser()
         words, warnings = list(arguments), list[str]()
         if self.syntax in (ABSL, ABSL_APP):
@@ -129,7 +140,10 @@ class ProgramFlags:
         return given
 
     def parser(self) -> "_ProgramParser":
-        """Return the parser, whose help is the table."""
+        """Return a parser for the flags.
+
+        Its help lists the flags that have no effect here in a group of their own.
+        """
         parser = _ProgramParser(self.prog, self.example, self.summary, self.syntax)
         parser.usage = f"%(prog)s [FLAG VALUE ...] [-- flags of {self.ours}]"
         shown = parser.add_argument_group("flags")
@@ -143,7 +157,10 @@ class ProgramFlags:
         return parser
 
     def _hint(self, unknown: Sequence[str]) -> str:
-        """Return the end of an error: the version or the nearest flag that an unknown word may mean."""
+        """Return the end of an error about unknown words.
+
+        It names the version that has the flag, or the most similar flag of this version.
+        """
         word = next((one for one in unknown if one.startswith("-")), "").partition("=")[0]
         elsewhere = [
             version for version, table in self.others.items() if any(word in flag.spellings for flag in table)
@@ -158,7 +175,9 @@ class ProgramFlags:
 
 
 class _ProgramParser(Parser):
-    """A parser of another program's flags: abbreviations where its own takes them, errors as UsageError."""
+    """Parser of another program's flags. It allows abbreviations if the program does, and raises UsageError
+    for errors.
+    """
 
     def __init__(self, prog: str, example: str, summary: str, syntax: str) -> None:
         super().__init__(prog, example, summary)
@@ -169,7 +188,7 @@ class _ProgramParser(Parser):
 
 
 def _defaults(table: Sequence[Flag]) -> dict[str, Any]:
-    """Return the value of each flag that is not on the command line. A switch without a default is false."""
+    """Return the default of each flag. A switch without a default is False."""
     found = dict[str, Any]()
     for flag in table:
         default = list(flag.default) if isinstance(flag.default, tuple) else flag.default
@@ -178,7 +197,9 @@ def _defaults(table: Sequence[Flag]) -> dict[str, Any]:
 
 
 def _read_environment(variables: Sequence[Flag]) -> dict[str, Any]:
-    """Return the values of the variables that are set. An empty one counts as unset, as in a shell script."""
+    """Return the values of the variables that are set. As in a shell script, an empty variable counts as
+    unset.
+    """
     found = dict[str, Any]()
     for variable in variables:
         text = os.environ.get(variable.names)
@@ -193,13 +214,13 @@ def _read_environment(variables: Sequence[Flag]) -> dict[str, Any]:
 
 
 def _help(flag: Flag) -> str:
-    """Return the line of help of a flag or a variable, with its default."""
+    """Return the help line of a flag or variable, with its default."""
     has_default = not flag.idle and flag.shown_default is not None
     return flag.effect + (f" (default: {flag.shown_default})" if has_default else "")
 
 
 def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
-    """Add the flag to a group of the parser."""
+    """Add a flag to a group of the parser. syntax: the program's parser, one of SYNTAXES."""
     more: dict[str, Any] = {
         "help": _help(flag).replace("%", "%%"),
         "dest": flag.name,
@@ -224,7 +245,7 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
 
 
 def _number(text: str) -> float:
-    """Return a float, in argparse's words where it is none. Nothing can be computed with NaN."""
+    """Return a float, for argparse, with argparse's own error message. NaN is refused."""
     try:
         return number(text)
     except argparse.ArgumentTypeError:

@@ -1,4 +1,6 @@
-"""A command that runs other programs' command lines: ``bertdata like`` or ``python -m trainer like``."""
+"""Description of a command that runs other programs' command lines: ``bertdata like`` or ``python -m trainer
+like``.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 Rewriting = Callable[[Sequence[str], str], tuple[list[str], str]]
-"""A function from the words of a command line and its version to those that the program's flags read."""
+"""Function that gets the words of a command line and the version, and returns both in a form that the flags
+can be read from.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Door:
     """A command that runs other programs' command lines.
 
-    command: as it is typed. ours: the program of ours whose flags may follow behind ``--``. folder: of the
-    programs' files, ``VENDOR/PROGRAM.toml``. keys: the JSON Schema of each key of ours.
-    printing: what ``--print-config`` does. elsewhere: where other programs are known, for errors.
-    rewritings: by name, for the programs whose parser takes words in an order of its own.
+    command: how the user types it. ours: our program, whose flags may follow after ``--``.
+    folder: directory of the programs' files, ``VENDOR/PROGRAM.toml``.
+    keys: function that returns the JSON Schema of each configuration key of ours.
+    printing: what --print-config does, for the help. elsewhere: where other programs are known, for errors.
+    rewritings: by program name, for programs whose parser needs the words rearranged first.
     """
 
     command: str

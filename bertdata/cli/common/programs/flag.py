@@ -1,4 +1,4 @@
-"""A flag of another program, and the kinds of values that flags have."""
+"""A flag of another program, and the types of its values."""
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
@@ -8,21 +8,24 @@ from typing import Any
 from bertdata.cli.common.absl_flags import boolean, integer
 
 SWITCH = "switch"
-"""Kind of a flag without a value: true where it is on the command line."""
+"""Type of a flag without a value, which is true if it is on the command line."""
 
 Kind = Callable[[str], Any] | str
-"""SWITCH, or the reader of a value's text."""
+"""Type of a flag's value: SWITCH, or a function that converts the text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Flag:
-    """A flag of another program, as its file states it.
+    """A flag of another program, as the program's file describes it.
 
-    names: every spelling, the one that names the value last. default: the program's; with a count that of all
-    values. meaning: a line of help, with the unit. key: the key of our own configuration that has the same
-    value. values: what the program accepts, each with the value that it stands for in the key. count: number
-    of values that follow; "+" one or more, "?" at most one, without which it is true. idle: the flag has no
-    effect here, and meaning says why. warning: printed where the flag is on the command line.
+    names: all spellings, separated by blanks. The last spelling names the value.
+    default: the program's default. With a ``count``, the default of all values.
+    meaning: a help line, with the unit.
+    key: the configuration key of ours that gets the value. None: no key.
+    values: the accepted values. As a mapping, it also gives the value for the key.
+    count: number of values. "+" means one or more, "?" at most one, without which the flag is true.
+    idle: the flag has no effect here, and ``meaning`` says why.
+    warning: printed if the flag is on the command line.
     """
 
     names: str
@@ -38,6 +41,7 @@ class Flag:
 
     @property
     def spellings(self) -> list[str]:
+        """All spellings of the flag."""
         return self.names.split()
 
     @property
@@ -47,35 +51,37 @@ class Flag:
 
     @property
     def is_boolean(self) -> bool:
+        """True for a switch and for a flag of absl's boolean type."""
         return self.kind is boolean or self.kind == SWITCH
 
     @property
     def effect(self) -> str:
-        """The meaning, or that the flag has no effect here, and why."""
+        """The meaning. For a flag without effect, a text that says so and why."""
         if not self.idle:
             return self.meaning
         return f"without effect here{': ' if self.meaning else ''}{self.meaning}"
 
     @property
     def shown_default(self) -> str | None:
-        """The default as help and pages show it. None for a flag without one, and for a switch."""
+        """The default for help and pages. None for a flag without a default and for a switch."""
         return None if self.default is None or self.kind == SWITCH else _shown(self.default)
 
     def of_key(self, value: Any) -> Any:
-        """Return the value as the key has it."""
+        """Return the value that the configuration key gets for this value of the flag."""
         if isinstance(value, list):
             return [self.of_key(one) for one in value]
         return self.values.get(value, value) if isinstance(self.values, Mapping) else value
 
 
 def _shown(value: Any) -> str:
+    """Return a value as text, with lower-case true and false."""
     if isinstance(value, tuple | list):
         return " ".join(map(_shown, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def truth(text: str) -> bool:
-    """Return true or false, as Hugging Face's and Graphcore's programs spell them."""
+    """Return the truth value in the spellings of Hugging Face's and Graphcore's programs."""
     known = {"yes": True, "true": True, "t": True, "y": True, "1": True}
     known |= {"no": False, "false": False, "f": False, "n": False, "0": False}
     if text.lower() not in known:
@@ -87,7 +93,7 @@ def truth(text: str) -> bool:
 
 
 def true(text: str) -> bool:
-    """Return true for the word true, and false for every other word."""
+    """Return True for the word "true" in any case, and False for every other word."""
     return text.lower() == "true"
 
 
@@ -102,7 +108,7 @@ KINDS: Mapping[str, Kind] = {
     "true or other": true,
     "any word is true": bool,
 }
-"""The kinds by their names in a program's file."""
+"""Types by the names that a program's file uses."""
 
 ABSL_KINDS: Mapping[str, Kind] = {**KINDS, "integer": integer}
-"""The kinds of programs whose flags are absl's, which takes hexadecimal numbers too."""
+"""Types for programs that use absl, whose integers may also be hexadecimal."""

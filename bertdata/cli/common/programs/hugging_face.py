@@ -1,4 +1,4 @@
-"""Flags as Hugging Face's HfArgumentParser makes them of the fields of a program's arguments."""
+"""Flags with the extra forms that Hugging Face's HfArgumentParser adds to them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,9 +10,10 @@ _OPPOSITE = "no_"
 
 
 def as_parsed(table: Sequence[Flag]) -> list[Flag]:
-    """Return the flags as the parser takes them: with hyphens too, a boolean alone, and ``--no_`` forms.
+    """Return the flags with the forms that HfArgumentParser adds.
 
-    A flag that is true by default has a ``--no_`` form.
+    Each flag also has a spelling with hyphens. A boolean flag may stand without a value. A boolean flag that
+    is true by default also has a form ``--no_NAME``.
     """
     found = []
     for flag in table:
@@ -26,7 +27,7 @@ def as_parsed(table: Sequence[Flag]) -> list[Flag]:
 
 
 def opposed(explicit: Mapping[str, Any], table: Sequence[Flag]) -> dict[str, Any]:
-    """Return the values of a command line, with false for each flag whose ``--no_`` form is on it."""
+    """Return the values of a command line, with False for each flag whose ``--no_`` form is on it."""
     names = {flag.name for flag in table}
     opposites = {name.removeprefix(_OPPOSITE) for name in explicit if name.startswith(_OPPOSITE)}
     return {**explicit, **dict.fromkeys(opposites & names, False)}

@@ -1,4 +1,4 @@
-"""Another program: what its file states, and how its command lines are read."""
+"""Another program: what its file says about it, and how its command lines are read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,9 @@ from bertdata.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """The flags of a program or of a sub-command, and the keys of ours that no flag changes."""
+    """The flags of a program or sub-command. keys: configuration keys of ours that the program fixes, by
+    key.
+    """
 
     flags: Sequence[Flag] = ()
     keys: Mapping[str, Any] = field(default_factory=dict)
@@ -21,15 +23,18 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """Another program.
+    """Another program, as its TOML file describes it.
 
-    path: of its file. name: as in ``like NAME``. title: for the lines that a person reads. purpose: for the
-    list of programs. source: repository, commit, version and file that the tables were made from. compared:
-    what was run beside the original, and how far it is followed. published:
-    command lines as their authors print them. also_published: further ones, told in a line each. position:
-    place in the list of programs. work: what a command line does, where no function says it. variables: those
-    of the environment that it reads, each a flag without hyphens. versions: for each version, "" the default,
-    the table of each sub-command; "" for a program without sub-commands.
+    path: the file. name: as in ``like NAME``. title: for texts that people read. purpose: for the list of
+    programs.
+    source: repository, commit, version and file that the description was made from.
+    compared: what was run side by side with the original, and how closely it matches.
+    published: command lines as the program's authors publish them. also_published: further command lines,
+    described in a line each.
+    position: place in the list of programs. work: what a command line does, if no function of ours describes
+    it.
+    variables: environment variables that the program reads, as flags without hyphens.
+    versions: by version ("" is the default), a table for each sub-command ("" if there are none).
     """
 
     door: Door
@@ -49,30 +54,37 @@ class Program:
 
     @property
     def commands(self) -> Mapping[str, Table]:
-        """The tables of the default version."""
+        """The tables of the default version, by sub-command."""
         return self.versions[""]
 
     @property
     def other_versions(self) -> list[str]:
+        """The versions other than the default."""
         return [version for version in self.versions if version]
 
     @property
     def is_shipped(self) -> bool:
-        """True for a program of this package. A file of a user's own names no function of ours."""
+        """True for a program that comes with this package. Only such a program may use the door's
+        ``rewritings``.
+        """
         return Path(self.path).is_relative_to(self.door.folder)
 
     @property
     def command(self) -> str:
-        """The program as a person types it: a name behind the door, or the path of a user's own file."""
+        """How the user types the program: its name after the door's command, or the path of the user's own
+        file.
+        """
         return f"{self.door.command} {self.name if self.is_shipped else self.path}"
 
     @property
     def example(self) -> str:
-        """The first published command line, behind the door."""
+        """The first published command line, as it is typed here."""
         return f"  {self.command} {self.published[0]}"
 
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
-        """Return the values of a command line. UsageError, in its words, where it refuses the line."""
+        """Read a command line of the program. UsageError, in the program's words, for a line that it
+        refuses.
+        """
         words, rewriting = arguments, self.door.rewritings.get(self.name)
         if rewriting is not None and self.is_shipped:
             words, version = rewriting(arguments, version)
@@ -88,7 +100,7 @@ class Program:
         raise UsageError(f"{self.name}: expected a sub-command, {expected}; {found}")
 
     def flags(self, command: str = "", version: str = "") -> ProgramFlags:
-        """Return the flags of a sub-command."""
+        """Return the flags of a sub-command in a version."""
         others = {
             other: tables[command].flags
             for other, tables in self.versions.items()
@@ -99,7 +111,7 @@ class Program:
         return ProgramFlags(
             prog=f"{self.command}{at}{' ' if command else ''}{command}",
             example=self.example,
-            summary=f"The command line of {self.title} ({self.source}), with the meaning it has there.\n"
+            summary=f"The command line of {self.title} ({self.source}), with the same meaning.\n"
             f"Flags of {self.door.ours} may follow after --, and go before all others; --print-config\n"
             f"{self.door.printing}.",
             table=table.flags,
@@ -112,6 +124,7 @@ class Program:
         )
 
     def _tables(self, version: str) -> Mapping[str, Table]:
+        """Return the tables of a version. UsageError for an unknown version."""
         if version not in self.versions:
             known = [f"@{one}" for one in self.other_versions]
             are = "is" if len(known) == 1 else "are"

@@ -1,4 +1,4 @@
-"""A program's file: TOML that states the program's facts and flags, checked when it is read.
+"""Reader of a program's TOML file, which describes the program and its flags. It checks the file as it reads.
 
 name = "vendor/program.py"
 title = "Vendor program.py"
@@ -6,7 +6,7 @@ purpose = "Vendor: what it does"
 source = "repository and commit, path of the file"
 published = ["--data_dir data --batch_size 8"]
 
-[keys]                       # keys of ours that no flag changes
+[keys]                       # configuration keys of ours that no flag changes
 optimiser = "adamw"
 
 [flags]
@@ -31,7 +31,7 @@ from bertdata.errors import SettingsError, SettingsFileError
 from bertdata.io.toml_text import TomlFile
 
 DEFAULT = "default"
-"""The name of the default version, for versions that follow it."""
+"""Name by which another version refers to the default version in ``follows``."""
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -71,13 +71,16 @@ def read_program(path: str, door: Door) -> Program:
 
 
 class _ProgramFile:
-    """A program's file while it is read."""
+    """A program's file that is being read. A ``place`` is the path of keys to an entry, such as ("flags",
+    "--lr").
+    """
 
     def __init__(self, path: str, door: Door, syntax: str = ARGPARSE) -> None:
         self._toml, self._door, self._keys, self._syntax = TomlFile(path), door, door.keys(), syntax
         self._folder = Path(path).parent
 
     def program(self) -> Program:
+        """Return the program that the file describes."""
         facts = dict(self._toml.tables)
         self._check(facts, _PROGRAM, ())
         for name in _REQUIRED:
@@ -99,7 +102,7 @@ class _ProgramFile:
         )
 
     def _shared(self, facts: Mapping[str, Any]) -> Mapping[str, Table]:
-        """Return flags and keys of the file that ``flags_of`` names, which come before the program's own."""
+        """Return flags and keys of the file that ``flags_of`` names. The program's own come after them."""
         if "flags_of" not in facts:
             return {}
         shared = _ProgramFile(str(self._folder / facts["flags_of"]), self._door, self._syntax)
@@ -109,7 +112,9 @@ class _ProgramFile:
     def _followed(
         self, changes: Mapping[str, Any], versions: Mapping[str, Mapping[str, Table]], place: tuple[str, ...]
     ) -> Mapping[str, Table]:
-        """Return the tables of the version that this one follows; none where its file states all flags."""
+        """Return the tables of the version that ``follows`` names. Empty: the version states all its
+        flags.
+        """
         if "follows" not in changes:
             return {}
         follows = "" if changes["follows"] == DEFAULT else changes["follows"]
@@ -119,7 +124,9 @@ class _ProgramFile:
         return versions[follows]
 
     def _tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the table of each sub-command: the flags of all, then the sub-command's own."""
+        """Return the table of each sub-command: the flags of all sub-commands, then its own flags. base:
+        tables to start from.
+        """
         commands = self._at(place).get("commands", {})
         names = list(dict.fromkeys([*(name for name in base if name or not commands), *commands])) or [""]
         found = dict[str, Table]()
@@ -133,7 +140,9 @@ class _ProgramFile:
         return found
 
     def _changed(self, table: Table, place: tuple[str, ...]) -> Table:
-        """Return the table without some flags, and with others in their place or at its end."""
+        """Return a copy of the table with the changes at ``place``: flags removed, replaced or added, keys
+        set.
+        """
         rows = {flag.name: flag for flag in table.flags}
         changes = self._at(place)
         for spelling in changes.get("without", ()):
@@ -149,7 +158,7 @@ class _ProgramFile:
         return Table(flags=list(rows.values()), keys={**table.keys, **keys})
 
     def _flags(self, place: tuple[str, ...]) -> dict[str, Flag]:
-        """Return the flags of a table by their names."""
+        """Return the flags listed at ``place``, by name."""
         found = dict[str, Flag]()
         for names, entry in self._at(place).get("flags", {}).items():
             at = (*place, "flags", names)
@@ -163,7 +172,7 @@ class _ProgramFile:
         return found
 
     def _variables(self) -> list[Flag]:
-        """Return the variables of the environment, each as a flag without hyphens."""
+        """Return the environment variables, each as a flag without hyphens."""
         found = list[Flag]()
         for name, entry in self._toml.tables.get("variables", {}).items():
             at = ("variables", name)
@@ -175,6 +184,7 @@ class _ProgramFile:
         return found
 
     def _flag(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> Flag:
+        """Return the flag that an entry describes."""
         kind, key, values, default = (entry.get(name) for name in ("kind", "key", "values", "default"))
         self._check_default(entry, place)
         if key is not None:
@@ -194,7 +204,9 @@ class _ProgramFile:
         )
 
     def _check_key(self, key: str, values: Any, place: tuple[str, ...]) -> None:
-        """SettingsFileError for an unknown key, and for values that stand for none of the key's."""
+        """Raise SettingsFileError for an unknown key, or if ``values`` maps to a value that the key does not
+        allow.
+        """
         with self._placed((*place, "key")):
             check_names([key], self._keys)
         meant = values.values() if isinstance(values, dict) else ()
@@ -203,7 +215,7 @@ class _ProgramFile:
                 check_values({key: value}, self._keys)
 
     def _meaning(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> str:
-        """Return the flag's line of help: its own, its key's, or why it has no effect."""
+        """Return the flag's help line: its ``meaning``, or its key's description, or why it has no effect."""
         if "without_effect" in entry:
             both = entry.keys() & {"meaning", "key"}
             problem = f"{names}: a flag without effect has no meaning and no key"
@@ -211,13 +223,13 @@ class _ProgramFile:
             return str(entry["without_effect"])
         if "meaning" not in entry and "key" in entry:
             description: str = self._keys[entry["key"]]["description"]
-            return description.partition(" (default")[0]  # that default is ours, not the program's
+            return description.partition(" (default")[0]  # drop our default, which need not be the program's
         problem = f"{names} has no meaning: say it, or name its key, or why it is without_effect"
         self._refuse_unless(bool(entry.get("meaning")), place, problem)
         return str(entry["meaning"])
 
     def _check_default(self, entry: Mapping[str, Any], place: tuple[str, ...]) -> None:
-        """SettingsFileError for a default that no value of the kind is, and for another number of values."""
+        """Raise SettingsFileError for a default of the wrong type or with the wrong number of values."""
         if "default" not in entry:
             return
         default, count, kind = entry["default"], entry.get("count"), entry.get("kind", _USUAL_KIND)
@@ -232,6 +244,7 @@ class _ProgramFile:
             self._refuse_unless(is_right, place, f"default is {default!r}, expected {wanted}")
 
     def _refuse_repeated(self, rows: Mapping[str, Flag], place: tuple[str, ...]) -> None:
+        """Raise SettingsFileError if two flags have the same spelling."""
         seen = set[str]()
         for flag in rows.values():
             for spelling in flag.spellings:
@@ -246,28 +259,33 @@ class _ProgramFile:
         return {name: Table(flags=as_parsed(table.flags), keys=table.keys) for name, table in tables.items()}
 
     def _at(self, place: tuple[str, ...]) -> Mapping[str, Any]:
+        """Return the table at a place in the file."""
         found: Mapping[str, Any] = self._toml.tables
         for name in place:
             found = found[name]
         return found
 
     def _check_table(self, found: Any, schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
+        """Raise SettingsFileError unless ``found`` is a table that fits the schemas."""
         self._refuse_unless(isinstance(found, dict), place, f"{place[-1]} is {found!r}, expected a table")
         self._check(found, schemas, place)
 
     def _check(self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
+        """Raise SettingsFileError for an unknown name or a value that does not fit its schema."""
         for name, value in found.items():
             with self._placed((*place, name)):
                 check_names([name], schemas)
                 check_values({name: value}, schemas)
 
     def _refuse_unless(self, holds: bool, place: tuple[str, ...], problem: str) -> None:
+        """Raise SettingsFileError with the problem and the place unless ``holds``."""
         with self._placed(place):
             if not holds:
                 raise SettingsError(problem)
 
     @contextmanager
     def _placed(self, place: tuple[str, ...]) -> Iterator[None]:
+        """Add the file and line of a place to a SettingsError raised in the block."""
         try:
             yield
         except SettingsError as error:
@@ -276,7 +294,7 @@ class _ProgramFile:
 
 
 def _fits(value: Any, kind: str) -> bool:
-    """Return True for a default that a value of the kind may be. A program's text may be false for none."""
+    """Return True if a default has the type of the flag's values. A text's default may be False, for none."""
     if kind in ("integer", "number"):
         return not isinstance(value, bool) and isinstance(value, int if kind == "integer" else int | float)
     if kind in ("text", "lower-case text"):
