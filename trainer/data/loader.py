@@ -103,9 +103,9 @@ class Loader(Prefetcher[Update]):
         prepare: Prepare = lambda batch: batch,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
-        # The order is the same on every worker. A mixture has an order per source.
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
         data = rows.data
+        # The order is the same on every worker. A mixture has an order for each source.
         make_order = order_of(data.sources) if data.sources else Order
         order = make_order(data.file_rows, seed=seed, open_files=open_files)
         open_files *= max(1, len(data.sources))
@@ -145,12 +145,13 @@ class Loader(Prefetcher[Update]):
 
     def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update]:
         """Decode, gather and batch the rows of one or several updates, then yield the updates one by one."""
-        # own has the rows of several updates if updates are small. Its files begin to be decoded before the
-        # first of them is used.
         for own in found:
+            # ``own`` has this worker's rows of one update, or of several small ones. The decoder's threads
+            # begin with the files that hold these rows, then go on with those that the next rows will need.
             self._decoder.start(own.now, own.coming)
             gathered, size = self._gather(own, update), self._batch_size
             batches = self._form.batches(gathered, size, self._prepare)
+            # 12 rows for 3 updates and 2 rows per micro-batch -> each update takes the next 2 micro-batches.
             for position in own.positions:
                 yield Update(list(islice(batches, gathered.rows // size // len(own.positions))), position)
             update += len(own.positions)
