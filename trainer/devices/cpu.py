@@ -21,7 +21,9 @@ _LEVELS = 1 << 16
 """Dropout compares 16 random bits with a threshold, so 64 bits of the generator serve four values."""
 
 _CHUNK = 1 << 20
-"""Most scores computed at once, so that they stay in the processor's cache. At least those of one head.
+"""Most scores computed at once, so that they stay in the processor's cache.
+
+At least those of one head.
 """
 
 Part = tuple[slice, slice]

@@ -1,4 +1,4 @@
-"""The lines of dllogger that a resumed run goes on with."""
+"""The lines in a dllogger file that a resumed run keeps."""
 
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ _START = "start_point"
 
 
 def take_up_lines(path: Path, resume_step: int) -> None:
-    """Remove the lines of updates later than the resumed one, which are made again, and one that is cut off.
+    """Remove lines of updates after the resumed one, which will be made again, and an incomplete last line.
 
-    Lines before the phase began stay as they are: its updates are counted from 0 too.
+    Lines from before the phase began are kept, because its updates are counted from 0 again.
     """
-    whole = path.read_bytes().rpartition(b"\n")[0]  # a crash may have cut off what follows
+    whole = path.read_bytes().rpartition(b"\n")[0]  # a crash may have cut off the last line
     lines = whole.decode(errors="surrogateescape").split("\n") if whole else []
     records = [_record(line) for line in lines]
     begun = max((number for number, record in enumerate(records) if _begins_phase(record)), default=0)
@@ -32,7 +32,7 @@ def take_up_lines(path: Path, resume_step: int) -> None:
 
 
 def _record(line: str) -> dict[str, Any]:
-    """The object of a line, empty for another program's line."""
+    """Return the JSON object of a line, or {} for lines of other programs."""
     try:
         found = parse_json_text(line.removeprefix(PREFIX)) if line.startswith(PREFIX) else None
     except ValueError:
@@ -41,13 +41,13 @@ def _record(line: str) -> dict[str, Any]:
 
 
 def _begins_phase(record: dict[str, Any]) -> bool:
-    """True for the line in which a run tells that it begins a phase, and resumes none."""
+    """Return True if a run writes this line when it begins a phase without resuming."""
     start = record.get("data", {}).get(_START)
     return isinstance(start, str) and not start.startswith("resumed")
 
 
 def _step(record: dict[str, Any]) -> int | None:
-    """The update that a line tells of: a row, an evaluation or a checkpoint."""
+    """Return the update that a row, evaluation or checkpoint line belongs to, or None."""
     step = record.get("step")
     if step == "PARAMETER":
         step = [record["data"].get("checkpoint")]

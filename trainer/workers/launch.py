@@ -66,6 +66,7 @@ def launch_workers(config: Config, *words: str) -> bool:
             del os.environ[LAUNCHED], os.environ[PATHS]
         statuses = ended.result()
         # Status 0 alone does not mean that a worker has done its work. Each must also have left its file.
+        done = len(list(folder.glob(f"{_DONE}*")))
         if not statuses and done == size:
             return True
         if not statuses:
