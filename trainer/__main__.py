@@ -1,14 +1,14 @@
-"""``python -m trainer COMMAND ...``, and the console script."""
+"""Entry point of ``python -m trainer COMMAND ...`` and of the console script."""
 
 import signal
 import sys
 
 
 def run() -> int:
-    """Run the command line as this process's program. Returns the exit status.
+    """Run the command line as this process's program. Return the exit status.
 
-    SIGINT ends the process without a traceback while modules are imported. A second one may come while the
-    first is told, or while Python shuts down.
+    Ctrl-C while modules are imported ends the process without a traceback. After the command SIGINT is
+    ignored, because a second Ctrl-C may come while the first is reported or Python shuts down.
     """
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
@@ -25,7 +25,7 @@ def run() -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command within a program. Returns its exit status."""
+    """Run a command inside another program. Return its exit status."""
     from trainer.program import main as run_command
 
     return run_command(arguments)

@@ -1,12 +1,13 @@
-"""A worker of ``--dist``, started by this file's path: it finds the packages where its launcher found them.
+"""A worker of ``--dist``, started by the path of this file, which imports packages from the launcher's
+directories.
 
-``python -m trainer`` would look into the working directory first, where a user may have a trainer.py.
+``python -m trainer`` would search the working directory first, where a user may have another trainer.py.
 """
 
 import os
 import sys
 
-_PATHS = "BERTDATA_PATHS"  # as trainer.workers.launch names it, which cannot be imported yet
+_PATHS = "BERTDATA_PATHS"  # same as trainer.workers.launch.PATHS, which cannot be imported yet
 
 
 def run() -> int:

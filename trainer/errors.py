@@ -27,7 +27,7 @@ class StopRequested(Exception):
 
 
 class ReportedError(TrainerError):
-    """All workers stop for a reason that one of them has already printed: no message."""
+    """All workers stop for a reason that one of them has already printed. Has no message."""
 
     def __init__(self, exit_status: int) -> None:
         super().__init__()
@@ -39,9 +39,10 @@ _OWN = ("bertdata", "schemas", "trainer")
 
 @contextmanager
 def naming_extra(package: str, extra: str) -> Iterator[None]:
-    """Turn an ImportError in the block into MissingExtraError with the missing package and the remedy.
+    """Turn an ImportError in the block into MissingExtraError, with the missing package and how to install
+    it.
 
-    package: the one that is meant where the error names none. A fault in our own imports stays as it is.
+    package: package to name if the error names none. Errors from this project's own imports are not changed.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""The names that a user types, built-in ones too, each with its object, imported when it is asked for.
+"""The names that a user can choose (devices, optimisers, tasks and so on), with the object for each name.
 
-Your own object is named ``package.module:NAME``, for every kind. Nothing else in the trainer is found by a
-string.
+Objects are imported only when they are used. A user's own object is named ``package.module:NAME``. Nothing
+else in the trainer is looked up by a string.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ FINE_TUNED = {
     "squad": "trainer.tasks.squad.data:SquadData",
     **dict.fromkeys((*GLUE, "classification"), "trainer.tasks.classification.data:TableData"),
 }
-"""The tasks that start from a pre-trained model: for each the part of it that needs no torch."""
+"""Tasks that start from a pre-trained model. For each the part that does not need torch."""
 
 _DRAWN = "trainer.data.dynamic_masks:DRAWN_BY_RATE"
 _SCHEDULES = "trainer.config.schedules"
@@ -36,12 +36,12 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "like": "trainer.commands.like:run",
         "doctor": "trainer.commands.doctor:run",
     },
-    "model settings": {  # --model-type
+    "model settings": {  # chosen by --model-type
         "bert": "trainer.config.model:ModelConfig",
         "roberta": "trainer.config.roberta:RobertaConfig",
         "modernbert": "trainer.config.modernbert:ModernBertConfig",
     },
-    "encoder": {  # the model of these settings
+    "encoder": {  # the model for these settings
         "bert": "trainer.model.bert:Bert",
         "roberta": "trainer.model.bert:Bert",
         "modernbert": "trainer.model.modernbert:ModernBert",
@@ -79,7 +79,7 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "momentum": f"{_SCHEDULES}.pytorch:MOMENTUM",
         "sgd": f"{_SCHEDULES}.pytorch:SGD",
     },
-    "schedule": {  # of the learning rate
+    "schedule": {  # the learning rate by update
         "mlperf": f"{_SCHEDULES}.mlperf:MLPERF",
         "nvidia-poly": f"{_SCHEDULES}.nvidia:NVIDIA_POLY",
         "nvidia-linear": f"{_SCHEDULES}.nvidia_finetuning:NVIDIA_LINEAR",
@@ -105,21 +105,24 @@ TABLE: Mapping[str, Mapping[str, str]] = {
     },
     "data of the task": FINE_TUNED,
 }
-"""MODULE:ATTRIBUTE by kind and name."""
+"""For each kind the names, and for each name MODULE:ATTRIBUTE."""
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Return the names of a kind."""
+    """Return all names of a kind."""
     return tuple(TABLE[kind])
 
 
 def is_name(kind: str, name: str) -> bool:
-    """Return True for a name of the kind."""
+    """Return True if the kind has this name."""
     return name in TABLE[kind]
 
 
 def check_name(kind: str, name: str) -> None:
-    """SettingsError for an unknown name, with the nearest known one. A name of one's own has a colon."""
+    """Raise SettingsError for an unknown name, and suggest the most similar one.
+
+    Users' names have a colon.
+    """
     if name in TABLE[kind] or ":" in name:
         return
     nearest = get_close_matches(name, TABLE[kind], n=1)
@@ -128,7 +131,7 @@ def check_name(kind: str, name: str) -> None:
 
 
 def find(kind: str, name: str) -> Any:
-    """Return the object of that name, imported now. SettingsError for an unknown name."""
+    """Import and return the object with this name. Raise SettingsError if the name is unknown."""
     check_name(kind, name)
     module, _, attribute = TABLE[kind].get(name, name).partition(":")
     if name in TABLE[kind]:

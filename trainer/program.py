@@ -1,4 +1,4 @@
-"""``python -m trainer COMMAND ...``: runs the command and turns errors into exit statuses."""
+"""The program behind ``python -m trainer COMMAND ...``. Turns errors into exit statuses."""
 
 import os
 import sys
@@ -15,15 +15,17 @@ from trainer.workers.signals import bearing_checkpoint_signals
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command. Returns the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
+    """Run a command. Return the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; --resume continues from the last checkpoint"
     return end("trainer", lambda: _run(words), interrupted=interrupted, place=_place(), has_parser=False)
 
 
 def _run(words: list[str]) -> int:
+    """Run the command named by the first word, or print the help."""
     if words and words[0].replace("_", "-").startswith("--local-rank=") and "LOCAL_RANK" in os.environ:
-        words = words[1:]  # torch.distributed.launch gives it beside the variable, before the command
+        # torch.distributed.launch adds this flag in front of the command, in addition to the variable
+        words = words[1:]
     if not words or not is_name("command", words[0]):
         from trainer.run.usage import print_usage
 
@@ -32,16 +34,17 @@ def _run(words: list[str]) -> int:
         try:
             find("command", words[0])(words[1:])
         except UnknownKeyError as error:
-            from trainer.commands.foreign_names import with_programs  # reads the tables of all programs
+            # slow to import, as it reads the tables of all programs
+            from trainer.commands.foreign_names import with_programs
 
             raise with_programs(error) from None
     return 0
 
 
 def _place() -> str:
-    """This worker among several, for errors."""
+    """Return this worker's rank as a prefix for errors, or "" if there is only one worker."""
     try:
         rank, size = find_rank()
-    except SettingsError:  # which the command raises too
+    except SettingsError:  # the command raises the same error
         return ""
     return f"rank {rank} of {size}: " if size > 1 else ""

@@ -1,4 +1,8 @@
-"""Batches of tensors: what the model asks of every batch, and flat ones, made of gathered examples."""
+"""Batches of tensors: the interface that the model uses, and flat batches, which have hardly any padding.
+
+A flat batch has the tokens of all its sequences end to end in one row. ``trainer.data.row_batches`` has
+batches of padded rows, with one sequence per row.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -13,28 +17,29 @@ from bertdata.examples.columns import Array
 from trainer.data.budgets import Budget, Budgets
 from trainer.data.examples import GatheredExamples, gather
 
-_MOST_LISTED = 8  # budgets named in the log
+_MOST_LISTED = 8  # budgets that the log lists by number
 
 Targets = Mapping[str, Tensor]
-"""A task's own columns by name, int32, zeros for what is missing.
+"""Columns that only the task knows, by name. int32, zeros for missing values.
 
-(B,), of packs (B, K): one value an example, or its number of items under the name of their end offsets.
-(B, most), of packs (B, K, most): its items. A column with an item for each id has the shape of input_ids.
+Shapes: (B,) for a value per example, or for the number of its items (under the name of their end offsets).
+(B, most) for items. With packed rows (B, K) and (B, K, most). A column with an item per token id has the
+shape of input_ids.
 """
 
 FlatAttention = Callable[..., Tensor]
-"""Attention of each token to the tokens of its own sequence, as each device implements it.
+"""Attention of each token to the tokens of its sequence. Each device has an implementation.
 
-Called with query, key and value, (T, heads, head size) each; ends: (N + 1,) int32, 0 and then the row after
-each of the N sequences, some of which may be empty; longest: no sequence has more tokens; dropout, scale and
-reach as of ``Sequences.attend``. Returns the attended values, of the same shape.
+Arguments: query, key and value, each (T, heads, head size). ends: (N + 1,) int32, 0 and then the row after
+each of the N sequences, some of which may be empty. longest: most tokens of a sequence. dropout, scale and
+reach: as in ``Sequences.attend``. Returns the attended values, in the shape of query.
 """
 
 
 class Sequences:
-    """The sequences of a batch, and attention within them: here without padding, given by their ends.
+    """The sequences of a batch and the attention within them. This class is for flat batches without padding.
 
-    one_product: query, key and value may come from one product.
+    one_product: query, key and value may be computed by one matrix product.
     """
 
     one_product = True
@@ -51,19 +56,19 @@ class Sequences:
         scale: float | None = None,
         reach: int | None = None,
     ) -> Tensor:
-        """The attended values.
+        """Return the attended values.
 
-        scale: the factor of query times key; None stands for (head size)^-1/2. reach: tokens that a token
-        sees on each side; None: its whole sequence.
+        scale: factor of query times key. None: (head size)^-1/2.
+        reach: number of tokens on each side that a token sees. None: its whole sequence.
         """
         return self.attention(query, key, value, self.ends, self.longest, dropout, scale, reach)
 
 
 class Batch(ABC):
-    """Sequences as tensors, int32 except the weights: float32, 1, or 0 for an unused slot.
+    """Sequences as tensors. All are int32, except the weights, which are float32: 1, or 0 for an unused slot.
 
-    The model's matrices have a row for each token, padding included. A missing sequence, which fills a
-    batch, has the label -1.
+    Inside the model, matrices have a row for each token, including padding. A missing sequence, which only
+    fills up a batch, has the label -1. A slot is the place of a masked word.
     """
 
     __slots__ = ()
@@ -72,77 +77,80 @@ class Batch(ABC):
     token_type_ids: Tensor
     masked_lm_ids: Tensor
     masked_lm_weights: Tensor
-    next_sentence_labels: Tensor  # 1 where the second segment is random; 0 without such a label
+    # 1 if the second segment is random, 0 if it follows or there is no such label
+    next_sentence_labels: Tensor
     targets: Targets
 
     @abstractmethod
     def positions(self) -> Tensor:
-        """Return (tokens,): each token's position in its sequence."""
+        """Return each token's position in its sequence, shape (tokens,)."""
 
     @abstractmethod
     def starts(self) -> Tensor:
-        """Return (sequences,): the row of each sequence's first token."""
+        """Return the row of each sequence's first token, shape (sequences,)."""
 
     @abstractmethod
     def masked(self) -> Tensor:
-        """Return (slots,): the row of each masked slot, used or not."""
+        """Return the row of each masked slot, used or not, shape (slots,)."""
 
     @abstractmethod
     def sequences(self, attention: FlatAttention) -> Sequences:
-        """Return the sequences, within which tokens attend to each other.
+        """Return the sequences. Tokens attend only to tokens of their sequence.
 
-        attention: used where the batch has no padding.
+        attention: function to use if the batch has no padding.
         """
 
     @abstractmethod
     def most_tokens(self) -> int:
-        """Return the length that no sequence exceeds."""
+        """Return an upper bound of the sequences' lengths."""
 
     @abstractmethod
     def lengths(self) -> Array:
-        """Return the real tokens of each sequence of a batch in host memory, int64."""
+        """Return the number of tokens of each sequence without padding, int64. The batch must be in host
+        memory.
+        """
 
     def __len__(self) -> int:
         return len(self.next_sentence_labels)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors that are there, by name and in order, without the task's own columns."""
+        """Return the tensors that are not None, by name and in order, without the task's columns."""
         batch: Any = self
         values = {item.name: getattr(batch, item.name) for item in fields(batch)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
     def changed(self, **values: Any) -> Self:
-        """The batch with other values in the place of some of its own."""
+        """Return the batch with some fields replaced."""
         batch: Any = self
         changed: Self = replace(batch, **values)
         return changed
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """A batch with the function applied to each tensor that is there."""
+        """Return the batch with the function applied to each tensor that is not None."""
         targets = {name: function(one) for name, one in self.targets.items()}
         return self.changed(targets=targets, **{name: function(one) for name, one in self.tensors().items()})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FlatBatch(Batch):
-    """B sequences in one row of T token ids, padded only at the end, to one of a few token budgets.
+    """B sequences in one row of T token ids, padded at the end to one of a few token budgets.
 
-    The padding after the last sequence makes up sequences of its own, so that every row belongs to one.
-    Shapes depend on the budget alone. An unused slot has the row 0 and the id 0; a missing sequence has no
-    tokens and the first row 0.
+    Each budget is a fixed shape, so compiled devices see only a few shapes. The padding after the last
+    sequence is divided into sequences too, so that every token belongs to one. An unused slot has row 0 and
+    id 0. A missing sequence has no tokens, and its first row is 0.
     """
 
     input_ids: Tensor  # (T,)
     token_type_ids: Tensor  # (T,)
-    position_ids: Tensor  # (T,): from 0 in each sequence
-    ends: Tensor  # (N + 1,): 0, then the row after each sequence; N > B counts those of padding
-    first_rows: Tensor  # (B,): the row of each sequence's [CLS]
+    position_ids: Tensor  # (T,): each token's position, from 0 in each sequence
+    ends: Tensor  # (N + 1,): 0, then the row after each sequence. N > B includes sequences of padding.
+    first_rows: Tensor  # (B,): row of each sequence's [CLS]
     masked_lm_rows: Tensor  # (M,)
     masked_lm_ids: Tensor  # (M,)
     masked_lm_weights: Tensor  # (M,)
     next_sentence_labels: Tensor  # (B,)
     longest: int  # most tokens that a sequence of the dataset may have
-    tokens: int  # real ones, of T
+    tokens: int  # tokens without padding, at most T
     targets: Targets = field(default_factory=dict)
 
     def positions(self) -> Tensor:
@@ -162,40 +170,50 @@ class FlatBatch(Batch):
 
     def lengths(self) -> Array:
         ends = self.ends.numpy().astype(np.int64)
-        return np.diff(ends[: ends.searchsorted(self.tokens, "right")])  # later ones are padding's
+        return np.diff(ends[: ends.searchsorted(self.tokens, "right")])  # later ends belong to padding
 
 
 Prepare = Callable[[Any], Any]
-"""The device's preparation of a batch in the loader's thread, as pinning its memory. Returns one like it."""
+"""Prepares a batch in the loader's thread, for example by pinning its memory.
+
+Each device has its function.
+"""
 
 
 class Form:
-    """Batches made of gathered examples: here all tokens in one row, padded to one of the budgets."""
+    """Maker of batches from gathered examples.
+
+    This class makes flat batches, padded to one of the budgets.
+    """
 
     def __init__(self, budgets: Budgets) -> None:
         self.budgets = budgets
 
     def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Batch]:
-        """The gathered examples, ``size`` rows to a batch, of which the last is filled with missing ones.
+        """Yield batches of ``size`` rows. The last batch is filled up with missing examples.
 
-        None at all make one batch. prepare: called with each, or with many at once.
+        Yields one batch if there are no examples at all.
+        prepare: called with each batch, or with many micro-batches at once.
         """
         assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
         for start in range(0, max(gathered.rows, 1), size):
             yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
 
     def blanks(self) -> Iterator[Batch]:
-        """A batch of missing examples of each usual shape. None where all batches have the same shape."""
-        for budget in reversed(self.budgets.usual):  # the largest first: its memory serves the others
+        """Yield a batch of missing examples for each usual shape, to compile with. Yields nothing if there is
+        one shape.
+        """
+        # the largest first, because the smaller ones can reuse its memory
+        for budget in reversed(self.budgets.usual):
             yield flatten(gather([], self.budgets.layout, np.arange(0)), self.budgets, budget)
 
     @property
     def sizes_vary(self) -> bool:
-        """True if batches are of several sizes, counted in tokens."""
+        """True if batches have different numbers of tokens."""
         return len({budget.tokens for budget in self.budgets.budgets}) > 1
 
     def describe(self) -> str:
-        """The form in a few words, for the log."""
+        """Describe the form in a few words for the log."""
         sizes = list(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))
         if len(sizes) > _MOST_LISTED:
             return f"flat, padded to one of {len(sizes)} sizes from {sizes[0]} to {sizes[-1]} tokens"
@@ -204,15 +222,17 @@ class Form:
 
 
 def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
-    """A batch of the gathered examples, in at most ``budgets.batch_size`` rows. It does not show the rows.
+    """Return a flat batch of the gathered examples, which come from at most ``budgets.batch_size`` rows.
 
-    budget: by default the smallest that fits. The last sequences of ``ends`` share the padding in near
-    equal parts.
+    The batch does not show which examples shared a row.
+    budget: shape of the batch. None: the smallest that fits.
     """
     count, lengths, masks = len(gathered), gathered.lengths, gathered.masks
     tokens, masked = int(lengths.sum()), int(masks.sum())
     budget = budget or budgets.find(tokens, masked, count)
+    # Example with lengths [3, 2] and a budget of 8 tokens: ends [0, 3, 5, 8], the last sequence is padding.
     ends = _ends(lengths, tokens, budget)
+    # positions: 0 1 2, 0 1, 0 1 2. np.repeat spreads each sequence's start over its tokens.
     sizes, starts = np.diff(ends), ends[:-1]
     positions = np.arange(budget.tokens, dtype=np.int32) - np.repeat(starts, sizes)
     longest = gathered.layout.max_seq_length
@@ -220,6 +240,8 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     segment_lengths[:count] = gathered.segment_lengths
     labels = np.full(budgets.examples, -1, np.int32)
     labels[:count] = gathered.pair_labels
+    # Masks of the real cells in the windows (N, S) and (N, P): windows hold other examples' ids behind the
+    # end.
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
     rows = gathered.positions + starts[:count, np.newaxis]
@@ -242,7 +264,10 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
 
 
 def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
-    """0, then the row after each sequence: the examples, then those of padding."""
+    """Return 0, then the row after each sequence: first the examples, then the padding.
+
+    The padding is divided into near equal parts, because no sequence may be longer than the model's limit.
+    """
     parts = budget.sequences - len(lengths)
     padding = (budget.tokens - tokens) * np.arange(parts + 1) // max(parts, 1)
     starts = np.cumsum(lengths) - lengths
@@ -250,6 +275,7 @@ def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
 
 
 def _padded(values: Array, size: int) -> Tensor:
+    """Return the values as an int32 tensor, with zeros up to ``size``."""
     padded = np.zeros((size, *values.shape[1:]), np.int32)
     padded[: len(values)] = values
     return torch.from_numpy(padded)

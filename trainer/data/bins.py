@@ -1,16 +1,19 @@
-"""Length bins: an order of the examples in which neighbouring micro-batches have near equal lengths.
+"""Length bins: an order in which the micro-batches of an update have sequences of nearly equal length.
 
-The examples of a group of micro-batches (``trainer.data.order``) make a unit: of small updates the whole
-update. A window is some whole updates of an epoch: at least 8,192 examples, and two units a bin, where the
-epoch has as many. Its examples are sorted by length (of equal ones the earlier first) and cut into bins of
-whole units, where that leaves the least padding, as each of a bin's rows is padded to about the longest of
-the bin; within a bin they come in an order by key, which makes its units. The units of all bins come in an
-order by key too, so that one is drawn from a bin as likely as it has units left. The update that begins in
-one epoch and ends in the next is a window of its own, and keeps its order.
+Devices with padded rows compute the padding too, so a micro-batch is as slow as its longest sequence. Drawing
+each micro-batch from a bin of similar lengths saves most of the padding.
 
-So the order is a function of the order of the examples, the number of bins, and the micro-batches of an
-update and their size, whatever the workers. A position is the window's first example and the examples of it
-that are consumed.
+A "unit" is the examples of a group of micro-batches that are dealt together (``trainer.data.order``), often
+the whole update. A "window" is a number of whole updates of an epoch, with at least 8,192 examples and two
+units per bin if the epoch has that many. Its examples are sorted by length (the earlier of equal ones first)
+and cut into bins of whole units, at the places with the least padding. Within a bin, examples are shuffled
+and form its units. Then the units of all bins are shuffled, so that each next unit comes from a bin with a
+probability proportional to the units it has left. The update that begins in one epoch and ends in the next is
+a window by itself, and its order is not changed.
+
+The order depends on the order of the examples, the number of bins, and the number and size of an update's
+micro-batches, but not on the number of workers. A position is the window's first example and the number of
+its examples that are consumed.
 """
 
 from collections.abc import Iterator
@@ -27,17 +30,19 @@ from trainer.data.padded_rows import WIDTH_STEP
 from trainer.data.windows import Window, lengths_of
 
 LEAST_WINDOW = 8192  # examples
-_UNITS_OF_A_BIN = 2  # so that few units have examples of two padded widths
+_UNITS_OF_A_BIN = 2  # units per bin, so that few units mix examples of two padded widths
 _KEPT_WINDOWS = 4
 _NOT_POSSIBLE = 1 << 62
 
 
 def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> Array:
-    """The examples of a window, whole units of them, in the order in which bins give them.
+    """Return the examples of a window, which has whole units, in the order in which the bins yield them.
 
-    key: of the random numbers.
+    lengths: tokens of each example. unit_rows: examples of a unit. key: seed of the shuffles.
     """
     units = len(lengths) // unit_rows
+    # Example with lengths [9, 2, 8, 3], units of 2 examples, 2 bins: by_length [1, 3, 2, 0], bins {1, 3} and
+    # {2, 0}. Each bin is shuffled, e.g. [3, 1] and [2, 0], then the units: [2, 0, 3, 1].
     drawn = numbers(len(lengths) + units, *key)
     by_length = np.argsort(lengths, kind="stable")
     longest = lengths[by_length].reshape(units, unit_rows)[:, -1]
@@ -50,19 +55,20 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
 
 
 def bin_edges(longest: Array, bins: int) -> Array:
-    """The units where bins begin, and their number: of all cuts into at most ``bins`` the least padded one.
+    """Return the units at which bins begin, and the number of units. Choose the cut with the least padding.
 
-    Edges between units of one padded width change nothing and are left out: of 64 bins at 512 there are as
-    many as widths. By dynamic programming.
-    longest: tokens of the longest example of each unit, ascending; widths are these, rounded up to
-    WIDTH_STEP. Of cuts padded alike the one of fewest bins, then the one whose last bins are longest.
+    longest: tokens of each unit's longest example, ascending. Widths are these, rounded up to WIDTH_STEP.
+    bins: most bins. Bins with the same padded width are joined, as a cut between them would save nothing.
+    Among cuts with equal padding, the one with the fewest bins wins, then the one with the longest last bins.
     """
     widths = -(-longest.astype(np.int64) // WIDTH_STEP) * WIDTH_STEP
+    # Only places where the width changes can be useful cuts: widths [8, 8, 16, 24, 24] -> places [0, 2, 3, 5]
     stops = np.flatnonzero(np.diff(widths, append=widths[-1:] + 1)) + 1
     places = np.concatenate([[0], stops])
     if len(stops) <= bins:
         return places
     padded, starts = _least_padded(places, widths[stops - 1], bins)
+    # Walk back from the end: starts[b, end] is where the last of b bins begins if they end at ``end``.
     edges = [len(stops)]
     for number in range(int(padded[:, -1].argmin()), 0, -1):
         edges.append(int(starts[number, edges[-1]]))
@@ -70,13 +76,16 @@ def bin_edges(longest: Array, bins: int) -> Array:
 
 
 def _least_padded(places: Array, widths: Array, bins: int) -> tuple[Array, Array]:
-    """Widths of all units before each place, in so many bins and added up, and where the last bin begins.
+    """Dynamic programme over the places. Return (padded, starts), each of shape (bins + 1, places).
 
-    [bins + 1, places] each; the sum is the least possible.
+    padded[b, i]: least total width of all units before place i if they are cut into b bins.
+    starts[b, i]: where the last of these bins begins.
     """
     padded = np.full((bins + 1, len(places)), _NOT_POSSIBLE)
     starts = np.zeros((bins + 1, len(places)), np.int64)
     padded[0, 0] = 0
+    # The last bin begins at some earlier place and pads all its units to the width before ``stop``. The units
+    # before it have the best cut into one bin less, which is already known.
     for stop in range(1, len(places)):
         last_bin = widths[stop - 1] * (places[stop] - places[:stop])
         sums = np.minimum(padded[:-1, :stop] + last_bin, _NOT_POSSIBLE)
@@ -85,9 +94,10 @@ def _least_padded(places: Array, widths: Array, bins: int) -> tuple[Array, Array
 
 
 def in_units(index: Array, dealer: Dealer) -> Array:
-    """The place of each example of some updates when the units of an update lie one behind the other.
+    """Return the place of each example of some updates if the units of an update lay one after the other.
 
-    Example i of an update goes to micro-batch i modulo their number.
+    Needed because example i of an update goes to micro-batch i modulo their number, so a unit's examples are
+    not adjacent.
     """
     group, update_rows = dealer.group, dealer.update_rows
     update, beside = np.divmod(index, update_rows)
@@ -98,7 +108,7 @@ def in_units(index: Array, dealer: Dealer) -> Array:
 
 
 class BinnedOrder(Order):
-    """The order of a dealer's examples with the units of each window drawn from bins."""
+    """The order of a dealer's examples, with the units of each window drawn from bins."""
 
     def __init__(self, dealer: Dealer, bins: int) -> None:
         self._dealer, self._order, self._bins = dealer, dealer.order, bins
@@ -109,13 +119,13 @@ class BinnedOrder(Order):
         self._window = lru_cache(maxsize=_KEPT_WINDOWS)(self._sort)
 
     def size(self, start: int) -> int:
-        """The examples of the window that begins at that example of an epoch."""
+        """Return the number of examples of the window that begins at example ``start`` of an epoch."""
         updates = (self._order.examples - start) // self._update_rows
         windows = max(updates // self._most_updates, 1)
         return max(-(-updates // windows), 1) * self._update_rows
 
     def advance(self, position: Position, examples: int) -> Position:
-        """The position after that many more examples."""
+        """Return the position that is ``examples`` further."""
         rest = position.rows + examples
         start = Position(position.epoch, position.examples)
         while rest >= (size := self.size(start.examples)):
@@ -124,7 +134,7 @@ class BinnedOrder(Order):
         return start._replace(rows=rest)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """The examples at the offsets from the position, window by window and file by file."""
+        """Yield the examples at the offsets from the position, window by window and file by file."""
         wanted, before, last = position.rows + offsets, 0, position.rows + int(offsets.max())
         start = Position(position.epoch, position.examples)
         while before <= last:
@@ -137,7 +147,7 @@ class BinnedOrder(Order):
             start = self._order.advance(start, size)
 
     def _sort(self, epoch: int, start: int) -> Window:
-        """The window that begins at an example of an epoch."""
+        """Return the window that begins at example ``start`` of an epoch."""
         size = self.size(start)
         parts = list(self._order.find(Position(epoch, start), np.arange(size)))
         if start + size > self._order.examples:
@@ -149,7 +159,10 @@ class BinnedOrder(Order):
 
 @dataclass(frozen=True)
 class RowsFromBins(Rows):
-    """Stored examples in the order of length bins. SettingsError without lengths, and for packed rows."""
+    """Stored examples in the order of length bins.
+
+    Raises SettingsError for a dataset without lengths, and for packed rows.
+    """
 
     bins: int = 2
 

@@ -1,4 +1,9 @@
-"""Token budgets: the few sizes to which flat batches are padded, chosen from a sample of the examples."""
+"""Token budgets: the few sizes to which flat batches are padded, chosen from a sample of the examples.
+
+A flat batch could be of any size. But compiled devices compile for each size, and others allocate memory for
+each. So batches are padded to one of a few sizes: micro-batches with lengths [5, 3] and [9, 6] -> 8 and 15
+tokens -> budgets 8 and 16.
+"""
 
 import math
 from bisect import bisect_left
@@ -14,25 +19,24 @@ from bertdata.examples.groups import MASKS, has_group, masks_of
 from bertdata.records import ShardLayout
 from trainer.data.order import numbers
 
-_NEARLY_WHOLE = 0.97
+_NEARLY_WHOLE = 0.97  # share of the full size from which a budget is replaced by the full size
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ExampleSizes:
     """Sizes of a sample of examples, or of packed rows.
 
-    masks_per_token: masked slots of all over tokens of all.
-    deviation: how far the masks of an example, or row, are from that fraction of its tokens, as a standard
-    deviation.
+    masks_per_token: masked slots of all examples divided by their tokens.
+    deviation: standard deviation of an example's masked slots from that share of its tokens.
     """
 
-    lengths: Array  # tokens of each example, or row
+    lengths: Array  # tokens of each example or row
     masks_per_token: float
     deviation: float
 
     @classmethod
     def of(cls, tokens: Array, masks: Array) -> "ExampleSizes":
-        """The sizes of examples with so many tokens and masked slots each."""
+        """Return the sizes of examples. tokens, masks: tokens and masked slots of each example."""
         fraction = masks.sum() / tokens.sum()
         return cls(
             lengths=tokens,
@@ -42,10 +46,11 @@ class ExampleSizes:
 
 
 def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> ExampleSizes:
-    """The sizes of a sample of the dataset's examples, the same on every worker.
+    """Return the sizes of a sample of the dataset's examples, the same on every worker.
 
-    Tokens are those of 2^17 examples, of 16 shards spread over the dataset, where it has lengths, else, as
-    masks always, those of the first examples, decoded. masked: the same examples with the masks that count.
+    If the dataset has lengths, tokens come from 2^17 examples in 16 shards spread over the dataset. Otherwise
+    tokens come from the first examples, decoded, as masked slots always do.
+    masked: the same examples with the masks that will be trained on. None: the masks of ``data``.
     """
     found = ExampleSizes.of(*first_examples(masked or data))
     if not data.has_lengths:
@@ -57,7 +62,10 @@ def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> Ex
 
 
 def first_examples(data: OpenedDataset) -> tuple[Array, Array]:
-    """Tokens and masked slots of the first examples, decoded: batches that hold 4096."""
+    """Decode the first batches, with at least 4096 examples.
+
+    Return tokens and masked slots of each example.
+    """
     tokens, masks = list[Array](), list[Array]()
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         tokens.append(lengths(batch.ends))
@@ -70,7 +78,7 @@ def first_examples(data: OpenedDataset) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """Shapes of a flat batch: T tokens, M masked slots, N sequences, those of padding included."""
+    """Shape of a flat batch: T tokens, M masked slots and N sequences, including padding."""
 
     tokens: int
     masks: int
@@ -78,10 +86,12 @@ class Budget:
 
 
 class Budgets:
-    """The budgets of micro-batches of ``batch_size`` rows, by size. ``examples`` is the most that they hold.
+    """The budgets for micro-batches of ``batch_size`` rows, from small to large.
 
-    They are a function of the dataset and the batch size, so that a micro-batch has the same shape on
-    whichever worker computes it. Workers need not agree on them: only sums of gradients leave a worker.
+    Budgets are a function of the dataset and the batch size, so that a micro-batch has the same shape on
+    every worker. Workers could even have different budgets, because only sums of gradients leave a worker.
+    examples: most examples that a micro-batch may have.
+    usual: budgets that nearly all micro-batches use, without those larger than the data need.
     """
 
     def __init__(
@@ -94,10 +104,12 @@ class Budgets:
         least: int = 0,
         most: float = math.inf,
     ) -> None:
-        """sizes: tokens of the budgets, rising. Those near batch_size * max_seq_length are replaced by it.
-
-        least: tokens that all micro-batches have, but a few; these take the last budget, which has sequences
-        enough for any padding. most: tokens that no micro-batch exceeds, but a few; by default all of them.
+        """sizes: tokens of the budgets, ascending. Sizes near batch_size * max_seq_length are replaced by
+        that product.
+        examples: sizes of a sample, from which the masked slots of a budget follow.
+        least: tokens that nearly all micro-batches have. The rare smaller ones use the last budget, which has
+        enough sequences for any amount of padding.
+        most: tokens that nearly no micro-batch exceeds. By default all budgets are usual.
         """
         self.batch_size = batch_size
         self.layout = layout
@@ -105,21 +117,26 @@ class Budgets:
         self._longest = layout.max_seq_length
         whole, every_mask = batch_size * self._longest, self.examples * layout.max_predictions_per_seq
         sizes = [*(size for size in sizes if size < _NEARLY_WHOLE * whole), whole]
+        # Masked slots: the expected number plus three standard deviations of a sum over batch_size examples.
         margin = 3 * examples.deviation * math.sqrt(batch_size)
         self.budgets = []
+        # A batch in a budget has more tokens than the budget before it, so that its padding is at most the
+        # difference. Padding is divided into sequences of at most ``longest`` tokens, which is how many extra
+        # sequences are needed.
         for before, size in zip([min(least, sizes[0]), *sizes], sizes, strict=False):
             masks = min(every_mask, _round_up(math.ceil(examples.masks_per_token * size + margin), 8))
-            if size == whole and layout.packing is None:  # else few rows of several examples have as many
+            # with packing, a few rows of several examples may have as many tokens
+            if size == whole and layout.packing is None:
                 masks = every_mask
             padding = math.ceil((size - before) / self._longest + 0.5)  # half a sequence to spare
             self.budgets.append(Budget(tokens=size, masks=masks, sequences=self.examples + padding))
         self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=self.examples + batch_size))
         self._sizes = [one.tokens for one in self.budgets]
         self.usual = self.budgets[: bisect_left(self._sizes, min(most, whole)) + 1]
-        """The budgets of all micro-batches but a few: without those larger than the data need."""
+        """Budgets that nearly all micro-batches use, without those larger than the data need."""
 
     def find(self, tokens: int, masks: int, count: int) -> Budget:
-        """The smallest budget for ``count`` examples of so many tokens and masked slots."""
+        """Return the smallest budget with room for ``count`` examples with these tokens and masks."""
         for budget in self.budgets[bisect_left(self._sizes, tokens) :]:
             room = (budget.sequences - count) * self._longest
             if masks <= budget.masks and budget.tokens - tokens <= room:
@@ -136,13 +153,15 @@ def find_budgets(
     group: int = 1,
     bins: int = 1,
 ) -> Budgets:
-    """The multiples of ``token_budget``, by default few budgets with at most 5 % of padding on average.
+    """Return the budgets for a dataset: few sizes, with at most 5 % of padding on average.
 
-    group: micro-batches among which examples are dealt so that all have near equal tokens. bins: length
-    bins that a micro-batch's examples are drawn from, here of as many examples each.
+    token_budget: use its multiples as sizes instead.
+    group: number of micro-batches among which examples are dealt so that all have nearly equal tokens.
+    bins: length bins that a micro-batch is drawn from. Here each is assumed to have equally many examples.
     """
     if token_budget is not None and token_budget <= 0:
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
+    # Simulate many micro-batches, then choose sizes that suit their totals.
     in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))
     totals = np.concatenate([_draw_totals(lengths, batch_size, group, len(in_bins)) for lengths in in_bins])
     least = int(totals.min())
@@ -150,32 +169,38 @@ def find_budgets(
         sizes, least = [*range(token_budget, batch_size * layout.max_seq_length, token_budget)], 0
     else:
         sizes = _choose_sizes(totals)
-        if least < _NEARLY_WHOLE * sizes[0]:  # rarely used: for micro-batches shorter than those drawn
+        # a rarely used budget, for micro-batches shorter than all that were simulated
+        if least < _NEARLY_WHOLE * sizes[0]:
             sizes, least = [_round_up(least, 8), *sizes], 0
     return Budgets(sizes, examples, layout, batch_size, least=least, most=int(totals.max()))
 
 
 def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Array:
-    """The tokens of many micro-batches, of examples drawn with replacement from those of the lengths.
+    """Return the tokens of many simulated micro-batches, whose examples are drawn with replacement.
 
-    bins: so many calls make all that are drawn: 2^20 examples, or those of 64 to 4096 micro-batches.
+    lengths: tokens of the examples to draw from.
+    bins: number of calls that share the simulation. All calls together draw 2^20 examples, but at least 64
+    and at most 4096 micro-batches.
     """
     drawn = batch_size * group
     batches = min(max((1 << 20) // (drawn * bins), -(-64 // bins)), -(-4096 // bins))
     chosen = numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
+    # A group deals its examples evenly, so each of its micro-batches gets the mean, rounded up.
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
     totals: Array = -(-sums // group)
     return totals
 
 
 def _choose_sizes(totals: Array) -> list[int]:
-    """The fewest sizes, multiples of 64 (of 8 for small totals), with 5 % of padding on average, at most 16.
+    """Choose the fewest sizes, at most 16, that keep the padding at 5 % on average.
 
-    Up to 4 where 1 % needs them: so few cost little to compile. Dynamic programming: of all choices of so
-    many sizes, the one with the least padding.
+    Up to 4 sizes are used to reach 1 %, because so few cost little to compile. Sizes are multiples of 64, or
+    of 8 for small totals.
     """
+    # Dynamic programme. least[j]: least padding of all totals up to size j with ``count`` sizes, the last
+    # being j. chosen[:, j]: these sizes. Each round allows one more size.
     sizes, padding = _padding_between(totals)
-    least, chosen = padding[0], sizes[np.newaxis]  # of the totals up to each size; the sizes up to it
+    least, chosen = padding[0], sizes[np.newaxis]
     for count in range(1, 16):
         if least[-1] <= (0.05 if count >= 4 else 0.01) * totals.sum():
             break
@@ -186,7 +211,10 @@ def _choose_sizes(totals: Array) -> list[int]:
 
 
 def _padding_between(totals: Array) -> tuple[Array, Array]:
-    """Sizes from 0 on, at most 256, and the padding [i, j] of all totals above size i, up to j, in size j."""
+    """Return candidate sizes from 0 on, at most 256, and the padding between them.
+
+    padding[i, j]: padding of all totals above size i and up to size j if they are padded to size j.
+    """
     step = 64 if totals.mean() >= 20 * 64 else 8
     step = max(step, _round_up(math.ceil((totals.max() - totals.min()) / 256), step))
     first = max(int(totals.min()) // step, 1) * step
@@ -200,4 +228,5 @@ def _padding_between(totals: Array) -> tuple[Array, Array]:
 
 
 def _round_up(number: int, step: int) -> int:
+    """Return the next multiple of ``step``."""
     return -(-number // step) * step

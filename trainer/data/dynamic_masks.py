@@ -1,4 +1,4 @@
-"""Datasets whose masks are drawn when examples are loaded."""
+"""Masks that the loader draws while it loads examples, so that each epoch has other masks."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -25,11 +25,14 @@ from trainer.config.settings import Config
 from trainer.data.examples import GatheredExamples, Piece, Rows
 from trainer.data.order import OwnRows
 
-_DECIMALS = 6  # of a scheduled rate, so that it does not depend on a machine's cosine
+_DECIMALS = 6  # of a scheduled rate, so that it does not depend on how a machine rounds the cosine
 
 
 class MaskRate(NamedTuple):
-    """The configured rate, which may change from the first update to the last of ``updates``."""
+    """The masking rate, which may change from the first update to the last.
+
+    updates: number of updates of the training.
+    """
 
     keys: MaskingSection
     updates: int
@@ -39,14 +42,14 @@ class MaskRate(NamedTuple):
         return max(self.keys.masked_lm_prob, self.keys.masked_lm_prob_end or 0)
 
     def at(self, update: int) -> float:
-        """The rate of update ``update``, counted from 0. After the last one it stays."""
+        """Return the rate of an update, counted from 0. After the last update the rate stays constant."""
         start, end = self.keys.masked_lm_prob, self.keys.masked_lm_prob_end
         if end is None:
             return start
         way = min(update / max(self.updates - 1, 1), 1)
         if self.keys.masked_lm_prob_schedule == "cosine":
             way = (1 - math.cos(math.pi * way)) / 2
-        elif self.keys.masked_lm_prob_schedule == "steps":  # equal stretches of constant rates
+        elif self.keys.masked_lm_prob_schedule == "steps":  # equal stretches of constant rate
             last = self.keys.masked_lm_prob_steps - 1
             way = min(update * (last + 1) // self.updates, last) / last
         return round(start + (end - start) * way, _DECIMALS)
@@ -54,9 +57,10 @@ class MaskRate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnmaskedData(OpenedDataset):
-    """A dataset to train on: its own masks are taken off, others are drawn for each epoch by the loader.
+    """A training dataset whose stored masks are removed. The loader draws other masks in each epoch.
 
-    layout: that of the masks to draw. masked: the same examples with as many masks as the largest rate draws.
+    layout: layout with room for the masks to draw.
+    masked: the same examples with as many masks as the largest rate draws.
     """
 
     masked: MaskedData
@@ -67,16 +71,16 @@ class UnmaskedData(OpenedDataset):
         return self.masked.has_lengths
 
     def lengths(self, shard: Shard) -> Buffer:
-        """The tokens of each of the shard's examples."""
+        """Return the tokens of each of the shard's examples."""
         return self.masked.lengths(shard)
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
-        """The shard's examples without masks."""
+        """Yield the shard's examples without masks."""
         for batch in self.masked.source.batches(shard):
             yield unmask(batch)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
-        """The shard's packed rows, their examples without masks."""
+        """Yield the shard's packed rows, with examples without masks."""
         for packs in self.masked.source.packs(shard):
             yield replace(packs, examples=unmask(packs.examples))
 
@@ -87,8 +91,14 @@ class UnmaskedData(OpenedDataset):
     def draw(
         self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
-        """The gathered examples with masks. Their ids are changed in place."""
+        """Draw masks for the gathered examples. Their ids are changed in place.
+
+        own: rows of this worker that were gathered. pieces: the same rows by file. update: number of their
+        first update.
+        """
         masker, before = self.masked.masker, self.examples_before
+        # Each example has its own stream of random numbers, found from seed, epoch, shard and place in the
+        # shard. So its masks do not depend on the number of workers, and are the same after a resume.
         keys, numbers = np.empty((2, len(gathered)), np.uint64)
         for part, (_, taken, places) in zip(own.parts, pieces, strict=True):
             keys[places], numbers[places] = masker.streams(
@@ -112,7 +122,9 @@ class UnmaskedData(OpenedDataset):
         )
 
     def _word_starts(self, gathered: GatheredExamples) -> tuple[Array | None, dict[str, Array]]:
-        """The word starts of the gathered ids in one row, if there are some, and the task's own columns."""
+        """Return the word starts of the gathered ids in one row, or None, and the task's columns without
+        them.
+        """
         objective = find_objective(self.layout.objective)
         if not has_group(objective.batch_type, WORD_STARTS):
             return None, gathered.token_targets
@@ -121,14 +133,17 @@ class UnmaskedData(OpenedDataset):
         return words.reshape(-1), targets
 
     def _rates(self, gathered: GatheredExamples, updates: int, first: int) -> Array:
-        """The rate of each example, that of its row's update. first: number of the first update."""
+        """Return the masking rate of each example, which is the rate of the update that its row belongs to.
+
+        updates: number of updates among the gathered examples. first: number of the first of them.
+        """
         rates = [self.rate.at(first + number) for number in range(updates)]
         sizes = np.diff(gathered.row_ends, prepend=0)
         return np.repeat(np.repeat(np.array(rates), gathered.rows // updates), sizes)
 
 
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
-    """The opened training data with masks to be drawn by the loader."""
+    """Return the opened training data in the form in which the loader draws masks."""
     source = unmasked_source(config, data)
     rate = MaskRate(config.masking, config.schedule.steps)
     masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
@@ -139,9 +154,9 @@ def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
 
 
 def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -> MaskedData:
-    """The dataset at the paths, whose examples have no masks, with masks that are the same in each epoch.
+    """Return a dataset without masks as a dataset with masks that are the same in each epoch.
 
-    held_out: they are masked at the rate of evaluation.
+    paths: where the dataset is. held_out: use the rate of evaluation.
     """
     keys = config.masking
     rate = (held_out and keys.eval_masked_lm_prob) or keys.masked_lm_prob
@@ -150,14 +165,15 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
 
 
 def unmasked_source(config: Config, data: OpenedDataset) -> OpenedDataset:
-    """The opened training data without masks that were drawn for it when it was opened."""
+    """Return the opened training data without masks that were drawn when they were opened."""
     return data.source if isinstance(data, MaskedData) else data
 
 
 def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
-    """The masker of a dataset. rate: the largest."""
+    """Return the masker for a dataset. rate: largest masking rate."""
     keys = config.masking
-    masking = keys.masking if keys.is_dynamic else MASKINGS[0]  # of data that are masked once
+    # the first kind is for data that are masked once
+    masking = keys.masking if keys.is_dynamic else MASKINGS[0]
     dataset, vocabulary = find_vocabulary(config, data, paths, masking)
     settings = replace(keys.settings(config.data.max_predictions_per_seq or 0), masked_lm_prob=rate)
     return masker_of(data, dataset, vocabulary, settings, masking)
@@ -166,9 +182,9 @@ def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: fl
 def find_vocabulary(
     config: Config, data: OpenedDataset, paths: str, masking: str
 ) -> tuple[FoundDataset, Vocabulary]:
-    """The dataset at the first of the paths, and the given vocabulary, else the copy beside the data.
+    """Return the dataset at the first path, and the configured vocabulary or the copy stored with the data.
 
-    SettingsError where there is none.
+    masking: name of the masking, for the message. Raises SettingsError if there is no vocabulary.
     """
     dataset = find_datasets(split_paths(paths)[0])[0]
     vocabulary = known_vocabulary(config.masking.vocab, dataset)
@@ -180,14 +196,15 @@ def find_vocabulary(
 
 
 def masked_rows(config: Config, data: OpenedDataset) -> Rows:
-    """The rows of a dataset with masks to draw, if it does not keep those it has."""
+    """Return the rows of a dataset, with masks to draw unless the dataset keeps its masks."""
     return Rows(data, data if isinstance(data, UnmaskedData) else None)
 
 
 class MaskingAtLoad(NamedTuple):
-    """A kind of masks that are drawn at load, as --masking names it.
+    """A way of masking while loading, named by ``--masking``.
 
-    source: the opened training data as the loader takes them. rows: the rows that a training reads of them.
+    source: function that returns the opened training data without masks.
+    rows: function that returns the rows that are trained on.
     """
 
     source: Callable[[Config, OpenedDataset], OpenedDataset]

@@ -1,4 +1,4 @@
-"""Batches for evaluation, prefetched in a thread."""
+"""Batches for evaluation, made in a thread before they are needed."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +21,10 @@ _PREFETCHED_BATCHES = 4
 def make_evaluation_form(
     data: OpenedDataset, *, batch_size: int, padded: bool = False, token_budget: int | None = None
 ) -> Form:
-    """The form of ``evaluation_batches``: single examples, also of packed rows."""
+    """Return the form of the batches of ``evaluation_batches``.
+
+    Packed rows are evaluated as single examples.
+    """
     if padded:
         return RowForm()
     layout = _unpacked(data.layout)
@@ -37,14 +40,14 @@ def evaluation_batches(
     rank: int = 0,
     limit: int | None = None,
 ) -> Prefetcher[Batch]:
-    """This worker's part of the first ``limit`` examples (default: all), in the order of the files.
+    """Return this worker's part of the first ``limit`` examples, in the order of the files.
 
-    Each part is a run of consecutive examples. Those of packed rows come each in a row of its own, and the
-    form must be one for such rows. A part's last batch is filled with missing examples, and
-    each worker gets the same number of batches, so that no worker waits for another in a program that they
-    run together.
+    Each worker gets consecutive examples. All workers get equally many batches, because a divided model needs
+    all of them for each batch. Missing examples fill a worker's last batch or batches.
+    form: must be a form for rows of one example. limit: None for all examples.
     """
     total = data.examples if limit is None else min(limit, data.examples)
+    # 10 examples, 3 workers -> 0-2, 3-5, 6-9. The largest part has 4, which sets the number of batches.
     own = range(total * rank // workers, total * (rank + 1) // workers)
     largest = -(-total // workers)
     count = -(-largest // batch_size)
@@ -62,5 +65,5 @@ def evaluation_batches(
 
 
 def _unpacked(layout: ShardLayout) -> ShardLayout:
-    """The layout of the same examples, each in a row of its own."""
+    """Return the layout of the same examples, each in a separate row."""
     return replace(layout, packing=None, sequences_per_row=1)

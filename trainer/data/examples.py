@@ -1,4 +1,6 @@
-"""The examples of a training: decoded without padding, in rows that are dealt, and gathered for batches."""
+"""The examples of a training: decoded without padding, in rows that are dealt to workers, gathered for
+batches.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -20,10 +22,10 @@ _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks",
 
 
 class MaskDrawing(Protocol):
-    """Masks that are drawn when examples are gathered (``trainer.data.dynamic_masks.UnmaskedData``).
+    """Interface of datasets whose masks are drawn when examples are gathered (``UnmaskedData``).
 
-    masked: the same examples with as many masks as the largest rate draws. counts_vary: examples of one
-    length may have different numbers of masks.
+    masked: the same examples with as many masks as the largest rate draws.
+    counts_vary: examples of equal length may have different numbers of masks.
     """
 
     @property
@@ -35,15 +37,17 @@ class MaskDrawing(Protocol):
     def draw(
         self, gathered: "GatheredExamples", own: OwnRows, pieces: "list[Piece]", update: int
     ) -> "GatheredExamples":
-        """Return the gathered examples with masks. update: the number of the first update."""
+        """Return the gathered examples with masks. update: number of their first update."""
         ...
 
 
 class CompactExamples:
-    """Decoded examples without padding (2 bytes an id, 4 a mask, 13 an example), to gather from.
+    """Decoded examples without padding (2 bytes per id, 4 per mask, 13 per example).
 
-    An example's ids are the start of a window of S ids over the ids of all, so that one copy takes them. So
-    are the items of every other group that has any number of them.
+    The ids of all examples are stored end to end. sliding_window_view makes a window of S ids from each
+    start, so that one NumPy copy takes many examples: ids 7 8 9 1 2 with S 3 -> windows 789, 891, 912. A
+    window of a short example also contains ids of the next example, which the length excludes. Other columns
+    with a varying number of items work the same way.
     """
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
@@ -61,11 +65,15 @@ class CompactExamples:
 
     @property
     def lengths(self) -> Array:
-        """The tokens of each example, without the blank one at the end."""
+        """The tokens of each example."""
+        # The last example is a blank that only makes room for the last window.
         return np.diff(self._bounds[IDS_ENDS].astype(np.int64))[:-1]
 
     def take(self, numbers: Array) -> dict[str, Array]:
-        """The columns of the examples of these numbers, windows of items, and counts in the place of ends."""
+        """Return the columns of some examples, as windows of items, with counts instead of end offsets.
+
+        numbers: indices of the examples in the file.
+        """
         starts = {name: bounds[numbers] for name, bounds in self._bounds.items()}
         found = {name: bounds[numbers + 1] - starts[name] for name, bounds in self._bounds.items()}
         for item in self._kind.columns():
@@ -77,34 +85,36 @@ class CompactExamples:
 
 
 def empty_columns(layout: ShardLayout, count: int) -> dict[str, Array]:
-    """The columns that CompactExamples.take returns, int32, of so many examples, whose values are zeros."""
+    """Return columns like ``CompactExamples.take`` for ``count`` examples, with all values 0."""
     blank = columns.blank(find_objective(layout.objective).batch_type, layout)
     widths = {item.name: [getattr(blank, item.ends)[0]] if item.ends else [] for item in blank.columns()}
     return {name: np.zeros((count, *width), np.int32) for name, width in widths.items()}
 
 
 Piece = tuple[CompactExamples, Array, Array]
-"""Examples of one file, the numbers of those to take, and the place that each goes to."""
+"""Examples of one file: the decoded file, the numbers of the examples to take, and the place of each in the
+batch.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class GatheredExamples:
-    """N examples in windows of int32, row after row. Behind an example's own ids its window holds others'.
+    """N examples in windows of int32, row after row. Behind an example's ids its window may hold other ids.
 
-    A row is what the order of the training deals: one example, or a pack of several.
+    A row is what the order of the training deals to the workers: an example, or several that are packed.
     """
 
     layout: ShardLayout
     ids: Array  # (N, S)
-    positions: Array  # (N, P): from the example's start
-    labels: Array  # (N, P)
-    lengths: Array  # (N,): the ids of each
-    segment_lengths: Array  # (N,): those of the first segment
-    masks: Array  # (N,)
-    pair_labels: Array  # (N,)
-    row_ends: Array  # (rows,): the example after each row
-    targets: dict[str, Array]  # (N,) or (N, most items) each: the task's own columns
-    token_targets: dict[str, Array]  # (N, S) each: those with an item for each id
+    positions: Array  # (N, P): positions of the masked tokens, from the example's start
+    labels: Array  # (N, P): original ids of the masked tokens
+    lengths: Array  # (N,): number of ids
+    segment_lengths: Array  # (N,): number of ids in the first segment
+    masks: Array  # (N,): number of masked tokens
+    pair_labels: Array  # (N,): label of the sentence pair
+    row_ends: Array  # (rows,): index of the example after each row
+    targets: dict[str, Array]  # (N,) or (N, most items) each: the task's columns
+    token_targets: dict[str, Array]  # (N, S) each: the task's columns with an item per id
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -114,7 +124,7 @@ class GatheredExamples:
         return len(self.row_ends)
 
     def cut(self, start: int, stop: int) -> "GatheredExamples":
-        """A view of the examples of rows ``start`` to ``stop``."""
+        """Return a view of the examples of rows ``start`` to ``stop``."""
         first, last = (int(self.row_ends[row - 1]) if row else 0 for row in (start, min(stop, self.rows)))
         own: dict[str, Any] = {name: getattr(self, name)[first:last] for name in _COLUMNS}
         for name in ("targets", "token_targets"):
@@ -123,9 +133,10 @@ class GatheredExamples:
 
 
 def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
-    """The examples of some rows, whose places the pieces fill. row_ends: the example after each row.
+    """Copy the examples of some rows from their files into arrays, each to its place.
 
-    Without masks they have none, without a segment all ids are in one.
+    row_ends: index of the example after each row. Examples without stored masks get none, and without
+    segments all ids are in the first.
     """
     kind = find_objective(layout.objective).batch_type
     count = int(row_ends[-1]) if len(row_ends) else 0
@@ -135,7 +146,7 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
             made[name][places] = values
     own = [item for item in kind.columns() if item.group not in groups.PAIRS]
     for item in own:
-        if item.ends not in (None, IDS_ENDS):  # behind an example's items stand those of others
+        if item.ends not in (None, IDS_ENDS):  # remove items of other examples behind the end
             made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
 
     def column_of(group: ColumnGroup, without: Array) -> Array:
@@ -163,10 +174,11 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows that the order of a training deals: here the stored examples, each in a row of its own.
+    """The rows that the order of a training deals to workers. In this class each stored example is a row.
 
-    ``trainer.data`` has the others. masks: those drawn when examples are gathered, None for
-    stored ones. bins: length bins that a micro-batch's rows are drawn from.
+    Other modules of ``trainer.data`` have subclasses with packed rows or other orders.
+    masks: draws masks when examples are gathered, or None to use the stored masks.
+    bins: length bins that a micro-batch's rows are drawn from.
     """
 
     data: OpenedDataset
@@ -179,46 +191,53 @@ class Rows:
 
     @property
     def examples_per_row(self) -> float:
-        """The examples of a row on average."""
+        """The average number of examples per row."""
         return 1.0
 
     @property
     def by_lengths(self) -> bool:
-        """True if rows are dealt such that micro-batches have near equal tokens."""
+        """True if rows are dealt by length, so that micro-batches have nearly equal tokens."""
         return self.data.has_lengths
 
     def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
-        """(rows of a micro-batch, micro-batches of a copy of the model in an update)."""
+        """Return (rows of a micro-batch, micro-batches per update that each copy of the model computes)."""
         return config.update.micro_batches(copies)
 
     def describe(self, update: str) -> str:
-        """The rows in words, for checkpoints: a position in the order belongs to one kind of rows.
+        """Describe the rows in words for checkpoints. A resume refuses a position in rows with another
+        description.
 
-        update: its micro-batches in words.
+        update: the micro-batches of an update in words.
         """
         return "as stored"
 
     def sizes(self) -> ExampleSizes:
-        """The sizes of a sample of the rows."""
+        """Return the sizes of a sample of the rows."""
         return sample_sizes(self.data, self.masks.masked if self.masks else None)
 
     def decode(self, shard: Shard) -> CompactExamples:
         return CompactExamples(self.data.batches(shard), self.data.layout)
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        """A worker's rows from the position on, without end. DatasetError where there is no such position."""
+        """Yield a worker's rows from the position on, without end.
+
+        Raises DatasetError if there is no such position.
+        """
         return dealer.find(start)
 
     def find_sized(
         self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
     ) -> Iterator[OwnRows] | None:
-        """Find a worker's rows of updates that differ in size, where the rows depend on the sizes before.
+        """Yield a worker's rows of updates with different sizes, or return None.
 
-        update: the number of the first. size_of: micro-batches of an update. Returns None where rows do not
-        depend on the sizes.
+        Returns None for rows that do not depend on the sizes of earlier updates. Such rows are found by
+        ``find`` for one size after the other.
+        update: number of the first update. size_of: returns the micro-batches of an update.
         """
         return None
 
     def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
-        """The examples of a worker's rows, a piece for each of the parts, and the example after each row."""
+        """Return the examples of a worker's rows, a piece for each of the parts, and the example after each
+        row.
+        """
         return pieces, np.arange(sum(len(part.rows) for part in own.parts)) + 1

@@ -1,4 +1,4 @@
-"""The choice of the batches' form."""
+"""Choice of the form of the batches: flat, or padded rows."""
 
 from trainer.data.batches import Form
 from trainer.data.budgets import find_budgets
@@ -16,10 +16,11 @@ def make_form(
     micro_batches: int = 1,
     few_widths: bool = False,
 ) -> "Form":
-    """The form of a Loader's batches of these rows: flat, with budgets that suit them, or padded rows.
+    """Return the form of the loader's batches: flat with budgets that suit the rows, or padded rows.
 
-    batch_size: rows of a micro-batch. token_budget: that of ``budgets.find_budgets``. micro_batches: of all
-    workers in an update. few_widths: padded rows from bins have at most as many widths as there are bins.
+    batch_size: rows of a micro-batch. token_budget: as in ``budgets.find_budgets``.
+    micro_batches: micro-batches of all workers in an update.
+    few_widths: padded rows from bins must have at most as many different widths as there are bins.
     """
     if padded:
         return row_form(rows, few_widths)

@@ -1,4 +1,4 @@
-"""Random examples: for trials of speed and memory without a dataset."""
+"""Random examples, to measure speed and memory without a dataset."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,25 +16,26 @@ from trainer.config.model_kinds import model_kind
 from trainer.config.settings import Config
 from trainer.data.order import numbers
 
-_SHORTEST = 1 / 16  # of max_seq_length
-_LEAST_FULL = 0.1  # of the examples
+_SHORTEST = 1 / 16  # length of the shortest example, as a share of max_seq_length
+_LEAST_FULL = 0.1  # least share of examples with the full length
 _LEAST_FILL = 0.2
 _MASKED = 0.15
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GeneratedData(OpenedDataset):
-    """Random examples, a function of the seed, the fill and the shard's name.
+    """Random examples. They are a function of the seed, the fill and the shard's name.
 
-    fill: tokens over those of full sequences. Below 1, some examples are full and the others of any
-    length, as in real datasets, with 15 % of the tokens masked; at 1 every slot is masked.
+    fill: tokens divided by the tokens of full sequences. Below 1, some examples are full and others have any
+    length, as in real datasets, with 15 % of the tokens masked. At 1 all examples are full, and so are their
+    mask slots.
     """
 
     seed: int
     fill: float = 1.0
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
-        """The shard's examples as NumPy columns."""
+        """Yield the shard's examples as NumPy columns."""
         assert self.vocabulary_size is not None
         size = np.uint64(self.vocabulary_size)
         rows, ids, masks = shard.examples, self.layout.max_seq_length, self.layout.max_predictions_per_seq
@@ -73,29 +74,30 @@ class GeneratedData(OpenedDataset):
 
     @property
     def has_lengths(self) -> bool:
-        """False for full sequences too, whose lengths say nothing."""
+        """True if lengths vary. If all sequences are full, lengths would not help to deal them."""
         return self.fill < 1
 
     def lengths(self, shard: Shard) -> Array:
-        """The tokens of each example."""
+        """Return the tokens of each example."""
         return self._sizes(shard)[0]
 
     def _sizes(self, shard: Shard) -> tuple[Array, Array]:
-        """Tokens and masked slots of each example."""
+        """Return tokens and masked slots of each example."""
         longest, masks = self.layout.max_seq_length, self.layout.max_predictions_per_seq
         if self.fill == 1:
             return np.full(shard.examples, longest), np.full(shard.examples, masks)
         drawn = numbers(2 * shard.examples, self.seed, shard.name, "lengths") / 2.0**64
         which, place = np.split(drawn, 2)
+        # The average fill is full + (1 - full) * others, where others have lengths from _SHORTEST on.
         full = max(_LEAST_FULL, (self.fill - (1 + _SHORTEST) / 2) / (1 - (1 + _SHORTEST) / 2))
-        others = (self.fill - full) / (1 - full)  # their fill on average
+        others = (self.fill - full) / (1 - full)  # their average fill
         fractions = np.where(which < full, 1, _SHORTEST + 2 * place * (others - _SHORTEST))
         lengths = np.maximum((fractions * longest).round().astype(np.int64), 3)
         return lengths, np.clip((_MASKED * lengths).round().astype(np.int64), 1, masks)
 
 
 def configured_data(config: Config) -> OpenedDataset:
-    """Random examples of the configured objective and sizes."""
+    """Return random examples of the configured objective and sizes."""
     if masking := config.masking_at_load:
         raise SettingsError(f"masking {masking} needs a dataset: generated examples have no vocabulary")
     keys = config.data
@@ -118,7 +120,10 @@ def generated_data(
     examples: int = 4096,
     fill: float = 1.0,
 ) -> OpenedDataset:
-    """Random examples in ``files`` shards of ``examples`` each, made when they are read."""
+    """Return random examples in ``files`` shards of ``examples`` each.
+
+    They are generated when they are read.
+    """
     masks, ids = layout.max_predictions_per_seq, layout.max_seq_length
     if not 0 < masks <= ids - 2:
         raise SettingsError(

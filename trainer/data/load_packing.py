@@ -1,9 +1,9 @@
-"""Packing at load: rows of examples that follow each other in the order, packed in windows by best fit.
+"""Packing while loading: several short examples share a row, so that little padding is computed.
 
-A window is the next ``window`` examples of an epoch; the last one of an epoch holds what is left. Its
-rows come in an order of their own, so that they are not sorted by length. So the rows are a function of
-the order of the examples and these settings; a position among them is the window's first example and the
-rows of it that are consumed.
+A window is the next ``window`` examples of an epoch. The last window of an epoch has what is left. The
+examples of a window are packed into rows by best fit, and the rows are shuffled, because best fit returns
+them nearly sorted by length. The rows are a function of the order of the examples and these settings. A
+position is the window's first example and the number of its rows that are consumed.
 """
 
 import math
@@ -27,11 +27,15 @@ from trainer.data.packs import FullRows, expand
 from trainer.data.windows import Window, lengths_of
 
 ROW_LAYOUT = "load"
-"""The name, in a ShardLayout, of rows that are packed at load."""
+"""Name in a ShardLayout for rows that are packed while loading."""
 
 
 def make_rows(keys: LoadingSection, rows: Rows) -> Rows:
-    """The configured rows of the data and the masks of others. SettingsError where these cannot be had."""
+    """Return the configured rows: from length bins, or packed while loading.
+
+    rows: the rows of the data without packing, with their masks. Raises SettingsError if the data do not
+    allow it.
+    """
     if keys.bins is not None:
         return RowsFromBins(rows.data, rows.masks, bins=keys.bins)
     return RowsPackedAtLoad(
@@ -41,9 +45,10 @@ def make_rows(keys: LoadingSection, rows: Rows) -> Rows:
 
 @dataclass(frozen=True)
 class RowsPackedAtLoad(FullRows):
-    """Rows of the examples of a window. sequences_per_row: the most examples that a row may hold.
+    """Rows that are packed from the examples of a window while loading.
 
-    SettingsError where the dataset's rows are packed already.
+    window: examples that are packed together. sequences_per_row: most examples of a row.
+    Raises SettingsError if the dataset's rows are already packed.
     """
 
     window: int = 8192
@@ -76,7 +81,10 @@ class RowsPackedAtLoad(FullRows):
         return replace(found, lengths=tokens, deviation=found.deviation * math.sqrt(each))
 
     def rows_of(self, lengths: Array) -> Array:
-        """The row of each of some examples of so many tokens, as windows of them would be packed."""
+        """Return the row of each of many examples, packed window by window.
+
+        lengths: tokens of each example.
+        """
         rows, before = list[Array](), 0
         for start in range(0, len(lengths), self.window):
             rows.append(before + self.pack(lengths[start : start + self.window]))
@@ -84,11 +92,11 @@ class RowsPackedAtLoad(FullRows):
         return np.concatenate(rows)
 
     def pack(self, lengths: Array) -> Array:
-        """The row of each example of a window."""
+        """Return the row of each example of a window. lengths: tokens of each example."""
         return pack_best_fit(lengths, self.data.layout.max_seq_length, self.sequences_per_row)
 
     def decode(self, shard: Shard) -> CompactExamples:
-        """The shard's examples. ShardError where the lengths file is another shard's."""
+        """Decode the shard. Raises ShardError if its lengths file belongs to another shard."""
         held = super().decode(shard)
         if self.data.has_lengths:
             found, listed = held.lengths, np.asarray(self.data.lengths(shard))
@@ -107,18 +115,22 @@ class RowsPackedAtLoad(FullRows):
 
 
 def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
-    """The row of each example: the longest first, each to the row with the least room that holds it.
+    """Return the row of each example. The longest example goes first, into the fullest row that has room for
+    it.
 
-    room: tokens of a row; no length is larger. most: examples of a row. Of equal lengths the earlier example
-    goes first, of rows with equal room the one that was changed last; a new row where none has room. Rows are
-    numbered as they are begun. (Best-fit decreasing, Johnson 1973.)
+    Best-fit decreasing (Johnson 1973). Of equal lengths the earlier example goes first. Of rows with equal
+    room, the most recently changed row is used. A new row begins if no row has room. Rows are numbered in the
+    order in which they begin.
+    room: tokens of a row. No length is larger. most: most examples of a row.
     """
+    # room 10, lengths [4, 7, 3, 6] -> examples 1 (7), 3 (6), 0 (4), 2 (3) -> rows {7, 3} and {6, 4} -> [1, 0,
+    # 0, 1]
     tokens = lengths.tolist()
     rows = [0] * len(tokens)
     sizes = list[int]()  # examples of each row
-    # The rows with so much room, the one that was changed last at the end.
+    # by_room[n]: rows with room for n tokens, the most recently changed row last.
     by_room: list[list[int]] = [[] for _ in range(room + 1)]
-    rooms = list[int]()  # those that some row has, ascending
+    rooms = list[int]()  # all n for which by_room[n] has a row, ascending
     for example in np.argsort(-lengths.astype(np.int64), kind="stable").tolist():
         length = tokens[example]
         found = bisect_left(rooms, length)
@@ -141,13 +153,16 @@ def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
 
 
 class PackedWindow(Window):
-    """Some examples of one epoch of the order in packed rows.
+    """Examples of one epoch in packed rows.
 
-    coming: the files of the examples behind the window. bounds: 0, then the example after each row.
+    coming: files of the examples after the window, to be decoded next.
+    bounds: 0, then the index of the example after each row.
     """
 
     def __init__(self, parts: list[FileRows], coming: list[int], rows: Array, shuffle: Array) -> None:
-        """parts: the examples. rows: the row of each. shuffle: a number a row, by which rows are sorted."""
+        """parts: the examples. rows: the row of each. shuffle: a random number per row, by which rows are
+        sorted.
+        """
         ranks = np.argsort(np.argsort(shuffle, kind="stable"), kind="stable")
         super().__init__(parts, np.argsort(ranks[rows], kind="stable"))
         self.coming = coming
@@ -157,16 +172,19 @@ class PackedWindow(Window):
         return len(self.bounds) - 1
 
     def find_rows(self, rows: Array, ends: Array) -> list[FileRows]:
-        """The examples of the rows, file by file. targets: places such that each row ends at its end."""
+        """Return the examples of the rows, file by file.
+
+        ends: for each row the place after its last example. The targets of the examples are such places.
+        """
         return [part for part in self.find(*expand(self.bounds, rows, ends)) if len(part.rows)]
 
 
 Stretch = tuple[PackedWindow, Array, Array]
-"""Rows of a window, and the place of each among a worker's own."""
+"""Rows of a window, with the place of each among this worker's rows."""
 
 
 class PackedOrder:
-    """Consecutive packed rows, of which row i of an update goes to micro-batch i mod their number."""
+    """Consecutive packed rows. Row i of an update goes to micro-batch i mod the number of micro-batches."""
 
     def __init__(self, rows: RowsPackedAtLoad, dealer: Dealer) -> None:
         self._rows, self._dealer, self._order = rows, dealer, dealer.order
@@ -174,16 +192,22 @@ class PackedOrder:
         self._window = lru_cache(maxsize=2)(self._pack)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
-        """The rows from the position on, without end. DatasetError where its window has fewer rows."""
+        """Yield this worker's rows from the position on, without end.
+
+        Raises DatasetError if the position's window has fewer rows.
+        """
         if position.rows and position.rows >= len(self._window(position.epoch, position.examples)):
             raise DatasetError(
                 f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
             )
+        # Rows are found for ``count`` updates at a time. offsets: rows of this worker. ends: the row after
+        # each update.
         count, update_rows = self._dealer.updates, self._dealer.update_rows
         starts = np.arange(count) * update_rows
         offsets, ends = np.add.outer(starts, self._offsets).ravel(), starts + update_rows
         while True:
             stretches, positions = self._find(position, offsets, ends)
+            # Rows have different numbers of examples, so first find where each row's examples will lie.
             sizes = np.empty(len(offsets), np.int64)
             for window, rows, places in stretches:
                 sizes[places] = window.bounds[rows + 1] - window.bounds[rows]
@@ -202,10 +226,14 @@ class PackedOrder:
             position = positions[-1]
 
     def _find(self, position: Position, offsets: Array, ends: Array) -> tuple[list[Stretch], list[Position]]:
-        """The rows at the offsets from the position, window by window, and the positions at the ends."""
+        """Return the rows at the offsets from the position, window by window, and the positions after
+        ``ends`` rows.
+        """
         stretches, positions, before = list[Stretch](), list[Position](), 0
         offsets, ends = position.rows + offsets, position.rows + ends
         start = position._replace(rows=0)
+        # Go through the windows until the last row is found. before, after: number of rows before and after
+        # the window, counted from the position's window.
         while before < ends[-1]:
             window = self._window(start.epoch, start.examples)
             after = before + len(window)
@@ -219,11 +247,11 @@ class PackedOrder:
         return stretches, positions
 
     def _count(self, start: int) -> int:
-        """The examples of the window that begins at that example of an epoch."""
+        """Return the number of examples of the window that begins at example ``start`` of an epoch."""
         return min(self._rows.window, self._order.examples - start)
 
     def _pack(self, epoch: int, start: int) -> PackedWindow:
-        """The window that begins at an example of an epoch."""
+        """Return the window that begins at example ``start`` of an epoch."""
         position, count = Position(epoch, start), self._count(start)
         parts = list(self._order.find(position, np.arange(count)))
         behind = count + np.arange(self._rows.window)

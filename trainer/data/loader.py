@@ -1,4 +1,9 @@
-"""Batches for training, made in a thread before they are asked for, of files decoded in others."""
+"""The loader: micro-batches for training, made in a thread before they are needed.
+
+Its steps: ``order.Dealer`` decides which rows this worker gets, ``Decoder`` decodes their files in other
+threads, ``examples.gather`` copies the examples into arrays, masks are drawn if configured, and
+``batches.Form`` makes tensors.
+"""
 
 import time
 from collections import deque
@@ -17,7 +22,8 @@ from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gathe
 from trainer.data.mixture import order_of
 from trainer.data.order import Dealer, Order, OwnRows, Position
 
-_ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
+# small updates are gathered several at a time, because each NumPy call costs about a microsecond
+_ROWS_AT_ONCE = 1024
 _PREFETCHED_UPDATES = 2
 _DECODERS = 2  # threads
 
@@ -25,23 +31,24 @@ Item = TypeVar("Item")
 
 
 class Update(NamedTuple):
-    """One worker's micro-batches for one update, and the position in the order after it."""
+    """A worker's micro-batches for one update, and the position in the data after the update."""
 
     batches: Sequence[Batch]
     position: Position
 
 
 class Prefetcher(Iterator[Item]):
-    """The items of an iterator, ``depth`` of them computed in a thread before they are asked for.
+    """Iterator over the items of another iterator, of which ``depth`` are computed ahead in a thread.
 
-    An exception of the iterator is raised in place of its item.
+    An exception of the inner iterator is raised instead of its item.
     """
 
     def __init__(self, items: Iterator[Item], depth: int) -> None:
         self.waited = 0.0
-        """Seconds that the caller spent waiting, without those for the first item."""
+        """Seconds that the caller has waited for items, except for the first."""
         self._items = items
         self._thread = ThreadPoolExecutor(1)
+        # One thread runs the iterator, so that next() is called in order and never by two threads.
         self._coming = deque(self._thread.submit(next, items) for _ in range(depth))
         self._is_first = True
 
@@ -62,19 +69,22 @@ class Prefetcher(Iterator[Item]):
 
 
 class Loader(Prefetcher[Update]):
-    """An endless iterator of updates, from ``position`` on.
+    """Endless iterator over a worker's updates, starting at ``position``.
 
-    An update is workers x accumulation x batch_size consecutive rows of the order. They are dealt to its
-    micro-batches as ``trainer.data.order`` says; worker q mod workers computes micro-batch q. An epoch's
-    last update continues in the next epoch.
+    An update consists of workers x accumulation x batch_size consecutive rows of the order, dealt to its
+    micro-batches as ``trainer.data.order`` describes. Worker q mod workers computes micro-batch q. The last
+    update of an epoch continues in the next epoch.
 
-    Each worker decodes the files of the examples among which its own are dealt. In a dataset without
-    lengths these are open_files / workers at a time where that divides evenly, else all open files. With
-    lengths they are all open files; of many workers, those of a group of micro-batches. The next file of a
-    queue is decoded when about a quarter of the current one is left, so memory holds up to twice as many.
+    Each worker decodes the files that contain the rows of its groups of micro-batches. Without lengths these
+    are open_files / workers files at a time if that divides evenly, otherwise all open files. With lengths
+    these are all open files, or with many workers those of a group of micro-batches. The next file of a queue
+    is decoded when about a quarter of the current one is left, so memory holds up to twice as many files.
 
-    first_update: number of the first update, for masks whose rate changes.
-    prepare: gets the batches in the thread, rows many micro-batches at once; it may pin their memory.
+    form: makes batches from gathered examples. batch_size: rows of a micro-batch.
+    accumulation: micro-batches per update that each worker computes.
+    first_update: number of the first update, for masking rates that change.
+    prepare: called in the thread with each batch, or with many micro-batches of rows at once. It may pin
+    memory.
     """
 
     def __init__(
@@ -95,6 +105,7 @@ class Loader(Prefetcher[Update]):
     ) -> None:
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
         data = rows.data
+        # The order is the same on every worker. A mixture has an order for each source.
         make_order = order_of(data.sources) if data.sources else Order
         order = make_order(data.file_rows, seed=seed, open_files=open_files)
         open_files *= max(1, len(data.sources))
@@ -106,6 +117,8 @@ class Loader(Prefetcher[Update]):
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._batch_size, self._prepare = rows, form, batch_size, prepare
         self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
+        # most_rows bounds how many rows are gathered at a time. ahead: how far in advance files are decoded,
+        # in rows: about a quarter of each open file.
         dealer = Dealer(
             order=order,
             lengths=self._decoder.lengths,
@@ -122,7 +135,7 @@ class Loader(Prefetcher[Update]):
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
 
     def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
-        """This worker's rows from the position on, without end. update: number of the first update."""
+        """Yield this worker's rows from the position on, without end. update: number of the first update."""
         return self._rows.find(dealer, start)
 
     def close(self) -> None:
@@ -131,16 +144,20 @@ class Loader(Prefetcher[Update]):
         self._decoder.close()
 
     def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update]:
+        """Decode, gather and batch the rows of one or several updates, then yield the updates one by one."""
         for own in found:
+            # ``own`` has this worker's rows of one update, or of several small ones. The decoder's threads
+            # begin with the files that hold these rows, then go on with those that the next rows will need.
             self._decoder.start(own.now, own.coming)
             gathered, size = self._gather(own, update), self._batch_size
             batches = self._form.batches(gathered, size, self._prepare)
+            # 12 rows for 3 updates and 2 rows per micro-batch -> each update takes the next 2 micro-batches.
             for position in own.positions:
                 yield Update(list(islice(batches, gathered.rows // size // len(own.positions))), position)
             update += len(own.positions)
 
     def _gather(self, own: OwnRows, update: int) -> GatheredExamples:
-        """The examples of this worker's rows. update: number of the first one."""
+        """Return the examples of this worker's rows, with masks. update: number of their first update."""
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
         pieces, ends = self._rows.expand(own, pieces)
         gathered, masks = gather(pieces, self._rows.layout, ends), self._rows.masks
@@ -148,9 +165,9 @@ class Loader(Prefetcher[Update]):
 
 
 class Decoder:
-    """The files that are in use or will be soon, decoded in threads, and the lengths of files' examples.
+    """Files that are in use or will be used soon, decoded in threads, and the lengths of the files' examples.
 
-    kept_lengths: files whose lengths are remembered.
+    kept_lengths: number of files for which lengths are remembered.
     """
 
     def __init__(self, rows: Rows, kept_lengths: int) -> None:
@@ -161,9 +178,9 @@ class Decoder:
         self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
 
     def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
-        """Start decoding the files of both. Drop files that were used and are in neither."""
+        """Start to decode the files of both arguments. Drop files that were in use and are in neither."""
         used = list(now)
-        needed = dict.fromkeys([*used, *coming])  # a set that keeps this order
+        needed = dict.fromkeys([*used, *coming])  # like a set, but keeps this order
         for file in self._in_use - needed.keys():
             del self._files[file]
         for file in needed:
@@ -171,7 +188,7 @@ class Decoder:
         self._in_use = set(used)
 
     def file(self, number: int) -> CompactExamples:
-        """The examples of a file that ``start`` was asked for."""
+        """Return the examples of a file that ``start`` was called with. Waits until it is decoded."""
         return self._files[number].result()
 
     def close(self) -> None:
@@ -179,9 +196,9 @@ class Decoder:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _find_lengths(self, number: int) -> Array:
-        """The tokens of a file's examples, from the file itself where the dataset has no lengths.
+        """Return the tokens of a file's examples, from the lengths file or by decoding the file.
 
-        ShardError names the first example that is longer than the layout allows.
+        Raises ShardError with the first example that is empty or longer than the layout allows.
         """
         shard, most = self._data.shards[number], self._data.layout.max_seq_length
         if not self._data.has_lengths:
@@ -195,5 +212,6 @@ class Decoder:
         return found
 
     def _submit(self, number: int) -> None:
+        """Start to decode the file unless that was done before."""
         if number not in self._files:
             self._files[number] = self._threads.submit(self._decode, self._data.shards[number])

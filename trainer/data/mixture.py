@@ -1,9 +1,9 @@
 """Mixtures of datasets: the order of their examples, and the epochs of each source.
 
-Each source comes in the order that it has alone (``trainer.data.order``), from epoch to epoch of its own;
-``bertdata.dataset.mixture.turns`` says whose turn it is. So the order is a function of seed, weights and the
-place alone. An epoch of the mixture, in positions and settings, is as many examples as all sources hold
-together. Of packed datasets, "examples" here are rows.
+Each source's examples come in the order that they have alone (``trainer.data.order``), and each source begins
+its next epoch when it runs out. ``bertdata.dataset.mixture.turns`` decides which source comes next. So the
+order is a function of the seed, the weights and the place. An epoch of the mixture, in positions and
+settings, has as many examples as all sources together. In packed datasets, "examples" here are rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,8 +21,8 @@ from trainer.data.order import FileRows, Order, Position
 class MixedOrder(Order):
     """The endless order of a mixture's examples.
 
-    files: of all sources, one after the other, each a name and a number of examples. open_files: of each
-    source.
+    files: files of all sources, one source after the other, each as (name, number of examples).
+    open_files: number of open files per source.
     """
 
     def __init__(
@@ -43,11 +43,13 @@ class MixedOrder(Order):
         self.examples = sum(order.examples for order in self._orders)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """The examples at the offsets from the position, file by file.
+        """Yield the examples at the offsets from the position, file by file.
 
-        None of a file too that is open after the last of them: a source with a small weight may have no
-        example of it for a long time.
+        Also yields files without any of these examples, if they are open behind the last offset. A source
+        with a small weight may not be used for a long time, and its open files must stay decoded meanwhile.
         """
+        # sources: the source of each place. numbers: how many examples of that source came before. following:
+        # the next example of each source.
         places = position.epoch * self.examples + position.examples + offsets
         sources, numbers = self._turns.find(places)
         following = self._turns.counts(int(places.max()) + 1)
@@ -64,11 +66,11 @@ class MixedOrder(Order):
                 )
 
     def epochs(self, place: int) -> list[float]:
-        """The epochs that each source has given before a place."""
+        """Return how many epochs of each source lie before a place."""
         counts = self._turns.counts(place).tolist()
         return [count / order.examples for count, order in zip(counts, self._orders, strict=True)]
 
 
 def order_of(sources: Sequence[SourceShare]) -> partial[MixedOrder]:
-    """The maker of the order of these sources, called as ``Order`` is."""
+    """Return a function that makes the order of these sources. It is called like ``Order``."""
     return partial(MixedOrder, sources=sources)

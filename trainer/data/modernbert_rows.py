@@ -1,8 +1,9 @@
-"""ModernBERT's rows: its order, packing and masks, where a micro-batch is one row of its loader.
+"""ModernBERT's rows: order, packing and masks as in its program, whose micro-batch is a single long row.
 
-Such a row fills the first of a micro-batch's batch_size rows; the others are empty. A position counts the
-batches of the epoch, and the integers that its masks redrew: from both the stream of the masks is found at
-once. That number is rank 0's; other ranks make the masks of the epoch's earlier batches again.
+Here such a row takes the first of a micro-batch's batch_size rows, and the others stay empty. A position
+counts the batches of the epoch, and how many random integers were rejected and drawn again for masks. From
+both, the random stream of the masks can be restored at once. The second number is rank 0's. Other ranks
+repeat the masks of the epoch's earlier batches after a resume.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,14 +30,14 @@ from trainer.data.order import Dealer, OwnRows, Position
 from trainer.data.packs import FullRows
 
 ROW_LAYOUT = "modernbert"
-"""The name of these rows in a ShardLayout."""
+"""Name in a ShardLayout for these rows."""
 
-_DEVIATIONS = 8 / 3  # of the 3 that a budget allows: more masks are never seen
+_DEVIATIONS = 8 / 3  # a budget allows 3 of these deviations: 8 in total, which more masks never reach
 _SAMPLE = 64
 
 
 class TakenExamples(CompactExamples):
-    """Stored sequences as examples to gather from. Other columns than the ids are zeros."""
+    """Stored sequences in the form of examples to gather from. Columns other than the ids are zeros."""
 
     def __init__(self, sequences: StoredSequences, layout: ShardLayout) -> None:
         self._sequences, self._layout = sequences, layout
@@ -50,12 +51,12 @@ class TakenExamples(CompactExamples):
 
 
 class CountingEpoch(ModernBertEpoch):
-    """An epoch that counts the integers that its masks drew anew so far."""
+    """An epoch that counts how many random integers its masks have drawn again so far."""
 
     redrawn = 0
 
     def draw(self, packed: PackedBatch, ids: Array) -> tuple[Array, Array]:
-        """The masked ids and the labels of a batch's ids, without those of padding."""
+        """Return the masked ids and the labels for a batch's ids, without padding."""
         made = self.mask(packed, ids)
         self.redrawn += made.redrawn
         cells, labels = np.asarray(made.ids), np.asarray(made.labels)
@@ -66,7 +67,10 @@ class CountingEpoch(ModernBertEpoch):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ModernBertBatch(OwnRows):
-    """A worker's rows of one update. epoch: theirs, its masks at the point before this batch."""
+    """A worker's rows of one update.
+
+    epoch: epoch that they belong to, with its masks at the point before this batch.
+    """
 
     packed: PackedBatch
     epoch: "CountingEpoch"
@@ -74,7 +78,7 @@ class ModernBertBatch(OwnRows):
 
 @dataclass(frozen=True, slots=True)
 class ModernBertMasks:
-    """ModernBERT's masks of the rows that are gathered."""
+    """ModernBERT's masks for rows that are gathered."""
 
     masked: OpenedDataset
     counts_vary = True
@@ -82,15 +86,19 @@ class ModernBertMasks:
     def draw(
         self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
-        """The gathered examples with masks, their ids changed in place. The position is completed."""
+        """Return the gathered examples with masks, and complete the position in ``own``.
+
+        The ids are changed in place.
+        """
         assert isinstance(own, ModernBertBatch)
         used = np.arange(gathered.ids.shape[1]) < gathered.lengths[:, np.newaxis]
         ids, labels = own.epoch.draw(own.packed, gathered.ids[used].astype(np.uint32))
         gathered.ids[used] = ids
-        redrawn = own.epoch.redrawn + 1  # 0: not known
+        redrawn = own.epoch.redrawn + 1  # 0 means that the number is not known
         own.positions[0] = own.positions[0]._replace(
             examples=redrawn if redrawn < self.masked.examples else 0
         )
+        # From a label per token to lists of masked positions and originals per example.
         chosen = np.zeros(used.shape, bool)
         chosen[used] = labels != IGNORED
         counts = chosen.sum(axis=1, dtype=np.int32)
@@ -103,9 +111,10 @@ class ModernBertMasks:
 
 @dataclass(frozen=True, kw_only=True)
 class ModernBertRows(FullRows):
-    """Rows of ModernBERT's loader. sequences: those of ``data``.
+    """Rows of ModernBERT's loader.
 
-    DatasetError where an epoch does not fill a batch.
+    sequences: stored sequences of ``data``. ids: ids of the mask and of padding. mask_prob: masking rate.
+    Raises DatasetError if an epoch does not fill a batch.
     """
 
     sequences: StoredSequences
@@ -114,7 +123,9 @@ class ModernBertRows(FullRows):
 
     @property
     def layout(self) -> ShardLayout:
-        """Any token may be masked. A row of S ids holds no more examples than the shortest ones."""
+        """The layout of the rows. Any token may be masked, and a row holds at most as many of the shortest
+        examples as fit.
+        """
         longest = self.data.layout.max_seq_length
         shortest = int(self.sequences.lengths.min())
         return replace(
@@ -133,7 +144,7 @@ class ModernBertRows(FullRows):
         return f"ModernBERT's, {update} of full length"
 
     def sizes(self) -> ExampleSizes:
-        """Those of full rows."""
+        """Return the sizes of full rows."""
         longest, rate = self.data.layout.max_seq_length, self.mask_prob
         deviation = _DEVIATIONS * float(np.sqrt(rate * (1 - rate) * longest))
         return ExampleSizes(lengths=np.full(_SAMPLE, longest), masks_per_token=rate, deviation=deviation)
@@ -145,7 +156,7 @@ class ModernBertRows(FullRows):
     def find_sized(
         self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
     ) -> Iterator[OwnRows]:
-        """The worker's rows of updates, from that number on, that each have so many."""
+        """Yield the worker's rows of updates with ``size_of(update)`` micro-batches each."""
         settings, batches = self._settings(dealer), start.rows
         sizes = [size_of(update - batches + number) for number in range(batches)]
         epoch = self.go_to(settings, start, sizes)
@@ -168,7 +179,7 @@ class ModernBertRows(FullRows):
             )
 
     def _settings(self, dealer: Dealer) -> ModernBertSettings:
-        """The loader's settings of a worker."""
+        """Return the settings of ModernBERT's loader for a worker."""
         return ModernBertSettings(
             batch_size=dealer.batch_size * dealer.micro_batches // dealer.workers,
             micro_batch_size=dealer.batch_size,
@@ -181,8 +192,13 @@ class ModernBertRows(FullRows):
         )
 
     def go_to(self, settings: ModernBertSettings, start: Position, sizes: Sequence[int]) -> CountingEpoch:
-        """The epoch of the position, behind its batches of so many rows. Packing depends on lengths alone."""
+        """Return the epoch of the position, advanced past the batches before it.
+
+        sizes: rows of each batch before the position.
+        """
         epoch = CountingEpoch(self.sequences, settings, self.ids, start.epoch)
+        # Packing depends on lengths only, so it can be repeated without reading ids. Masks need the ids,
+        # unless the number of integers drawn again is known: then the random stream jumps ahead.
         redrawn = start.examples - 1 if settings.rank == 0 else -1
         for rows in sizes:
             packed = epoch.pack(rows)
@@ -204,7 +220,9 @@ class ModernBertRows(FullRows):
 
 
 def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
-    """The rows to train on. SettingsError where the data or the configuration cannot have such rows."""
+    """Return the rows to train on. Raises SettingsError if data or configuration do not allow ModernBERT's
+    rows.
+    """
     keys, objective = config.loading, find_objective(data.layout.objective)
     if keys.bins or keys.pack_on_load or keys.rows:
         raise SettingsError("masking modernbert packs its rows itself: without bins, pack_on_load and rows")
@@ -234,7 +252,10 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
 
 
 def modernbert_source(config: Config, data: OpenedDataset) -> OpenedDataset:
-    """The opened training data without masks drawn for it. ModernBERT's program masks all but padding."""
+    """Return the opened training data without masks.
+
+    ModernBERT's program may mask any token except padding.
+    """
     source = unmasked_source(config, data)
     _, vocabulary = find_vocabulary(config, source, str(config.data.train_data), "modernbert")
     never = bytearray(vocabulary.size)
@@ -243,4 +264,4 @@ def modernbert_source(config: Config, data: OpenedDataset) -> OpenedDataset:
 
 
 AS_MODERNBERT = MaskingAtLoad(modernbert_source, modernbert_rows)
-"""Masks, order and packs as ModernBERT's program makes them."""
+"""Masks, order and packing as in ModernBERT's program."""

@@ -1,4 +1,4 @@
-"""The tokeniser that a person names by a path: a vocabulary, a tokenizer.json or a model's directory."""
+"""The tokeniser that a user names by a path: a vocabulary, a tokenizer.json or a model's directory."""
 
 from dataclasses import replace
 
@@ -16,10 +16,10 @@ from bertdata.tokens.tokenizer_json import (
 
 
 def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
-    """Return the tokeniser of a vocabulary, which lower-cases, of a tokenizer.json or of a model's directory.
+    """Return the tokeniser of a vocabulary, of a tokenizer.json or of a model's directory.
 
-    That of a directory is the one that transformers' AutoTokenizer makes of it. The roles of a tokenizer.json
-    are told by the files beside it too.
+    A vocabulary lower-cases text. From a directory, the tokeniser is the same as AutoTokenizer of
+    transformers makes. For a tokenizer.json, the files next to it help to determine the special tokens.
     """
     if storage.is_directory(path_or_name):
         found = find_model_tokenizer(path_or_name)
@@ -31,13 +31,18 @@ def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile
 
 
 def warnings_of_given(vocabulary: str | None) -> list[str]:
-    """Return warnings about keys that are not read of a model's directory that was given as the tokeniser."""
+    """Return warnings about settings in a model's directory that are ignored, if ``vocabulary`` is a
+    directory.
+    """
     is_directory = vocabulary is not None and storage.is_directory(vocabulary)
     return tokenizer_warnings(str(vocabulary)) if is_directory else []
 
 
 def with_casing(file: TokenizerFile, lower_case: bool | None) -> TokenizerFile:
-    """Return a vocabulary with the casing; None: its own. UsageError for a casing of a tokenizer.json."""
+    """Return the tokeniser with this casing. None keeps its casing.
+
+    Raises UsageError for a casing of a tokenizer.json, which determines its casing itself.
+    """
     if isinstance(file, VocabularyFile):
         return file if lower_case is None else replace(file, lower_case=lower_case)
     if lower_case is not None:

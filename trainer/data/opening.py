@@ -1,4 +1,4 @@
-"""Opening of a dataset for training: the checks of its sizes against configuration and model."""
+"""Opening of datasets for training, with checks of their sizes against configuration and model."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from trainer.config.settings import Config
 from trainer.data.dynamic_masks import MaskingAtLoad, mask_once
 from trainer.plugins import find
 
-PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
+PADDING_TOKENS = 127  # most vocabulary rows without a token: sizes may be rounded up to a multiple of 128
 
 
 def open_configured(
@@ -29,13 +29,15 @@ def open_configured(
     held_out: bool = False,
     task: str | None = None,
 ) -> OpenedDataset:
-    """The dataset at the paths, fit for the configuration. paths: as of split_paths.
+    """Open the dataset at the paths and check that it fits the configuration.
 
-    Examples without masks are masked once, the same in each epoch. ``for_training`` makes of that masks drawn
-    at load. A length is checked where the configuration gives the model's, else where its shape is found.
-    model_vocabulary_size: that of a given model, for a configuration without one. held_out: of a
-    directory of training and test files the latter, to evaluate on; else the former. task: the one that
-    learns it; None: any of pre-training.
+    Examples without masks get masks that are the same in each epoch. If masks are to be drawn while loading,
+    ``for_training`` removes them again. Lengths are checked here if the configuration has the model's
+    positions, otherwise when the model's shape is known.
+    paths: as in ``split_paths``. model_vocabulary_size: size of the model's vocabulary if the configuration
+    has none.
+    held_out: if the directory has training and test files, open the test files. task: name of the task that
+    learns the data, or None for any pre-training.
     """
     model, is_dynamic = config.model_settings, config.masking_at_load is not None
     data = open_for_training(
@@ -58,7 +60,7 @@ def open_configured(
 
 
 def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
-    """The opened training data as the loader takes it: without masks where they are drawn at load."""
+    """Return the opened training data as the loader takes them: without masks if it draws masks itself."""
     masking = config.masking_at_load
     if masking is None:
         return data
@@ -67,7 +69,7 @@ def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
 
 
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:
-    """One line about a phase: the datasets to train and to evaluate on, their examples and lengths."""
+    """Return a line about a phase: the datasets to train and evaluate on, their examples and lengths."""
     layout = data.layout
     has_limit = layout.max_predictions_per_seq > 0 and not config.masking_at_load
     masked = f", {layout.max_predictions_per_seq} masked" * has_limit
@@ -86,27 +88,27 @@ def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset 
 
 
 def left_out_words(data: OpenedDataset, kind: str) -> str:
-    """The files of a directory of both kinds that are not taken, in words."""
+    """Return in words how many files of the other kind (training or test) are left out, or ""."""
     if not data.left_out:
         return ""
     return f", without {data.left_out} file{'s' if data.left_out > 1 else ''} of {kind} text"
 
 
 def training_paths(config: Config) -> str | None:
-    """The paths of the training data, None for generated examples."""
+    """Return the paths of the training data, or None for generated examples."""
     return None if config.data.generated_data else config.data.train_data
 
 
 def data_warnings(config: Config, paths: str | None) -> list[str]:
-    """Warnings about the data at the paths: a vocabulary that does not suit its text or casing.
+    """Return warnings about data whose vocabulary does not suit their text or casing.
 
-    Only a dataset with a manifest tells.
+    Only datasets with a manifest can be checked.
     """
     return [warning for dataset in find_verified(config, paths) for warning in fit_warnings(dataset)]
 
 
 def find_verified(config: Config, paths: str | None) -> list[FoundDataset]:
-    """The datasets at the paths, of which none are looked at where the configuration says unverified."""
+    """Return the datasets at the paths, or none if the configuration says unverified."""
     if paths is None or config.data.unverified:
         return []
     return [dataset for path in split_paths(paths) for dataset in find_datasets(path)]
@@ -121,11 +123,11 @@ def open_for_training(
     task: str | None = None,
     split: Split | None = None,
 ) -> OpenedDataset:
-    """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
+    """Open the dataset at the paths, with the model's vocabulary size in place of the dataset's if known.
 
-    longest: the model's max_position_embeddings. task: the one that learns the examples; None: any. paths,
-    split, errors about the data: as of ``open_weighted``. SettingsError for a size other than a given one;
-    test text: longer.
+    longest: the model's max_position_embeddings. task: task that must learn the examples, or None for any.
+    paths, split: as in ``open_weighted``, which also raises the errors about the data.
+    Raises SettingsError if a configured size differs from the dataset's. Test text may be shorter.
     """
     data = open_weighted(paths, unverified=keys.unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
@@ -148,9 +150,9 @@ def open_for_training(
 
 
 def check_data_length(data: OpenedDataset, longest: int | None) -> None:
-    """Raise SettingsError where the dataset's sequences have more ids than the model has positions.
+    """Raise SettingsError if the dataset's sequences are longer than the model's positions.
 
-    longest: the model's max_position_embeddings; None: not known yet.
+    longest: the model's max_position_embeddings, or None if it is not known yet.
     """
     remedy = f"make them with --max-seq-length {longest} or less, or train a model with more positions"
     check_length(data.layout.max_seq_length, longest, data.name, remedy)

@@ -1,15 +1,16 @@
-"""The order of the examples in training, and the deal of an update's rows to its micro-batches.
+"""The order of the examples in training, and how the rows of an update are dealt to its micro-batches.
 
-The order is a function of seed, epoch, files and the number of open files. In a dataset of packed rows,
-"examples" here are its rows.
+The order is a function of seed, epoch, files and the number of open files. In packed datasets, "examples"
+here are rows.
 
 In each epoch the files are sorted by a hash and dealt to ``open_files`` queues, each file to the queue with
-the fewest examples so far. A queue reads its files one after another, each in a random permutation. The
-queues give one example in turn; those that have run out are skipped.
+the fewest examples so far. A queue reads its files one after the other, each in a random permutation. The
+queues take turns, with an example each. Queues that have run out are skipped.
 
-Dealt in turn, row i of an update goes to micro-batch i mod Q, Q = workers x accumulation. Where the lengths
-of the examples are known, each group of neighbouring micro-batches deals its examples anew, so that all of
-the group have near equal tokens: no worker then waits for one with longer examples.
+Row i of an update goes to micro-batch i mod Q, where Q = workers x accumulation. If the lengths of the
+examples are known, neighbouring micro-batches form groups, and each group deals its examples again so that
+its micro-batches have nearly equal tokens. Otherwise workers with short examples would wait for workers with
+long ones.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +25,11 @@ from bertdata.examples.columns import Array
 
 
 class Position(NamedTuple):
-    """A point in the order: the epoch, from 0, and the examples of it that are consumed.
+    """A place in the order, from which a run can continue.
 
-    rows: with packing at load, or length bins, the rows consumed of the window that begins there.
+    epoch: number of the epoch, from 0. examples: examples of the epoch that are consumed.
+    rows: with packing while loading or length bins, the rows consumed of the window that begins at that
+    place.
     """
 
     epoch: int = 0
@@ -35,7 +38,10 @@ class Position(NamedTuple):
 
 
 class FileRows(NamedTuple):
-    """Some rows (example numbers) of one file in an epoch, and the index of each in what was asked for."""
+    """Rows of one file in an epoch, and where they go.
+
+    rows: numbers of examples in the file. targets: index of each row in the rows that were asked for.
+    """
 
     file: int
     rows: Array
@@ -44,7 +50,10 @@ class FileRows(NamedTuple):
 
 
 def numbers(count: int, *key: object) -> Array:
-    """``count`` 64-bit numbers from the key, the same on every machine: SplitMix64 (Steele et al. 2014)."""
+    """Return ``count`` random 64-bit numbers from the key, the same on every machine.
+
+    SplitMix64 (Steele et al. 2014), started from a hash of the key.
+    """
     start = np.frombuffer(_digest(*key)[:8], dtype="<u8")
     z = start + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -58,7 +67,10 @@ def _digest(*key: object) -> bytes:
 
 
 class Order:
-    """The endless order of the examples of some files, each a name and a number of examples."""
+    """The endless order of the examples of some files.
+
+    files: (name, number of examples) of each file.
+    """
 
     def __init__(self, files: Sequence[tuple[str, int]], *, seed: int, open_files: int) -> None:
         self._files = files
@@ -69,12 +81,13 @@ class Order:
         self._permutation = lru_cache(maxsize=2 * open_files + 2)(self._permute)
 
     def advance(self, position: Position, examples: int) -> Position:
-        """The position after that many more examples."""
+        """Return the position that is ``examples`` further."""
         epochs, rest = divmod(position.examples + examples, self.examples)
         return Position(position.epoch + epochs, rest)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """The examples at the offsets from the position, file by file."""
+        """Yield the examples at the offsets from the position, file by file."""
+        # Offsets may reach into the next epoch, which has another order.
         epochs, index = np.divmod(position.examples + offsets, self.examples)
         for epoch in np.unique(epochs):
             targets = np.flatnonzero(epochs == epoch)
@@ -83,10 +96,12 @@ class Order:
                 yield FileRows(file, self._permutation(number, file)[offset], targets[here], number)
 
     def _permute(self, epoch: int, file: int) -> Array:
+        """Return the random order of a file's examples in an epoch."""
         name, examples = self._files[file]
         return np.argsort(numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
 
     def _deal(self, epoch: int) -> "_Epoch":
+        """Deal the files to the queues for an epoch."""
         queues: list[list[int]] = [[] for _ in range(self._queues)]
         totals = [0] * self._queues
         used = [number for number, (_, examples) in enumerate(self._files) if examples]
@@ -99,25 +114,29 @@ class Order:
 
 
 class _Epoch:
-    """The map from an index in one epoch to a file and a row of it.
+    """The map from an index in an epoch to a file and a row in it.
 
-    The epoch is cut into stretches within which no queue runs out, so that a division finds the queue.
-    files: those of all queues, one queue after the other. totals: each queue's examples.
+    files: files of all queues, one queue after the other. totals: number of examples of each queue.
     """
 
     def __init__(self, files: list[int], examples: list[int], totals: Array) -> None:
+        # Cut the epoch into stretches within which no queue runs out. In a stretch a division finds the
+        # queue. Queues of 3, 1 and 2 examples: 0 1 2 | 0 2 | 0, so stretches of width 3, 2 and 1, from turns
+        # 0, 1 and 2.
         self._files, self._ends = files, np.cumsum(examples)
         self._firsts = self._ends - examples
         self._before = np.cumsum(totals) - totals
         self._turns = np.unique([0, *totals])[:-1]  # the first turn of each stretch
         has_more = totals > self._turns[:, np.newaxis]
         self._widths = has_more.sum(axis=1)
-        self._active = np.argsort(~has_more, axis=1, kind="stable")  # queues that have more first, in order
+        # queues that still have examples come first, in order
+        self._active = np.argsort(~has_more, axis=1, kind="stable")
         lengths = np.diff([*self._turns, totals.max()])
         self._starts = np.cumsum([0, *(lengths * self._widths)[:-1]])
 
     def find(self, index: Array) -> Iterator[tuple[int, Array, Array]]:
-        """(file, rows counted from its start, before its permutation, index of each in the index)."""
+        """Yield for each file (file, rows before permutation, their places in ``index``)."""
+        # place: number of the example if the queues lay one after the other.
         stretch = np.searchsorted(self._starts, index, side="right") - 1
         turn, beside = np.divmod(index - self._starts[stretch], self._widths[stretch])
         queue = self._active[stretch, beside]
@@ -129,23 +148,27 @@ class _Epoch:
 
 
 def group_size(micro_batches: int, batch_size: int) -> int:
-    """Neighbouring micro-batches that exchange examples: a divisor of their number in an update.
+    """Return the number of neighbouring micro-batches that exchange examples: a divisor of ``micro_batches``.
 
-    The smallest one that makes 8 micro-batches and 1024 examples, so that groups have near equal tokens too.
-    It bounds what a worker decodes: the files of its group, however many workers there are. Measured, a core
-    decodes 90,000 to 220,000 examples of TFRecord a second, so the decoding for 8 GPUs takes each of their
-    workers some 7 % of a core.
+    It is the smallest divisor that gives at least 8 micro-batches and 1024 examples, enough to make groups
+    nearly equal too. The group limits what a worker decodes to the files of its group, however many workers
+    there are. A core decodes 90,000 to 220,000 examples of TFRecord per second, so decoding the examples of 8
+    GPUs takes each of their workers some 7 % of a core.
     """
     least = min(micro_batches, max(8, -(-1024 // batch_size)))
     return next(size for size in range(least, micro_batches + 1) if micro_batches % size == 0)
 
 
 def deal_evenly(lengths: Array, parts: int) -> Array:
-    """The examples of each part, (groups, parts, n / parts) ascending, from (groups, n) lengths.
+    """Deal the examples of each group to ``parts`` micro-batches with nearly equal tokens.
 
-    The longest examples go first, one to each part in a round, the longest of a round to the part with the
-    fewest tokens so far; of equals, to the first. So examples of one length are dealt in turn.
+    lengths: tokens of each example, shape (groups, n).
+    Returns the examples of each part, ascending, shape (groups, parts, n / parts).
+    In each round every part gets one example. The longest example of the round goes to the part with the
+    fewest tokens so far. Ties go to the first part, so that examples of equal length are dealt in turn.
     """
+    # One group with lengths [5, 9, 3, 7] and 2 parts. Round 1 deals 9 and 7: part 0 gets 9, part 1 gets 7.
+    # Round 2 deals 5 and 3: part 1 is lighter and gets 5, part 0 gets 3. Totals: 12 and 12.
     groups, count = lengths.shape
     order = np.argsort(-lengths.astype(np.int64), axis=1, kind="stable")
     falling = np.take_along_axis(lengths.astype(np.int64), order, axis=1)
@@ -153,6 +176,8 @@ def deal_evenly(lengths: Array, parts: int) -> Array:
     chosen = np.empty((groups, count), np.int64)
     row = np.arange(groups)[:, np.newaxis]
     for start in range(0, count, parts):
+        # lightest[g, k]: the part of group g with the k-th fewest tokens. It gets the k-th longest of the
+        # round.
         lightest = np.argsort(totals, axis=1, kind="stable")
         totals[row, lightest] += falling[:, start : start + parts]
         chosen[row, order[:, start : start + parts]] = lightest
@@ -161,11 +186,12 @@ def deal_evenly(lengths: Array, parts: int) -> Array:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class OwnRows:
-    """The rows of a worker's micro-batches of one update or several, update by update.
+    """The rows of a worker's micro-batches in one or several updates, update by update.
 
-    parts: rows of each file and their places among them; where row_ends is given, examples, of which it
-    tells the one after each row. now, coming: the files that hold the rows of all workers, and those to be
-    decoded next. positions: that after each update.
+    parts: rows of each file and their places among the worker's rows. If row_ends is set, parts has examples
+    instead, and row_ends is the index of the example after each row.
+    now: files that contain these rows. coming: files to be decoded next.
+    positions: position after each update.
     """
 
     parts: list[FileRows]
@@ -177,11 +203,12 @@ class OwnRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dealer:
-    """A worker's deal of the rows of an order: a function of the lengths, the micro-batches and their size.
+    """Deals the rows of an order to a worker. The deal depends on lengths and on the updates' micro-batches.
 
-    lengths: from a file to the tokens of its rows. micro_batches: of all workers in an update. most_rows: of
-    small updates, several are found at a time, with at most so many rows. ahead: rows between those used and
-    those whose files are decoded.
+    lengths: returns the tokens of a file's rows. by_lengths: deal by length, for nearly equal tokens.
+    micro_batches: micro-batches of all workers in an update. batch_size: rows of each.
+    most_rows: if updates are small, several are found at a time, with at most this number of rows.
+    ahead: distance in rows between the rows in use and those whose files are decoded already.
     """
 
     order: Order
@@ -197,21 +224,25 @@ class Dealer:
 
     @property
     def update_rows(self) -> int:
+        """The rows of an update over all workers."""
         return self.micro_batches * self.batch_size
 
     @property
     def updates(self) -> int:
-        """The updates that are found at a time."""
+        """The number of updates that are found at a time."""
         return max(1, self.most_rows // self.offsets.size)
 
     @property
     def group(self) -> int:
-        """The micro-batches that exchange rows."""
+        """The number of micro-batches that exchange rows."""
         return group_size(self.micro_batches, self.batch_size) if self.by_lengths else 1
 
     @cached_property
     def offsets(self) -> Array:
-        """(groups, rows): the rows of an update among which this worker's own are."""
+        """Rows of an update among which this worker's rows are, shape (groups, rows of a group)."""
+        # 4 micro-batches of 2 rows, 2 workers, groups of 2: rank 0 computes micro-batches 0 and 2, which are
+        # in both groups. Row i goes to micro-batch i mod 4, so group 0 (micro-batches 0 and 1) has rows [0,
+        # 1, 4, 5] and group 1 has rows [2, 3, 6, 7].
         own = np.arange(self.rank, self.micro_batches, self.workers)
         groups = np.unique(own // self.group)[:, np.newaxis, np.newaxis]
         turns = self.micro_batches * np.arange(self.batch_size)[:, np.newaxis]
@@ -219,8 +250,9 @@ class Dealer:
         return members.reshape(len(groups), -1)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
-        """The worker's rows from the position on, without end."""
+        """Yield the worker's rows from the position on, without end."""
         order, update_rows = self.order, self.update_rows
+        # The rows of several updates at once: offsets (updates, groups, rows of a group).
         offsets = np.arange(self.updates)[:, np.newaxis, np.newaxis] * update_rows + self.offsets
         ahead = max(self.ahead, self.updates * update_rows)
         while True:
@@ -236,18 +268,25 @@ class Dealer:
             )
 
     def _find_own(self, found: list[FileRows], shape: tuple[int, ...]) -> list[FileRows]:
-        """Those of the rows found, (updates, groups, rows), that are this worker's.
+        """Return the rows that belong to this worker, out of the rows of its groups.
 
-        targets: their places in its batches, update by update, micro-batch by micro-batch.
+        found: rows of the groups, with targets in an array of shape (updates, groups, rows of a group).
+        The returned targets are places in the worker's batches, update by update, micro-batch by micro-batch.
         """
         lengths, (updates, groups, count) = np.zeros(shape, np.int64), shape
+        # Without lengths all lengths stay 0, and deal_evenly deals in turn.
         if self.by_lengths:
             for part in found:
                 lengths.ravel()[part.targets] = self.lengths(part.file)[part.rows]
+        # dealt: for each update, group and micro-batch of the group the rows it gets, as indices in the
+        # group. ``starts`` makes them indices in the flat array of all rows.
         dealt = deal_evenly(lengths.reshape(-1, count), self.group).reshape(updates, groups, self.group, -1)
         starts = np.arange(updates * groups).reshape(updates, groups, 1, 1) * count
+        # The first rows of a group go to its micro-batches in turn, so their numbers are the micro-batches'
+        # numbers. is_own: which micro-batches of each group this worker computes.
         is_own = self.offsets[:, : self.group] % self.workers == self.rank
         own = (dealt + starts)[:, is_own].ravel()
+        # places: the inverse of own, -1 for rows of other workers.
         places = np.full(lengths.size, -1)
         places[own] = np.arange(len(own))
         chosen = []

@@ -1,4 +1,4 @@
-"""Rows that are packs of several examples: those of a dataset that was packed, and their sizes."""
+"""Rows that pack several examples: rows of a packed dataset, their sizes and their masked slots."""
 
 import math
 from collections.abc import Iterable
@@ -17,12 +17,15 @@ from trainer.data.budgets import ExampleSizes, first_examples
 from trainer.data.examples import CompactExamples, Piece, Rows
 from trainer.data.order import OwnRows
 
-_NEARLY_WHOLE = 0.05  # of a micro-batch: rows that are spread over the others
-_DEVIATIONS = 8  # from the mean number of drawn masks: never seen
+_NEARLY_WHOLE = 0.05  # share of a micro-batch that may be spread over the others
+_DEVIATIONS = 8  # standard deviations above the mean number of masks, which are never reached
 
 
 class PackedExamples(CompactExamples):
-    """The decoded examples of packed rows. row_bounds: 0, then the example after each row."""
+    """The decoded examples of packed rows.
+
+    row_bounds: 0, then the index of the example after each row.
+    """
 
     def __init__(self, packs: Iterable[PackBatch], layout: ShardLayout) -> None:
         found = list(packs)
@@ -33,24 +36,28 @@ class PackedExamples(CompactExamples):
 
 @dataclass(frozen=True)
 class FullRows(Rows):
-    """Base of rows of several examples each, which all hold about as many tokens."""
+    """Base class for rows that hold several examples each and all have about equally many tokens."""
 
     by_lengths = False
 
     def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
-        """Unless packed_accumulation is "rows", the configured numbers count examples: then there are fewer
-        micro-batches, of about as many rows as examples are asked for, or fewer rows.
+        """Return (rows of a micro-batch, micro-batches per update that each copy of the model computes).
+
+        The configured numbers count examples, unless packed_accumulation is "rows". A row has several
+        examples, so there are fewer micro-batches, or fewer rows in each, to train on about as many examples.
         """
         size, count = super().micro_batches(config, copies, examples_per_row)
         if config.loading.packed_accumulation == "rows" or examples_per_row <= 1:
             return size, count
+        # Keep micro-batches as large as configured and make fewer of them: batch_size 32, accumulation 8 and
+        # 2 examples per row -> 4 micro-batches of 32 rows.
         packed = max(1, math.ceil(count / examples_per_row - _NEARLY_WHOLE))
         return max(1, round(size * count / (packed * examples_per_row))), packed
 
 
 @dataclass(frozen=True)
 class PackRows(FullRows):
-    """The packed rows of a dataset, dealt in their order."""
+    """The packed rows of a dataset, in the order in which they are dealt."""
 
     @property
     def examples_per_row(self) -> float:
@@ -65,7 +72,8 @@ class PackRows(FullRows):
         return PackedExamples(self.data.packs(shard), self.data.layout)
 
     def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
-        """The examples of packed rows, whose pieces hold rows, and the example after each row."""
+        """Return the examples of packed rows, whose pieces list rows, and the example after each row."""
+        # First find the number of examples of each row, which shows where each row ends in the batch.
         sizes, bounds = np.zeros(sum(len(part.rows) for part in own.parts), np.int64), list[Array]()
         for held, rows, targets in pieces:
             assert isinstance(held, PackedExamples)
@@ -80,9 +88,10 @@ class PackRows(FullRows):
 
 
 def mask_slots(rows: Rows) -> int:
-    """The masked slots of a packed row: those of its layout where it says so, else what the rate allows.
+    """Return the masked slots of a packed row: the layout's number, otherwise the most that the rate makes
+    likely.
 
-    Masks that are drawn at load need not fit into the layout's.
+    If masks are drawn while loading they need not fit into the layout's slots.
     """
     layout = rows.layout
     known = LAYOUTS.get(layout.packing or "")
@@ -92,7 +101,7 @@ def mask_slots(rows: Rows) -> int:
     tokens, masks = first_examples(rows.masks.masked if rows.masks else rows.data)
     if not masks.any():
         return 0
-    mean = float(np.max((masks - 0.5) / tokens)) * layout.max_seq_length  # of a row that is full
+    mean = float(np.max((masks - 0.5) / tokens)) * layout.max_seq_length  # mean number of masks in a full row
     by_rate = math.ceil(mean + layout.sequences_per_row / 2) + 1
     if rows.masks is not None and rows.masks.counts_vary:
         by_rate += math.ceil(_DEVIATIONS * math.sqrt(mean))
@@ -100,7 +109,7 @@ def mask_slots(rows: Rows) -> int:
 
 
 def _first_rows(data: OpenedDataset, examples: int) -> Array:
-    """The packed row of each of the first examples."""
+    """Return the packed row of each of the first examples."""
     sizes, seen = list[Array](), 0
     for packs in (packs for shard in data.shards for packs in data.packs(shard)):
         sizes.append(columns.lengths(packs.ends))
@@ -112,10 +121,11 @@ def _first_rows(data: OpenedDataset, examples: int) -> Array:
 
 
 def expand(bounds: Array, rows: Array, ends: Array) -> tuple[Array, Array]:
-    """The examples of some rows, and their places, such that each row ends at its end.
+    """Return the examples of some rows, and places for them such that each row ends at its end.
 
-    bounds: 0, then the example after each row.
+    bounds: 0, then the index of the example after each row. ends: place after each row's last example.
     """
+    # bounds [0, 2, 5], rows [1], ends [3] -> examples [2, 3, 4] at places [0, 1, 2]
     counts = bounds[rows + 1] - bounds[rows]
     beside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.repeat(bounds[rows], counts) + beside, np.repeat(ends - counts, counts) + beside

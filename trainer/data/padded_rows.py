@@ -1,4 +1,4 @@
-"""Padded rows made of gathered examples: one example a row, or a pack of several."""
+"""Batches of padded rows made from gathered examples: an example per row, or several packed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,22 +13,23 @@ from trainer.data.modernbert_rows import ROW_LAYOUT
 from trainer.data.packs import mask_slots
 from trainer.data.row_batches import RowBatch
 
-WIDTH_STEP = 8  # tokens, as matrix units and LDDL's loader have it
+WIDTH_STEP = 8  # tokens, for matrix units, as in LDDL's loader
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowForm(Form):
-    """Rows of S ids, for devices that need rows. One example with P masked slots each, or a pack of several.
+    """Maker of batches of padded rows with S ids, for devices that cannot use flat batches.
 
-    slots: masked slots of a packed row; None: the rows are not packed. width_step: rows are padded to the
-    longest of the micro-batch, rounded up to a multiple of this; None: to S.
+    slots: masked slots of a packed row. None: rows are not packed.
+    width_step: rows are padded to the longest of the micro-batch, rounded up to a multiple of this. None:
+    rows are padded to S.
     """
 
     slots: int | None = None
     width_step: int | None = None
 
     def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[RowBatch]:
-        """The gathered examples, ``size`` rows to a batch. Prepared all at once."""
+        """Yield batches of ``size`` rows. If all have the same width they are prepared together."""
         if self.width_step is not None:
             for start in range(0, max(gathered.rows, 1), size):
                 own = gathered.cut(start, start + size)
@@ -54,9 +55,10 @@ class RowForm(Form):
 
 
 def row_form(rows: Rows, few_widths: bool = False) -> RowForm:
-    """The form that suits the rows.
+    """Return the form that suits the rows.
 
-    few_widths: rows from bins have at most as many widths as there are bins, else multiples of 8.
+    few_widths: rows from bins get at most as many different widths as there are bins. Otherwise widths are
+    multiples of 8.
     """
     if rows.layout.packing == ROW_LAYOUT:
         raise SettingsError("masking modernbert has flat batches, which this device does not take")
@@ -68,12 +70,14 @@ def row_form(rows: Rows, few_widths: bool = False) -> RowForm:
 
 
 def width_step(longest: int, widths: int | None) -> int:
-    """The step between the widths of rows: the least multiple of 8 that makes at most so many widths."""
+    """Return the smallest multiple of 8 that, as a step between widths up to ``longest``, makes at most
+    ``widths``.
+    """
     return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
 
 
 def _narrowed(gathered: GatheredExamples, step: int) -> GatheredExamples:
-    """The same examples in windows of the longest one, rounded up to a multiple of the step. Copied."""
+    """Return a copy with windows as wide as the longest example, rounded up to a multiple of ``step``."""
     longest = int(gathered.lengths.max(initial=1))
     width = min(-(-longest // step) * step, gathered.layout.max_seq_length)
     layout = replace(gathered.layout, max_seq_length=width)
@@ -83,12 +87,14 @@ def _narrowed(gathered: GatheredExamples, step: int) -> GatheredExamples:
 
 
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
-    """A batch of ``count`` rows: the gathered examples, then missing ones (zeros with the label -1).
+    """Return a batch of ``count`` rows: the gathered examples, then missing ones (zeros with the label -1).
 
-    Behind an example stands its tokeniser's padding id. The gathered arrays are changed in place.
+    Behind each example the padding id of its tokeniser is written. The gathered arrays are changed in place.
     """
     layout = gathered.layout
     slot = np.arange(layout.max_seq_length, dtype=np.int32)
+    # Boolean masks of shape (rows, S): cells with ids, cells of the second segment. masked: (rows, P), used
+    # slots.
     used = slot < gathered.lengths[:, np.newaxis]
     second = used & (slot >= gathered.segment_lengths[:, np.newaxis])
     masked = np.arange(layout.max_predictions_per_seq, dtype=np.int32) < gathered.masks[:, np.newaxis]
@@ -113,16 +119,19 @@ def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
 
 
 def _lengthen(array: Array, count: int) -> Array:
+    """Return the array with rows of zeros up to ``count`` rows."""
     longer = np.zeros((count, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
 
 
 def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
-    """A batch of ``count`` packed rows: the gathered ones, then missing ones (zeros with the label -1).
+    """Return a batch of ``count`` packed rows: the gathered rows, then missing ones (zeros with the label
+    -1).
 
-    slots: masked slots of a row. ShardError where a row holds more examples, ids or masked words than fit.
+    slots: masked slots of a row. Raises ShardError if a row has more examples, ids or masked words than fit.
     """
+    # row: the row of each example. number: its place in the row. starts: where its tokens begin in the row.
     lengths, row_ends = gathered.lengths, gathered.row_ends
     sizes = np.diff(row_ends, prepend=0)
     row = np.repeat(np.arange(gathered.rows), sizes)
@@ -132,6 +141,8 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
     before = np.cumsum(lengths) - lengths
     starts = before - (np.cumsum(tokens) - tokens)[row]  # from the start of the row
     place = np.arange(lengths.sum()) - np.repeat(before, lengths)
+    # used, masked: cells to fill in the batch. own_ids, own_masks: cells to read in the examples' windows.
+    # Both have equally many true cells in the same order, so the values are copied in one go by _spread.
     used, masked = _used(tokens, count, gathered.layout.max_seq_length), _used(masks, count, slots)
     own_ids = _used(lengths, len(gathered), gathered.ids.shape[1])
     own_masks = _used(gathered.masks, len(gathered), gathered.labels.shape[1])
@@ -157,6 +168,7 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
 
 
 def _check(gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array, slots: int) -> None:
+    """Raise ShardError if a packed row has more than fits."""
     most = {
         "examples": (sizes, gathered.layout.sequences_per_row),
         "ids": (tokens, gathered.layout.max_seq_length),
@@ -168,20 +180,20 @@ def _check(gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array
 
 
 def _sums(values: Array, ends: Array) -> Array:
-    """The sum of each row's values. ends: the value after each row."""
+    """Return the sum of each row's values. ends: index of the value after each row."""
     totals = np.insert(np.cumsum(values, dtype=np.int64), 0, 0)
     return np.diff(totals[ends], prepend=0)
 
 
 def _used(sizes: Array, count: int, width: int) -> Array:
-    """(count, width), true at the first places of each row, as many as its size. Missing rows have none."""
+    """Return a boolean array (count, width) that is true in the first ``sizes[i]`` cells of row i."""
     padded = np.zeros(count, np.int64)
     padded[: len(sizes)] = sizes
     return np.arange(width) < padded[:, np.newaxis]
 
 
 def _spread(values: Array, used: Array) -> Array:
-    """The values one after the other in the used places of rows, zeros elsewhere."""
+    """Write the values one after the other into the used cells of rows. The other cells are zeros."""
     rows = np.zeros(used.shape, np.int32)
     rows[used] = values
     return rows

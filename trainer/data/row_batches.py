@@ -1,4 +1,4 @@
-"""Batches of padded rows, for devices that need rows, and attention within the rows."""
+"""Batches of padded rows, for devices that cannot use flat batches, and attention within the rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,12 +16,12 @@ from trainer.data.window_attention import window_attention
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RowBatch(Batch):
-    """B rows as tensors: S ids and P masked slots each, padded with zeros.
+    """B rows with S ids and P masked slots each, padded with zeros.
 
-    A row is an example, or a pack of up to K whose [CLS] stand at ``next_sentence_positions``; the attention
-    mask then numbers the examples from 1, and tokens of one number see each other. All are int32 but the
-    weights, which are float32: 1, or 0 for an unused slot. A padding row, which fills a batch of fixed shape,
-    has weights 0 and the label -1, as has a missing example of a pack.
+    A row is an example, or a pack of up to K examples whose [CLS] are at ``next_sentence_positions``. In a
+    pack, the attention mask numbers the examples from 1, and tokens with equal numbers see each other.
+    Tensors are int32, except the weights, which are float32: 1, or 0 for an unused slot. Rows that only fill
+    up a batch, and missing examples of a pack, have weights 0 and the label -1.
     """
 
     input_ids: Tensor  # (B, S)
@@ -30,19 +30,19 @@ class RowBatch(Batch):
     masked_lm_positions: Tensor  # (B, P)
     masked_lm_ids: Tensor  # (B, P)
     masked_lm_weights: Tensor  # (B, P)
-    next_sentence_labels: Tensor  # (B,), of packs (B, K): 1 where the second segment is random
-    position_ids: Tensor | None = None  # (S,) or (B, S): for packs, and devices that need them as input
-    next_sentence_positions: Tensor | None = None  # (B, K), for packs
+    next_sentence_labels: Tensor  # (B,), packed (B, K): 1 if the second segment is random
+    position_ids: Tensor | None = None  # (S,) or (B, S): for packs, and for devices that need them as input
+    next_sentence_positions: Tensor | None = None  # (B, K): position of each example's [CLS], for packs
     targets: Targets = field(default_factory=dict)
 
     @classmethod
     def of(cls, columns: Mapping[str, Array], targets: Mapping[str, Array]) -> "RowBatch":
-        """The batch of these arrays, whose memory it shares."""
+        """Return a batch of these arrays. It shares their memory."""
         tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in columns.items()}
         return cls(**tensors, targets={name: torch.from_numpy(array) for name, array in targets.items()})
 
     def cut(self, start: int, stop: int) -> "RowBatch":
-        """A view of examples ``start`` to ``stop``. Position ids shared by all examples stay whole."""
+        """Return a view of rows ``start`` to ``stop``. Position ids that all rows share are not cut."""
         cut = self.map(lambda tensor: tensor[start:stop])
         shared = self.position_ids
         return replace(cut, position_ids=shared) if shared is not None and shared.dim() == 1 else cut
@@ -68,31 +68,34 @@ class RowBatch(Batch):
         return self.input_ids.shape[1]
 
     def lengths(self) -> Array:
-        numbers = self.attention_mask.numpy()  # the sequences of a row are numbered from 1
+        numbers = self.attention_mask.numpy()  # a row's sequences are numbered from 1
         each = [np.count_nonzero(numbers == number, axis=1) for number in range(1, int(numbers.max()) + 1)]
         return np.concatenate(each).astype(np.int64) if each else np.zeros(0, np.int64)
 
     def _row_starts(self) -> Tensor:
-        """(B,): the row of the model's matrices at which each padded row begins."""
+        """Return the row of the model's matrices at which each padded row begins, shape (B,)."""
         size, length = self.input_ids.shape
         return torch.arange(size, device=self.input_ids.device) * length
 
 
 class PaddedSequences(Sequences):
-    """B padded rows of S positions, each a sequence or a pack of several.
+    """B padded rows of S positions. Each row is a sequence or a pack of several.
 
-    Devices that split the model see each of its linear layers.
+    Query, key and value come from separate linear layers, because devices that divide the model must see each
+    layer.
     """
 
     one_product = False
 
     def __init__(self, real: Tensor, packed: bool = False) -> None:
-        """real: (B, S), nonzero at positions that attention may read. packed: its number, from 1."""
+        """real: (B, S), nonzero at positions that attention may read. With packed it numbers the sequences
+        from 1.
+        """
         self.length, self.real = real.shape[1], real
-        if packed:  # padding has the number 0 and sees padding, so that no softmax is empty
+        if packed:  # padding has the number 0 and sees padding, because a softmax over nothing is not finite
             self.mask = (real[:, :, None] == real[:, None, :])[:, None]
             return
-        # Padding rows attend to their first position, because an empty softmax would not be finite.
+        # Rows of padding attend to their first position, because a softmax over nothing is not finite.
         first = torch.arange(self.length, device=real.device) == 0
         self.mask = (real.bool() | first)[:, None, None]
 
@@ -106,12 +109,13 @@ class PaddedSequences(Sequences):
         reach: int | None = None,
     ) -> Tensor:
         if reach is not None:
-            # The number of each position's sequence over all rows, or of its row's padding.
+            # Number the sequences over all rows. The padding of each row counts as a sequence too.
             firsts = torch.arange(len(self.real), device=self.real.device)[:, None] * (self.length + 1)
             numbers = (firsts + self.real).reshape(-1)
             return window_attention(query, key, value, numbers, reach, dropout, scale)
         rows = (part.view(-1, self.length, *part.shape[1:]).transpose(1, 2) for part in (query, key, value))
         query, key, value = rows
-        options: dict[str, Any] = {} if scale is None else {"scale": scale}  # PopTorch's torch 2.0 lacks it
+        # PopTorch's torch 2.0 has no scale
+        options: dict[str, Any] = {} if scale is None else {"scale": scale}
         attended = F.scaled_dot_product_attention(query, key, value, self.mask, dropout, **options)
         return attended.transpose(1, 2).flatten(0, 1)

@@ -1,4 +1,4 @@
-"""The choice of the rows that a training reads."""
+"""Choice of the rows that a training reads."""
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.settings import Config
@@ -10,7 +10,7 @@ from trainer.plugins import find
 
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
-    """The configured rows of a dataset. SettingsError where it cannot have them."""
+    """Return the configured rows of a dataset. Raises SettingsError if the dataset does not allow them."""
     masking = config.masking_at_load
     rows = Rows(data)
     if masking is not None:

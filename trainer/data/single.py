@@ -1,4 +1,4 @@
-"""Batches of one sequence, to try a model."""
+"""Batches of a single sequence, to try a model."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from trainer.data.batches import FlatBatch
 def single_sequence(
     ids: Sequence[int], *, first_length: int | None = None, masks: Sequence[int] = ()
 ) -> FlatBatch:
-    """A flat batch of one sequence. Its first ``first_length`` ids are segment 0 (None: all).
+    """Return a flat batch of one sequence.
 
-    masks: the rows of masked slots.
+    first_length: number of ids in segment 0. None: all. masks: positions of the masked slots.
     """
     types = torch.zeros(len(ids), dtype=torch.int32)
     if first_length is not None:

@@ -1,28 +1,28 @@
-"""The length that a model knows: ids of the longest sequence that it was trained on.
+"""The length of the longest sequence that a model was trained on, in ids.
 
-A run's state holds it (``State.longest``), an export in Hugging Face's form has it as ``model_max_length`` of
-tokenizer_config.json. Longer sequences reach positions that are as they were drawn.
+A run's state stores it (``State.longest``), and an export for Hugging Face as ``model_max_length`` in
+tokenizer_config.json. Longer sequences use positions whose embeddings were never trained.
 """
 
 from bertdata.dataset.reader import OpenedDataset
 
 
 def longer_of(known: int | None, ids: int | None) -> int | None:
-    """Return the length known to a model after training on sequences of so many ids; None: of any."""
+    """Return the trained length after training on sequences of ``ids`` ids. None means any length."""
     return None if known is None or ids is None else max(known, ids)
 
 
 def longest_feature(data: OpenedDataset) -> int:
-    """Return the ids of the longest feature of fine-tuning, which is shorter than what it is padded to."""
+    """Return the ids of the longest feature for fine-tuning, which may be shorter than the padded length."""
     if not data.has_lengths:
         return data.layout.max_seq_length
     return max((max(data.lengths(shard), default=0) for shard in data.shards if shard.examples), default=0)
 
 
 def length_warnings(where: str, ids: int, source: str, known: int | None) -> list[str]:
-    """Return a warning where sequences are longer than those that the source's model was trained on.
+    """Return a warning if sequences are longer than those that the model was trained on.
 
-    where: what has the sequences.
+    where: name of the data. ids: their length. source: name of the model. known: its trained length.
     """
     if known is None or ids <= known:
         return []

@@ -1,7 +1,8 @@
-"""Attention within a window, in plain PyTorch for any device: work grows with the window.
+"""Attention within a window, in plain PyTorch for any device. The work grows with the window, not the
+sequence.
 
-All tokens of a batch, whatever their sequences, are cut into blocks as long as a token sees on one side. The
-tokens of a block then see none but its own and the two beside it.
+All tokens of a batch, regardless of their sequences, are cut into blocks of ``reach`` tokens. Then the tokens
+of a block see only tokens of this block and the two neighbouring blocks.
 """
 
 import torch
@@ -18,11 +19,14 @@ def window_attention(
     dropout: float,
     scale: float | None = None,
 ) -> Tensor:
-    """Attention of each token to those of its sequence that are at most ``reach`` tokens away.
+    """Return the attention of each token to the tokens of its sequence that are at most ``reach`` away.
 
-    query, key, value: (T, heads, head size), like the result. numbers: (T,), the number of each token's
-    sequence, at least 0; those of a sequence stand in a row.
+    query, key, value: (T, heads, head size), like the result. numbers: (T,), number of each token's sequence,
+    0 or more. The tokens of a sequence are adjacent.
     """
+    # reach 2, tokens 0 1 | 2 3 | 4 5: block 1 (tokens 2, 3) is multiplied with tokens 0 to 5. Padding of -1
+    # makes T a multiple of reach and adds a block at each end, so that the first and last block have two
+    # neighbours.
     tokens = len(query)
     missing = -tokens % reach
     places = torch.arange(-reach, tokens + missing + reach, device=query.device)
@@ -40,19 +44,22 @@ def window_attention(
 def flat_window_attention(
     query: Tensor, key: Tensor, value: Tensor, ends: Tensor, reach: int, dropout: float, scale: float | None
 ) -> Tensor:
-    """``window_attention`` of sequences that follow one another. ends: 0, then the row after each."""
+    """Return ``window_attention`` for sequences that lie end to end. ends: 0, then the row after each
+    sequence.
+    """
     every = torch.arange(len(query), dtype=ends.dtype, device=ends.device)
-    # Not in ends[1:]: of a view the GPU's compiler searches the whole.
+    # Search in the whole ``ends``, not ends[1:]: from a view the GPU's compiler would search the whole
+    # tensor.
     numbers = torch.searchsorted(ends, every, right=True) - 1
     return window_attention(query, key, value, numbers, reach, dropout, scale)
 
 
 def _blocks(rows: Tensor, size: int) -> Tensor:
-    """(blocks, size, ...) of rows that have one block more at each end."""
+    """Cut rows, without the additional block at each end, into blocks: (blocks, size, ...)."""
     return rows[size:-size].reshape(-1, size, *rows.shape[1:])
 
 
 def _neighbours(rows: Tensor, size: int) -> Tensor:
-    """(blocks, 3 size, ...): the rows of each block, of the one before and of the one behind."""
+    """Return for each block its rows and those of both neighbours: (blocks, 3 size, ...)."""
     blocks = rows.reshape(-1, size, *rows.shape[1:])
     return torch.cat((blocks[:-2], blocks[1:-1], blocks[2:]), 1)

@@ -1,4 +1,4 @@
-"""Windows of the order of the examples: so many that follow each other, put into another order."""
+"""Windows: consecutive examples of the order that are put into another order."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,7 +9,10 @@ from trainer.data.order import FileRows
 
 
 class Window:
-    """The examples of a window, in an order of its own. parts: as the order of the examples gives them."""
+    """The examples of a window, in another order.
+
+    parts: the examples as the order yields them. order: for each new place the old place.
+    """
 
     def __init__(self, parts: list[FileRows], order: Array) -> None:
         part, place = np.empty((2, len(order)), np.int64)
@@ -19,7 +22,10 @@ class Window:
         self._part, self._place = part[order], place[order]
 
     def find(self, index: Array, targets: Array) -> Iterator[FileRows]:
-        """The examples at the index, for the targets. None of a file too, as others of it are needed soon."""
+        """Yield the examples at ``index``, with these targets.
+
+        Also yields files without any of them, because other examples of these files are needed soon.
+        """
         own, place = self._part[index], self._place[index]
         for number, part in enumerate(self.parts):
             here = np.flatnonzero(own == number)
@@ -27,7 +33,7 @@ class Window:
 
 
 def lengths_of(parts: list[FileRows], count: int, lengths: Callable[[int], Array]) -> Array:
-    """The tokens of each of a window's examples. lengths: from a file to the tokens of its examples."""
+    """Return the tokens of each of a window's examples. lengths: returns the tokens of a file's examples."""
     found = np.empty(count, np.int64)
     for part in parts:
         found[part.targets] = lengths(part.file)[part.rows]

@@ -1,1 +1,1 @@
-"""Adapters of the processors that the trainer runs on. All differences between them are in here."""
+"""Adapters of the processors that the trainer runs on. Everything that differs between devices is in here."""

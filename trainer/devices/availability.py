@@ -1,13 +1,14 @@
-"""A device, launcher or package as found on this machine."""
+"""What was found out about a device, launcher or package of this machine."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """A device, launcher or package as found on this machine, and the remedy where something is missing.
+    """A device, launcher or package: whether this machine has it, and the remedy if something is missing.
 
-    count: of devices, each for a worker of its own.
+    there: it can be used. found: what was found, in words. missing: the remedy, or "".
+    count: number of devices that can each have a worker.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The choice of the device: the accelerator that is there, else the processor. Works without torch."""
+"""Choice of the device: an available accelerator, otherwise the processor. Works without torch."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,20 +15,20 @@ PROCESSOR = "cpu"
 DEVICES = tuple(names("device"))
 
 ACCELERATORS = {"cuda": "torch", "hpu": "habana_frameworks", "ipu": "poptorch", "xla": "torch_xla"}
-"""The accelerators in the order of choice, each with the package that it needs."""
+"""Accelerators in the order of choice, each with the package that it needs."""
 
 
 class ChosenDevice(NamedTuple):
-    """A device's name, and for the processor the reason why no accelerator was chosen."""
+    """A device's name and, for the processor, the reason why no accelerator was chosen."""
 
     name: str
     reason: str = ""
 
 
 def choose_device(config: Config) -> ChosenDevice:
-    """The configured device. For "auto" the first accelerator that is there, without opening it.
+    """Return the configured device. For "auto", return the first available accelerator without opening it.
 
-    All workers of a machine choose alike. An accelerator without its package takes no time.
+    All workers of a machine make the same choice. Accelerators whose package is not installed take no time.
     """
     if config.run.device != AUTO:
         return ChosenDevice(config.run.device)
@@ -44,9 +44,9 @@ def choose_device(config: Config) -> ChosenDevice:
 
 
 def look_for(name: str, config: Config) -> Availability:
-    """The accelerator as a run of this configuration finds it. One whose packages fail counts as missing.
+    """Look for an accelerator as a run with this configuration would.
 
-    SettingsError for keys that contradict each other.
+    If its packages raise an error, it counts as missing. Raises SettingsError for contradictory settings.
     """
     try:
         module = find_module(name)
@@ -57,13 +57,13 @@ def look_for(name: str, config: Config) -> Availability:
         finding: Availability = look(config) if look else _examine(name)
     except SettingsError:
         raise
-    except Exception as error:  # a fault in one device's packages must not end a run on another
+    except Exception as error:  # a fault in the packages of one device must not end a run on another
         return _failed(name, error)
     return finding
 
 
 def examine_device(name: str) -> Availability:
-    """The device as found on this machine, without opening it. SettingsError for an unknown name."""
+    """Look for a device without opening it. Raises SettingsError for an unknown name."""
     check_name("device", name)
     if find_spec("torch") is None:
         return without_torch(name)
@@ -71,17 +71,18 @@ def examine_device(name: str) -> Availability:
         finding = _examine(name)
     except SettingsError as error:
         return Availability(name, False, str(error))
-    except Exception as error:  # a fault in one device's packages must not hide the other devices
+    except Exception as error:  # a fault in the packages of one device must not hide the others
         return _failed(name, error)
     return finding
 
 
 def _examine(name: str) -> Availability:
+    """Look for a device whose module can be imported."""
     return examine_cpu() if name == PROCESSOR else find_module(name).examine()
 
 
 def examine_cpu() -> Availability:
-    """PyTorch's kernels on this processor, which is always there."""
+    """Describe PyTorch's kernels for this processor, which is always available."""
 
     import torch
 
@@ -94,15 +95,15 @@ def examine_cpu() -> Availability:
 
 
 def find_module(name: str) -> ModuleType:
-    """The device's module. SettingsError for an unknown name, and where torch is too old for it."""
+    """Import the device's module. Raises SettingsError for an unknown name, or if torch is too old for it."""
     try:
         return import_module(find("device", name).__module__)
-    except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
+    except (ImportError, AttributeError) as error:  # the vendor's packages are imported later
         raise too_old(name, error) from error
 
 
 def too_old(name: str, error: Exception) -> SettingsError:
-    """The error for a device whose module this torch cannot load."""
+    """Return the error for a device whose module this torch cannot load."""
 
     import torch
 
@@ -111,10 +112,10 @@ def too_old(name: str, error: Exception) -> SettingsError:
 
 
 def without_torch(name: str) -> Availability:
-    """The finding for anything that needs torch, where torch is not installed."""
+    """Return the finding for anything that needs torch, if torch is not installed."""
     return Availability(name, False, "torch is not installed", install_extra("train"))
 
 
 def _failed(name: str, error: Exception) -> Availability:
-    """The finding for a device whose packages fail."""
+    """Return the finding for a device whose packages raise an error."""
     return Availability(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")

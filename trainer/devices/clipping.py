@@ -9,14 +9,15 @@ from bertdata.errors import SettingsError
 
 _BLOCK = 1024
 _LARGE = 4 * _BLOCK
-"""Elements of the largest tensor that PyTorch's fp32 sum of squares is exact enough for on a processor."""
+"""Most elements for which PyTorch's fp32 sum of squares is accurate enough on a processor.
+"""
 
 
 def norms_of(tensors: Sequence[Tensor]) -> Tensor:
-    """Return (n,): the Euclidean norm of each tensor, right to 1e-6.
+    """Return the Euclidean norm of each tensor, shape (n,), with a relative error below 1e-6.
 
-    On a processor PyTorch adds squares up in few fp32 sums: it finds the norm of 30,522 x 768 numbers 0.13 %
-    too small. There large tensors are summed in blocks, and the blocks in float64.
+    On a processor PyTorch adds the squares in few fp32 sums, which makes the norm of 30,522 x 768 numbers
+    0.13 % too small. There, large tensors are summed in blocks, and the blocks in float64.
     """
     if tensors[0].device.type != "cpu" or all(tensor.numel() <= _LARGE for tensor in tensors):
         return torch.stack(list(torch._foreach_norm(list(tensors))))
@@ -38,13 +39,12 @@ def _host_norm(tensor: Tensor) -> Tensor:
 
 @torch.no_grad()
 def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor, norm: Tensor | None = None) -> Tensor:
-    """Divide the tensors in place by max(1, norm / max_norm). Returns the norm of all of them together.
+    """Divide the tensors in place by max(1, norm / max_norm). Return the norm of all of them together.
 
-    norm: the one to clip by, where it is another than theirs.
-
-    The result equals TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's
-    max(norm, 1). max_norm may be a 0-dim tensor on the device, for which nothing waits. If the norm is not
-    finite, neither are the results.
+    The result equals TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's max(norm,
+    1). If the norm is not finite, neither are the results.
+    max_norm: may be a 0-dim tensor on the device, which the host does not wait for.
+    norm: norm to clip by, if it is not that of the tensors.
     """
     if not isinstance(max_norm, Tensor) and max_norm <= 0:
         raise SettingsError(f"max_norm is {max_norm}, expected more than 0")

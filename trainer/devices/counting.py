@@ -1,6 +1,6 @@
-"""Counting of operations on the host's tensors, real or fake, in place of a device's.
+"""Counting of operations with tensors in host memory (real or fake), to forecast the work of another device.
 
-With this module PyTorch's counters know the operations of the host's attention.
+This module also teaches PyTorch's counters the attention operations for the host.
 """
 
 import math
@@ -19,18 +19,19 @@ from trainer.model.layers import EVERY
 
 HOST = torch.device("cpu")
 host_attention = cpu_attention
-"""Attention of the host to sequences without padding."""
+"""The host's attention for sequences without padding."""
 
 
 def host_autocast(dtype: torch.dtype) -> AbstractContextManager[object]:
-    """The context of a forward pass with products of that type."""
+    """Return the context manager of a forward pass with matrix products of this type."""
     return nullcontext() if dtype == torch.float32 else torch.autocast("cpu", dtype)
 
 
 def flop_counter(seen: float) -> FlopCounterMode:
-    """PyTorch's counter, with formulas for the host's attention of each token to so many, on average.
+    """Return PyTorch's counter with formulas for the host's attention.
 
-    A backward pass has two products for each of the forward pass, and computes the scores again.
+    A backward pass has two products for each of the two in the forward pass, and computes the scores again.
+    seen: average number of tokens that a token attends to.
     """
 
     def forward(query: Any, *_: Any, **__: Any) -> int:
@@ -52,13 +53,13 @@ def flop_counter(seen: float) -> FlopCounterMode:
 
 @register_flop_formula(torch.ops.bertdata.flat_attention, get_raw=True)
 def count_flops(query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *others: Any, **_: Any) -> int:
-    """Two products of (rows, head size) with (head size, seen rows) or the like for each block and head."""
+    """Return the operations of attention: two matrix products per sequence and head."""
     return 2 * _product_flops(query, ends, _reach(others))
 
 
 @register_flop_formula(torch.ops.bertdata.flat_attention_backward, get_raw=True)
 def count_backward_flops(gradient: Tensor, query: Tensor, *inputs: Any, **_: Any) -> int:
-    """Five products, of which one computes the scores again."""
+    """Return the operations of the backward pass: five products, of which one computes the scores again."""
     return 5 * _product_flops(query, inputs[2], _reach(inputs))
 
 
@@ -67,11 +68,12 @@ register_flop_formula(torch.ops.bertdata.fused_attention_backward, get_raw=True)
 
 
 def _reach(arguments: Sequence[Any]) -> int:
-    """The last argument of each of these operations, or EVERY where only the scale stands there."""
+    """Return the last argument of an attention operation, or EVERY for operations without a reach."""
     return arguments[-1] if isinstance(arguments[-1], int) else EVERY
 
 
 def _product_flops(query: Tensor, ends: Tensor, reach: int) -> int:
+    """Return the operations of one matrix product over all sequences and heads."""
     _, heads, size = query.shape
     whole = reach == EVERY
     pairs = sum(length**2 for length in ends.diff().tolist()) if whole else scored_pairs(ends.tolist(), reach)

@@ -1,8 +1,8 @@
-"""The host's own processor, with attention that has no padding: one sequence after another.
+"""The host's processor, with attention that goes through the sequences one after the other, without padding.
 
-Attention is one operation of a graph. A loop is faster than padded groups of sequences, because no score is
-computed for padding, and fits any compiled graph, because only the ends of the sequences, not the shapes,
-change from batch to batch.
+The loop over sequences is faster than padding them to groups, because no scores of padding are computed. The
+whole attention is one operation for the compiler. So it fits any compiled graph, because between batches only
+the ends of the sequences change, not the shapes.
 """
 
 import itertools
@@ -18,13 +18,16 @@ from trainer.devices.window_blocks import masked_blocks
 from trainer.model.layers import EVERY
 
 _LEVELS = 1 << 16
-"""Dropout compares 16 random bits with a threshold: four values from each 64 bits of the generator."""
+"""Dropout compares 16 random bits with a threshold, so 64 bits of the generator serve four values."""
 
 _CHUNK = 1 << 20
-"""Scores that are computed at once, if one head has no more: they stay in the processor's cache."""
+"""Most scores computed at once, so that they stay in the processor's cache.
+
+At least those of one head.
+"""
 
 Part = tuple[slice, slice]
-"""Rows and heads."""
+"""A slice of the rows and a slice of the heads."""
 
 
 def cpu_attention(
@@ -37,9 +40,9 @@ def cpu_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Attention within each sequence. See ``trainer.data.batches.FlatAttention``.
+    """Return the attention within each sequence. See ``trainer.data.batches.FlatAttention``.
 
-    With dropout, torch's generator gives one seed a call, and the mask follows from it.
+    With dropout, each call draws one seed from torch's generator, and the dropout mask follows from the seed.
     """
     scale, reach = query.shape[-1] ** -0.5 if scale is None else scale, reach or EVERY
     if dropout:
@@ -53,7 +56,7 @@ def cpu_attention(
 
 
 class Cpu(Device):
-    """A processor."""
+    """The host's processor."""
 
     name = "cpu"
     process_group = "gloo"
@@ -62,7 +65,8 @@ class Cpu(Device):
     attention = staticmethod(cpu_attention)
 
     def seed(self, seed: int) -> None:
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed takes 50 times as long
+        # torch.manual_seed takes 50 times as long, because it seeds all accelerators
+        torch.default_generator.manual_seed(seed)
 
     def describe(self) -> str:
         compiled = ", compiled" if self.compiles else ""
@@ -81,7 +85,7 @@ def attend(
     scale: float,
     reach: int = EVERY,
 ) -> Tensor:
-    """softmax(scale * query @ key.T) @ value for each sequence and head, with dropout of the softmax."""
+    """Return softmax(scale * query @ key.T) @ value for each sequence and head, with dropout."""
     output = torch.empty(query.shape, dtype=query.dtype)
     draw = _dropout_factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
@@ -106,8 +110,8 @@ def attend_backward(
     scale: float,
     reach: int = EVERY,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of query, key and value. Softmax and dropout are computed again."""
-    # Where the reach is limited, several blocks see a row.
+    """Return the gradients of query, key and value. Softmax and dropout are computed again from the seed."""
+    # With a limited reach several blocks see the same row, so their gradients are added up.
     make, give = (torch.empty, Tensor.copy_) if reach == EVERY else (torch.zeros, Tensor.add_)
     outputs = [make(query.shape, dtype=query.dtype) for _ in range(3)]
     draw = _dropout_factors(seed, dropout, query.dtype)
@@ -115,6 +119,8 @@ def attend_backward(
         for part, seen, mask in _chunks(query, ends, reach):
             g, q, of_query = (_heads_first(one, part) for one in (gradient, query, outputs[0]))
             k, v, of_key, of_value = (_heads_first(one, seen) for one in (key, value, *outputs[1:]))
+            # weights = softmax, kept = dropout factors. First the gradient of the dropped weights, then of
+            # the softmax.
             weights = _softmax(q, k, scale, mask)
             of_weights = torch.bmm(g, v.mT)
             kept = draw(weights.shape)
@@ -129,6 +135,7 @@ def attend_backward(
 
 @attend.register_fake
 def _blank(query: Tensor, *_: Any) -> Tensor:
+    """Return an empty output. Compilers use it to find the shape."""
     return torch.empty_like(query, memory_format=torch.contiguous_format)
 
 
@@ -138,6 +145,7 @@ def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Keep the inputs for the backward pass."""
     *tensors, ctx.dropout, ctx.scale, ctx.reach = inputs
     ctx.save_for_backward(*tensors)
 
@@ -151,7 +159,10 @@ attend.register_autograd(_backward, setup_context=_keep_inputs)
 
 
 def _dropout_factors(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callable[[torch.Size], Tensor]:
-    """Draw factors of a shape: 0, or 1 / (fraction of kept values). The same seed gives the same factors."""
+    """Return a function that draws factors of a shape: 0, or 1 / (share of kept values).
+
+    The same seed yields the same factors, in the backward pass too.
+    """
     generator = torch.Generator().manual_seed(seed.tolist()[0])
     dropped = round(dropout * _LEVELS)
 
@@ -166,7 +177,9 @@ def _dropout_factors(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callab
 
 
 def _chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part, Tensor | None]]:
-    """Rows that are computed together, the rows that they see, the mask of these, some heads at a time."""
+    """Yield (rows computed together, rows that they see, mask of the scores or None), for some heads at a
+    time.
+    """
     heads, bounds = query.shape[1], ends.tolist()
     pairs = itertools.starmap(slice, itertools.pairwise(bounds))
     found = ((rows, rows, None) for rows in pairs if rows.start < rows.stop)
@@ -178,11 +191,12 @@ def _chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Par
 
 
 def _heads_first(tensor: Tensor, part: Part) -> Tensor:
-    """(heads, rows, head size) of (rows, heads, head size), as a view."""
+    """Return a view of shape (heads, rows, head size) of a part of a tensor (rows, heads, head size)."""
     return tensor[part].transpose(0, 1)
 
 
 def _softmax(query: Tensor, key: Tensor, scale: float, mask: Tensor | None) -> Tensor:
+    """Return the softmax of the scores of one part."""
     scores = torch.bmm(query, key.mT).mul_(scale)
     if mask is not None:
         scores += mask

@@ -1,7 +1,7 @@
-"""Attention without dropout on the host, by PyTorch's fused kernel: twice as fast as products and softmax.
+"""Attention without dropout on the host, with PyTorch's fused kernel, which is twice as fast.
 
-As in the attention with dropout, one sequence, or block of one, comes after another, in one operation of a
-graph.
+As with dropout (``trainer.devices.cpu``), sequences or blocks of them are computed one after the other in a
+single operation.
 """
 
 import itertools
@@ -22,9 +22,9 @@ _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 def attend_fused(
     query: Tensor, key: Tensor, value: Tensor, ends: Tensor, scale: float, reach: int
 ) -> tuple[Tensor, Tensor]:
-    """softmax(scale * query @ key.T) @ value for each sequence and head, and the logarithms of its sums.
+    """Return softmax(scale * query @ key.T) @ value, and the logarithms of the softmax's sums.
 
-    reach: tokens that a token sees on each side, or EVERY.
+    reach: number of tokens on each side that a token sees, or EVERY.
     """
     output, sums = _blank(query)
     with torch.autocast("cpu", enabled=False):
@@ -48,7 +48,7 @@ def attend_fused_backward(
     scale: float,
     reach: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of query, key and value."""
+    """Return the gradients of query, key and value."""
     of_query, of_key, of_value = (torch.zeros(query.shape, dtype=query.dtype) for _ in range(3))
     with torch.autocast("cpu", enabled=False):
         for rows, seen, mask in _blocks(ends, reach, query.dtype):
@@ -63,6 +63,7 @@ def attend_fused_backward(
 
 
 def _blank(query: Tensor) -> tuple[Tensor, Tensor]:
+    """Return an empty output and empty sums."""
     wide = query.dtype if query.dtype == torch.float64 else torch.float32
     sums = torch.empty(query.shape[:2], dtype=wide, device=query.device)
     return torch.empty_like(query, memory_format=torch.contiguous_format), sums
@@ -79,12 +80,14 @@ def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    """Keep inputs and outputs for the backward pass."""
     *tensors, ctx.scale, ctx.reach = inputs
     ctx.save_for_backward(*tensors, *output)
     ctx.mark_non_differentiable(output[1])
 
 
 def _give_back(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    """Return the gradients of the inputs, None for those that are no tensors."""
     gradients = attend_fused_backward(gradient, *ctx.saved_tensors, ctx.scale, ctx.reach)
     return *gradients, None, None, None
 
@@ -93,7 +96,7 @@ attend_fused.register_autograd(_give_back, setup_context=_keep)
 
 
 def _blocks(ends: Tensor, reach: int, dtype: torch.dtype) -> Iterator[tuple[slice, slice, Tensor | None]]:
-    """Rows that are computed together, the rows that they see, and what is added to their scores."""
+    """Yield (rows computed together, rows that they see, numbers to add to the scores or None)."""
     bounds = ends.tolist()
     if reach != EVERY:
         for rows, seen, mask in masked_blocks(bounds, reach):
@@ -105,5 +108,5 @@ def _blocks(ends: Tensor, reach: int, dtype: torch.dtype) -> Iterator[tuple[slic
 
 
 def _heads_first(tensor: Tensor) -> Tensor:
-    """(1, heads, rows, head size) of (rows, heads, head size), as a view."""
+    """Return a view of shape (1, heads, rows, head size) of a tensor (rows, heads, head size)."""
     return tensor.transpose(0, 1)[None]

@@ -24,7 +24,7 @@ from trainer.model.headed import HeadedBert
 from trainer.model.padded_attention import padded_attention
 
 _DETERMINISTIC = (":4096:8", ":16:8")
-"""Values of CUBLAS_WORKSPACE_CONFIG that make cuBLAS deterministic; the first is the faster."""
+"""Values of CUBLAS_WORKSPACE_CONFIG that make cuBLAS deterministic. The first is faster."""
 
 _KERNELS = {
     "flash": (backend.enable_flash_sdp, "flash attention"),
@@ -32,7 +32,7 @@ _KERNELS = {
     "cudnn": (backend.enable_cudnn_sdp, "cudnn attention"),
     "math": (backend.enable_math_sdp, ""),  # always available
 }
-"""Each attention kernel's switch, and the start of PyTorch's warning that it cannot be used."""
+"""For each attention kernel its switch, and the beginning of PyTorch's warning that it cannot be used."""
 
 _PLAIN = "not compiled"
 
@@ -45,12 +45,12 @@ _NAMES = {
 
 
 class Cuda(Device):
-    """One GPU: the one with the number of the worker's local rank."""
+    """The GPU whose number is the worker's local rank."""
 
     name = "cuda"
     process_group = "nccl"
     fused_step = True
-    step_chunk = 2**25  # of 2**22 the kernels take less time than their launches
+    step_chunk = 2**25  # with 2**22 the kernels would take less time than their launches
     row_losses = staticmethod(cross_entropy)
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
@@ -67,9 +67,11 @@ class Cuda(Device):
         self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
             self.compile_mode = "reduce-overhead"
+        # Compile unless the configuration or the machine speaks against it.
         self._why_plain = "" if self.must_compile else _why_plain(config)
         self.compiles = not self._why_plain
-        self.casts_once = not self._graphs  # a graph would copy them into memory of its own each time
+        # with CUDA graphs, a graph would copy them into its own memory each time
+        self.casts_once = not self._graphs
         self._attention = config.cuda.attention or "auto"
         _allow(self._attention)
         self._kernel = ""
@@ -80,18 +82,22 @@ class Cuda(Device):
 
     def place(self, model: HeadedBert) -> HeadedBert:
         model = super().place(model)
-        if self._graphs:  # the next run of a graph overwrites the gradients of this one
+        if self._graphs:  # the next run of a graph overwrites the gradients of this run
             for weight in model.parameters():
                 weight.register_hook(torch.clone)  # type: ignore[no-untyped-call]
         return model
 
     def attention_for(self, shape: ModelConfig) -> FlatAttention:
-        """Return the configured kernel, or the first that works for the shape. SettingsError: none does."""
+        """Return the configured attention kernel, or the first that works for this shape of model.
+
+        Raises SettingsError if none works.
+        """
         self._kernel = self._find_kernel(shape)
         return KERNELS[self._kernel]
 
     def prepare(self, batch: Batch) -> Batch:
-        torch.cuda.set_device(self.torch_device)  # for this thread; pinning would initialise the first GPU
+        # Set it for this thread. Otherwise pinning would initialise the first GPU.
+        torch.cuda.set_device(self.torch_device)
         return batch.map(lambda tensor: tensor.pin_memory())
 
     def move(self, batch: Batch) -> Batch:
@@ -99,15 +105,16 @@ class Cuda(Device):
 
     def forward(self, learner: Callable[[Batch], Result], batch: Batch) -> Result:
         if self._graphs:
-            # Lets the graphs reuse the memory of the previous run.
+            # Lets the graphs reuse the memory of their previous run.
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return super().forward(learner, batch)
 
     def _find_kernel(self, shape: ModelConfig) -> str:
-        """The attention kernel to use. SettingsError where the configured one cannot be used.
+        """Return the name of the attention kernel to use. Raises SettingsError if the configured one cannot
+        be used.
 
-        For padded rows "auto" is PyTorch's choice. For sequences without padding it is the first kernel that
-        works, in the order of KERNELS, where those for sequences of many lengths come first.
+        For padded rows "auto" leaves the choice to PyTorch. For flat batches it is the first kernel that
+        works, in the order of KERNELS. Kernels that need no padding come first there.
         """
         if self._attention != "auto" or self.config.loading.rows:
             return self._ask_pytorch(shape, self._attention)
@@ -120,9 +127,9 @@ class Cuda(Device):
         raise failure
 
     def _ask_pytorch(self, shape: ModelConfig, kernel: str) -> str:
-        """PyTorch's choice among the allowed kernels for the model. SettingsError if there is none.
+        """Return PyTorch's choice among the allowed kernels. Raises SettingsError if none can be used.
 
-        The case is padded sequences with their mask, but for kernels that take sequences of many lengths.
+        Asks for padded sequences with a mask, except for kernels that take flat batches.
         """
         precision = self.config.update.precision
         half = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
@@ -134,6 +141,7 @@ class Cuda(Device):
         query = torch.zeros(sizes, dtype=half, device=self.torch_device, requires_grad=True)
         mask = torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
         padded = self.config.loading.rows or KERNELS[kernel] is padded_attention
+        # PyTorch says only in warnings why it rejects a kernel.
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -163,7 +171,7 @@ class Cuda(Device):
 
 
 def look_for(config: Config | None = None) -> Availability:
-    """The GPUs of this machine, counted without opening one: each worker opens only its own."""
+    """Count the GPUs of this machine without opening one. Each worker opens only its GPU."""
     if torch.version.cuda is None:
         return Availability(
             "cuda", False, f"torch {torch.__version__} has no CUDA", "install a build of torch that has"
@@ -175,7 +183,7 @@ def look_for(config: Config | None = None) -> Availability:
 
 
 def examine() -> Availability:
-    """The GPUs of this machine, by name."""
+    """Return the GPUs of this machine with their names."""
     finding = look_for()
     if not finding.there:
         return finding
@@ -185,13 +193,13 @@ def examine() -> Availability:
 
 
 def _allow(attention: str) -> None:
-    """Allow PyTorch that kernel only, or with "auto" every kernel."""
+    """Allow PyTorch only this attention kernel, or every kernel for "auto"."""
     for name, (allow, _) in _KERNELS.items():
         allow(attention in ("auto", name))
 
 
 def _reason(kernel: str, messages: list[str]) -> str:
-    """PyTorch's reason not to use the kernel: the warning after the one that names it."""
+    """Return PyTorch's reason not to use the kernel: the warning after the one that names the kernel."""
     lines = [line.partition(" (Triggered internally")[0] for line in messages]
     heads = [number for number, line in enumerate(lines) if "kernel not used because" in line]
     reasons = (number + 1 for number in heads if lines[number].lower().startswith(kernel))
@@ -199,12 +207,12 @@ def _reason(kernel: str, messages: list[str]) -> str:
 
 
 def _why_plain(config: Config) -> str:
-    """The reason not to compile the model unless the configuration asks for it, or "" to compile it."""
+    """Return the reason not to compile the model although nobody forbade it, or "" to compile it."""
     is_split = config.run.strategy not in ("auto", "replicated") or config.split.plan is not None
     if config.run.compile is not None or is_split:
         return _PLAIN
     if config.is_finetuning:
-        return _PLAIN  # as short a run ends sooner without
+        return _PLAIN  # short runs end sooner without compiling
     if find_spec("triton") is None:
         return f"{_PLAIN}: Triton is not installed"
     if not any(map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))):
@@ -213,7 +221,7 @@ def _why_plain(config: Config) -> str:
 
 
 def _set_cublas_workspace() -> None:
-    """Set CUBLAS_WORKSPACE_CONFIG before CUDA starts. SettingsError on conflict."""
+    """Set CUBLAS_WORKSPACE_CONFIG before CUDA starts. Raises SettingsError if it has another value."""
     found = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", _DETERMINISTIC[0])
     if found not in _DETERMINISTIC:
         wanted = f"expected {' or '.join(_DETERMINISTIC)}, or nothing"

@@ -1,6 +1,7 @@
-"""Attention without padding on NVIDIA's GPUs: one call for sequences of all lengths.
+"""Attention for flat batches on NVIDIA's GPUs, with one call for sequences of all lengths.
 
-``torch.nn.attention.varlen`` would be the public way, but has no dropout; these are the operations below it.
+The public interface would be ``torch.nn.attention.varlen``, but it has no dropout. This module calls the
+operations below it.
 """
 
 from typing import Any
@@ -14,7 +15,7 @@ from trainer.model.padded_attention import padded_attention
 
 _NO_BIAS, _NO_CAUSAL_MASK = None, 0
 _STEP = 8
-"""Both kernels take heads of a multiple of 8; smaller ones are padded with zeros."""
+"""Both kernels need head sizes that are multiples of 8. Smaller heads are padded with zeros."""
 
 
 def flash_attention(
@@ -52,7 +53,7 @@ def efficient_attention(
 ) -> Tensor:
     """Memory-efficient attention, for every type. See ``trainer.data.batches.FlatAttention``.
 
-    It has no window on both sides, so that one is cut into blocks, which take a mask.
+    The kernel has no window that reaches to both sides. Windows are computed in blocks with a mask instead.
     """
     if reach is not None:
         return padded_attention(query, key, value, ends, longest, dropout, scale, reach)
@@ -66,7 +67,7 @@ def efficient_attention(
 class _Efficient(torch.autograd.Function):
     """PyTorch's operation with a gradient that its compiler can trace.
 
-    The shapes that PyTorch (2.11 to 2.13) registers for its own gradient have one argument too few.
+    The shape function that PyTorch (2.11 to 2.13) registers for its gradient lacks an argument.
     """
 
     @staticmethod
@@ -112,7 +113,10 @@ def efficient_gradients(
     dropout: float,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of query, key and value. sums, seed, offset: as the forward operation gave them."""
+    """Return the gradients of query, key and value.
+
+    sums, seed, offset: as the forward operation returned them.
+    """
     parts = (part[None] for part in (gradient.contiguous(), query, key, value))
     limits = (ends, ends, longest, longest, sums, dropout, seed, offset)
     of_query, of_key, of_value, _ = torch.ops.aten._efficient_attention_backward(
@@ -133,9 +137,12 @@ KERNELS: dict[str, FlatAttention] = {
     "cudnn": padded_attention,
     "math": padded_attention,
 }
-"""The implementation by kernel; those without sequences of many lengths get them padded for attention."""
+"""The implementation for each kernel. cudnn and math cannot take flat batches, so sequences are padded for
+them.
+"""
 
 
 def _pad_heads(tensor: Tensor) -> Tensor:
+    """Pad the heads with zeros to a multiple of 8."""
     missing = -tensor.shape[-1] % _STEP
     return F.pad(tensor, (0, missing)) if missing else tensor

@@ -1,4 +1,4 @@
-"""The loss of a classification where logits have 16 bits and memory is slow beside arithmetic."""
+"""Classification loss for 16-bit logits on hardware where memory is slow compared with arithmetic."""
 
 from typing import Any
 
@@ -7,17 +7,20 @@ from torch import Tensor
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0, in fp32.
+    """Return for each row -log softmax(logits)[id], and 1.0 if the id has the largest logit, otherwise 0.0.
 
-    The logits themselves are kept for the backward pass, not their softmax in fp32, and their gradient is
-    written in their type: a compiler makes one kernel of each pass.
+    Both are fp32. The backward pass keeps the 16-bit logits instead of their fp32 softmax, and writes the
+    gradient in 16 bits. A compiler makes a single kernel of each pass.
     """
     losses, best = _HalfCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
     return losses, (best == ids).float()
 
 
 class _HalfCrossEntropy(torch.autograd.Function):
-    """A logit's gradient is softmax, less 1 at the id, times the gradient of the row's loss."""
+    """Cross entropy.
+
+    A logit's gradient is (softmax, minus 1 at the id) times the gradient of the row's loss.
+    """
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""The interface of every device, with plain PyTorch as its implementation."""
+"""The interface that every device has, implemented with plain PyTorch."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -21,43 +21,51 @@ Result = TypeVar("Result")
 HOST = torch.device("cpu")
 
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-"""The type of matrix products by precision; fp32 has no other type than the weights'."""
+"""Type of matrix products for each 16-bit precision. With fp32 the products have the weights' type."""
 
 Meet = Callable[[], tuple[Any, int, int]]
-"""Meets the other workers. Returns an empty store that all of them have, rank and size."""
+"""A function that meets the other workers.
+
+Returns an empty store that all share, rank and number of workers.
+"""
 
 
 class Device:
-    """Base device: plain PyTorch. Subclasses override the parts that their hardware does in another way."""
+    """Base class of devices: plain PyTorch. Subclasses override what their hardware does differently."""
 
     name: str
-    process_group: str  # the backend of torch.distributed
-    collectives: tuple[str, ...] = ("single", "torch_distributed", "horovod")  # that it works with
-    bucket_mb = 100  # megabytes that are reduced in one call
-    needs_rows = False  # batches are padded rows, not flat
+    process_group: str  # backend of torch.distributed
+    collectives: tuple[str, ...] = ("single", "torch_distributed", "horovod")  # collectives that work with it
+    bucket_mb = 100  # megabytes of gradients that are exchanged in one call
+    needs_rows = False  # needs batches of padded rows instead of flat batches
     replicas = 1  # copies of the model that one worker drives
-    strategy = "replicated"  # the name of the strategy that makes its updates
+    strategy = "replicated"  # name of the strategy that makes its updates
     attention: FlatAttention = staticmethod(attend_anywhere)
-    row_losses: RowLosses | None = None  # its own classification loss
-    updates_per_call = 1  # made by the strategy at a time
-    updates_to_compile = 1  # until every graph has been seen
-    own_step = False  # graphs of its own: it averages, and ends an update, after the last backward pass
-    fused_step = False  # an update ends in PyTorch's fused kernels, else in plain operations
-    step_chunk = 2**22  # about as many weights change at a time, each with 4 more bytes
-    casts_once = False  # weights are copied in 16 bits once an update, not in each micro-batch
-    compile_mode: str | None = None  # torch.compile's, where it is used
-    compiles_always = False  # whatever it runs, without torch.compile
-    idle: tuple[str, ...] = ()  # configuration keys that have no effect on it
+    row_losses: RowLosses | None = None  # the device's classification loss, None for PyTorch's
+    updates_per_call = 1  # updates that the strategy makes per call
+    updates_to_compile = 1  # updates after which every graph has been compiled
+    # True: gradients are averaged, and the update ended, after the last backward pass, in separate graphs
+    own_step = False
+    fused_step = False  # True: the optimiser uses PyTorch's fused kernels, False: plain operations
+    # approximate number of weights changed at a time, each with 4 bytes of temporary memory
+    step_chunk = 2**22
+    casts_once = False  # 16-bit copies of the weights are made once per update, not in each micro-batch
+    compile_mode: str | None = None  # mode for torch.compile, if it is used
+    compiles_always = False  # compiles whatever it runs, without torch.compile
+    idle: tuple[str, ...] = ()  # settings that have no effect on it
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
-        """local_rank: the number of the device on this machine. SettingsError where it is not there."""
+        """local_rank: number of the device on this machine.
+
+        Raises SettingsError if there is no such device.
+        """
         self.config = config
         self.torch_device = torch.device(self.name)
         self.compiles = self.must_compile
 
     @property
     def must_compile(self) -> bool:
-        """True if the configuration asks for a compiled model. Where it does not, the device decides."""
+        """True if the configuration asks for a compiled model. Otherwise the device decides."""
         return bool(self.config.run.compile or self.config.run.compile_only)
 
     def join(self, meet: Meet) -> None:
@@ -67,75 +75,85 @@ class Device:
 
     def seed(self, seed: int) -> None:
         """Seed every random generator that the model draws from."""
-        torch.manual_seed(seed)  # seeds every accelerator's generators too
+        torch.manual_seed(seed)  # also seeds the generators of every accelerator
 
     def autocast(self, precision: str) -> AbstractContextManager[object]:
-        """The context of the forward pass: matrix products in ``precision``, "fp32", "bf16" or "fp16"."""
+        """Return the context manager of the forward pass, for matrix products in "fp32", "bf16" or "fp16"."""
         half = HALVES.get(precision)
         return torch.autocast(self.torch_device.type, half, enabled=half is not None)
 
     def place(self, model: HeadedBert) -> HeadedBert:
-        """The model on the device. Tied weights stay tied."""
+        """Return the model on the device. Tied weights stay tied."""
         return model.to(self.torch_device)
 
     def attention_for(self, shape: ModelConfig) -> FlatAttention:
-        """Return the attention of flat batches for a model of this shape."""
+        """Return the attention function of flat batches for a model of this shape."""
         return self.attention
 
     def compile(self, learner: nn.Module) -> None:
-        """Compile the module for one shape of each argument, if configured."""
+        """Compile the module if configured. It is compiled for each shape of its arguments."""
         if self.compiles:
             if not hasattr(learner, "compile"):
                 raise SettingsError(f"compile: torch {torch.__version__} cannot compile modules; 2.2 can")
-            # A graph a token budget, for training and for evaluation; beyond the limit they run uncompiled.
+            # There is a graph for each token budget, in training and in evaluation. Beyond this limit they
+            # would run uncompiled.
             torch._dynamo.config.cache_size_limit = 64
             learner.compile(mode=self.compile_mode, dynamic=False)
 
     def prepare(self, batch: Batch) -> Batch:
-        """The batch ready for the move to the device, for example pinned. Called in the loader's thread."""
+        """Prepare the batch for its move to the device, for example pin its memory. Called in the loader's
+        thread.
+        """
         return batch
 
     def move(self, batch: Batch) -> Batch:
-        """The batch on the device. The copy may still be under way."""
+        """Return the batch on the device. The copy may not be finished yet."""
         return batch
 
     def forward(self, learner: Callable[[Batch], Result], batch: Batch) -> Result:
-        """The learner's result on a batch in host memory, in the configured precision."""
+        """Return the learner's result for a batch in host memory, in the configured precision."""
         batch = self.move(batch)
         with self.autocast(self.config.update.precision):
             return learner(batch)
 
     def after_backward(self) -> None:
-        """Called after each backward pass."""
+        """Do what the device needs after each backward pass."""
 
     def to_host(self, tensor: Tensor) -> Tensor:
-        """The tensor in host memory, detached from autograd."""
+        """Return the tensor in host memory, without gradient."""
         return tensor.detach().cpu()
 
     def check_updates(self, updates: int) -> None:
-        """SettingsError for a number of updates that it cannot make."""
+        """Raise SettingsError if the device cannot make this number of updates."""
 
     def release(self) -> None:
-        """Free compiled programs. Called between two phases, each of which has its own device object."""
+        """Free compiled programs. Called between two phases, because the second has a new device object."""
         if self.compiles:
-            torch.compiler.reset()  # compiled code keeps its memory otherwise
+            torch.compiler.reset()  # otherwise compiled code keeps its memory
 
     def profile_activities(self) -> list[ProfilerActivity] | None:
-        """The activities for torch's profiler to record. None: the profiler's default."""
+        """Return the activities that torch's profiler records. None: the profiler's default."""
         return None
 
     def memory(self, neighbours: int) -> int:
-        """Bytes that this worker may use. neighbours: workers on this machine, itself included."""
+        """Return the bytes of memory that this worker may use.
+
+        neighbours: number of workers on this machine, including this one.
+        """
         return host_memory() // neighbours
 
     def peak_memory(self) -> int:
-        """The most bytes that this process's tensors have had on the device, or 0 where it does not count."""
+        """Return the most bytes that this process's tensors had on the device, or 0 if the device does not
+        count them.
+        """
         return 0
 
     def describe(self) -> str:
-        """One line about the hardware and its use."""
+        """Return a line about the hardware and its use."""
         return self.name
 
     def find_peak(self, description: str) -> float | None:
-        """Operations a second of the hardware that ``describe`` names, or None for an unknown one."""
+        """Return the peak operations per second of the hardware that ``describe`` names, or None if not
+        known.
+        """
         return None

@@ -1,6 +1,6 @@
 """Intel's Gaudi, through habana_frameworks, the PyTorch bridge of Intel's (Habana's) software.
 
-Tests compare the calls and their order with golden/devices/hpu_*.txt, through a stand-in of the package.
+Tests compare the calls and their order with golden/devices/hpu_*.txt, using a stand-in for the package.
 """
 
 import os
@@ -26,7 +26,7 @@ from trainer.devices.stepping_device import SteppingDevice
 
 VARIABLE = "PT_HPU_LAZY_MODE"
 MODES = {"graph": "0", "eager": "0", "lazy": "1"}
-"""The variable's value in each mode; the bridge reads it once, at import."""
+"""Value of the environment variable for each mode. The bridge reads it only once, when it is imported."""
 
 _INSTALL = "install the PyTorch packages of Intel Gaudi's software, or start in its container"
 _CARDS = "hl-smi lists the cards, HABANA_VISIBLE_MODULES those that may be used"
@@ -34,15 +34,16 @@ _FUSED = {"optimizers": ("FusedLamb", "FusedAdamW"), "normalization": ("FusedCli
 
 
 class Hpu(SteppingDevice):
-    """One Gaudi card. The bridge chooses it by the worker's local rank.
+    """A Gaudi card. The bridge chooses it by the worker's local rank.
 
-    mode: "graph" compiles the model by hpu_backend, "eager" runs operation by operation, "lazy" collects
-    operations until mark_step. The masked-word head's weights need not be tied to the embeddings again on
-    the card: the model passes the embeddings to the head at each call.
+    mode: "graph" compiles the model with hpu_backend, "eager" runs operation by operation, "lazy" collects
+    operations until mark_step. The masked-word
+    head's weights need not be tied to the embeddings again on the card, because the model passes the
+    embeddings to the head at each call.
     """
 
     name = "hpu"
-    process_group = "hccl"  # Horovod supports Gaudi for TensorFlow only
+    process_group = "hccl"  # Horovod supports Gaudi only for TensorFlow
     bucket_mb = 230
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
@@ -82,22 +83,24 @@ class Hpu(SteppingDevice):
             learner.compile(backend="hpu_backend")
 
     def move(self, batch: Batch) -> Batch:
-        """All integers have 32 bits, and position ids are an input, so that the card generates no tensor."""
-        if "position_ids" not in batch.tensors():  # packed rows have their own
+        """Move the batch to the card. Position ids are sent too, so that the card creates no tensor. Integers
+        are int32.
+        """
+        if "position_ids" not in batch.tensors():  # packed rows already have position ids
             batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
     def optimiser(
         self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
     ) -> torch.optim.Optimizer:
-        """The bridge's optimiser if it has one with the preset's arithmetic, else ours.
+        """Return the bridge's optimiser if it computes what the preset asks for, otherwise ``ours``.
 
-        FusedLamb clips gradients itself, once an update, and crashes on a group without parameters.
+        FusedLamb clips gradients itself once per update, and crashes for a group without parameters.
         """
         config = self.config
         settings = {"lr": preset.lr, "betas": preset.betas, "eps": preset.eps}
         settings["bias_correction"] = preset.debias or preset.kind == "adamw"
-        # Both keep the count of updates under "step", where a resumed run sets it.
+        # Both fused optimisers keep the count of updates under "step", which a resumed run sets.
         counted = [
             {"params": group["params"], "weight_decay": group["weight_decay"], "step": 0}
             for group in groups
@@ -142,12 +145,12 @@ class Hpu(SteppingDevice):
 
 
 def look_for(config: Config) -> Availability:
-    """The cards as a run of this configuration finds them. The bridge is imported in the run's mode."""
+    """Look for cards as a run with this configuration would. The bridge is imported in the run's mode."""
     return examine(find_mode(config.hpu))
 
 
 def examine(mode: str | None = None) -> Availability:
-    """The cards of this machine, which are not opened, the bridge, and its fused optimisers."""
+    """Describe the cards of this machine without opening them, the bridge, and its fused optimisers."""
     if find_spec("habana_frameworks") is None:
         return Availability("hpu", False, "habana_frameworks is not installed", _INSTALL)
     mode = mode or ("lazy" if os.environ.get(VARIABLE) == MODES["lazy"] else "graph")
@@ -164,7 +167,9 @@ def examine(mode: str | None = None) -> Availability:
 
 
 def find_mode(keys: HpuSection) -> str:
-    """The mode that the key mode, or Habana's older use_lazy_mode, gives. SettingsError on conflict."""
+    """Return the mode from the setting mode or Habana's older use_lazy_mode. Raises SettingsError on
+    conflict.
+    """
     lazy = keys.use_lazy_mode
     mode = keys.mode or ("lazy" if lazy else "graph")
     if lazy is not None and lazy != (mode == "lazy"):
@@ -174,11 +179,11 @@ def find_mode(keys: HpuSection) -> str:
 
 
 def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = True) -> str | None:
-    """The name of the bridge's optimiser with the preset's arithmetic, if there is one.
+    """Return the name of the bridge's optimiser that computes what the preset asks for, or None.
 
-    FusedLamb uses trust ratios for weights that decay, and the ratio 0 for a weight of norm 0, which
-    then never changes: it fits where biases, zero at the start, have no ratio. FusedAdamW adds epsilon
-    before the bias correction, PyTorch's AdamW after it; with epsilon 1e-8 the losses are equal.
+    FusedLamb uses trust ratios exactly for weights that decay. It also uses ratio 0 for a weight of norm 0,
+    which then never changes. So it is right only if biases, which start at 0, have no ratio. FusedAdamW adds
+    epsilon before the bias correction, PyTorch's AdamW after it. With epsilon 1e-8 the losses are equal.
     """
     if preset.epsilon_in == "square":
         return None
@@ -190,11 +195,15 @@ def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = Tr
 
 
 def _refusal(message: str) -> SettingsError:
+    """Return the error for a setting that Gaudi does not have."""
     return SettingsError(f"device 'hpu': {message}")
 
 
 def _load(mode: str) -> None:
-    """Import the bridge in that mode. SettingsError if that fails or it was imported in another mode."""
+    """Import the bridge in this mode.
+
+    Raises SettingsError if that fails or it was imported in another mode.
+    """
     wanted = MODES[mode]
     found = os.environ.get(VARIABLE)
     remedy = f"start with {VARIABLE}={wanted}, or choose another --mode"
@@ -205,17 +214,17 @@ def _load(mode: str) -> None:
         import_module("habana_frameworks.torch")
         is_lazy = import_module("habana_frameworks.torch.utils.internal").is_lazy()
     except (ImportError, OSError, AssertionError, RuntimeError) as error:
-        # A library is missing, or torch has another version than the bridge.
+        # A library is missing, or the bridge is for another version of torch.
         why = (str(error) or type(error).__name__).splitlines()[0]
         missing = f"habana_frameworks cannot be imported ({why})"
         raise SettingsError(f"device 'hpu' is not there: {missing}; {_INSTALL}") from None
-    if is_lazy != (mode == "lazy"):  # torch with device autoload imported the bridge first
+    if is_lazy != (mode == "lazy"):  # torch with device autoload imported the bridge before
         imported = f"habana_frameworks was already imported with {VARIABLE}={int(is_lazy)}"
         raise _refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")
 
 
 def _find(module: str, name: str) -> Any:
-    """The class of that name in the bridge's extensions, or None where it has none."""
+    """Return a class of the bridge's extensions, or None if this version has no such class."""
     try:
         return getattr(import_module(f"habana_frameworks.torch.hpex.{module}"), name, None)
     except ImportError:
@@ -223,5 +232,6 @@ def _find(module: str, name: str) -> Any:
 
 
 def _version() -> str:
+    """Return the versions of the bridge and torch."""
     version = getattr(import_module("habana_frameworks.torch"), "__version__", "of unknown version")
     return f"habana_frameworks {version}, torch {torch.__version__}"

@@ -1,4 +1,4 @@
-"""The configured device, opened."""
+"""Opening of the configured device."""
 
 from trainer.config.settings import Config
 from trainer.devices.device import Device
@@ -6,9 +6,10 @@ from trainer.plugins import find
 
 
 def find_device(config: Config, local_rank: int = 0) -> Device:
-    """The configured device. Where a machine has several, the one of that number.
+    """Open the configured device and return it. Raises SettingsError if the machine does not have it.
 
-    Its configuration names it, where the given one says "auto". SettingsError where it is not there.
+    The device's configuration has its name in place of "auto".
+    local_rank: number of the device, if the machine has several.
     """
     if config.run.device == "auto":
         from trainer.devices.choice import choose_device
@@ -16,7 +17,7 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
         config = on_device(config, choose_device(config).name)
     try:
         device: Device = find("device", config.run.device)(config, local_rank)
-    except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
+    except (ImportError, AttributeError) as error:  # the vendor's packages are imported later
         from trainer.devices.choice import too_old
 
         raise too_old(config.run.device, error) from error
@@ -24,5 +25,5 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
 
 
 def on_device(config: Config, name: str) -> Config:
-    """The configuration with the device of that name in the place of "auto"."""
+    """Return the configuration with this device in place of "auto"."""
     return config.changed(device=name) if config.run.device == "auto" else config

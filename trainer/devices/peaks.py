@@ -1,4 +1,4 @@
-"""Peak rates of known cards: matrix products in bf16, dense, as their makers state them."""
+"""Peak speed of known cards for dense bf16 matrix products, as their makers state it."""
 
 import re
 
@@ -14,11 +14,13 @@ _TERAFLOPS = {
     r"L4": 121.0,
     r"GAUDI2": 432.0,
 }
-"""10^12 operations a second, by a pattern of the card's name; the first that fits counts."""
+"""10^12 operations per second, by a pattern of the card's name. The first pattern that matches counts."""
 
 
 def find_peak(description: str) -> float | None:
-    """Operations a second of the card that a device's description names, or None for an unknown one."""
+    """Return the peak operations per second of the card in a device's description, or None if it is not
+    known.
+    """
     for pattern, rate in _TERAFLOPS.items():
         if re.search(rf"\b({pattern})\b", description):
             return rate * 1e12

@@ -1,4 +1,4 @@
-"""Devices that collect operations into graphs, and whose optimiser's step is called from the host."""
+"""Base class of devices that collect operations into graphs and have an optimiser object."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,33 +12,35 @@ from trainer.devices.device import Device
 
 
 class SteppingDevice(Device):
-    """A device whose optimiser's ``step`` is called, with the rate as a number of the host.
+    """A device that calls an optimiser's ``step`` for each update, with the learning rate as a Python number.
 
-    It collects operations and runs them as one graph. clips_in_step: that optimiser clips gradients itself,
-    once an update.
+    It collects operations and runs them as one graph.
+    clips_in_step: the optimiser clips gradients itself, once per update.
     """
 
     collectives = ("single", "torch_distributed")
     needs_rows = True
-    own_step = True  # seeds between the parts of a model would make several graphs of one
+    own_step = True  # seeds between the parts of the model would split a graph into several
     clips_in_step = False
 
     def optimiser(
         self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
     ) -> torch.optim.Optimizer:
-        """Return the optimiser to step: ours, in plain operations, or one of the device's own.
+        """Return the optimiser to use: ``ours`` in plain operations, or one from the device's library.
 
-        groups: each holds params, weight_decay and trust.
+        groups: parameter groups with params, weight_decay and trust.
         """
         return ours
 
     def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
-        """Clip the gradients in place to the global norm. Returns their norm before.
+        """Clip the gradients in place to the global norm. Return the norm that they had.
 
-        max_norm: a 0-dim tensor where it follows a loss scale.
+        max_norm: a 0-dim tensor if it depends on a loss scale.
         """
         return clip_(gradients, max_norm)
 
     def after_step(self) -> None:
-        """Called after each step of the optimiser. By default as after each backward pass."""
+        """Do what the device needs after each optimiser step. By default the same as after each backward
+        pass.
+        """
         self.after_backward()

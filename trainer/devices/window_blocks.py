@@ -1,4 +1,4 @@
-"""Blocks in which a processor computes attention within a window: work grows with the window."""
+"""Blocks for attention within a window on a processor, where the work grows with the window."""
 
 import itertools
 import math
@@ -9,13 +9,16 @@ import torch
 from torch import Tensor
 
 _SIZE = 32
-"""Tokens of a block: fewer make small products, more compute scores that are out of reach."""
+"""Tokens per block.
+
+Small blocks make small products, large blocks compute more scores that are out of reach.
+"""
 
 
 def masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice, Tensor | None]]:
-    """The blocks, and what is added to the scores of each.
+    """Yield the blocks, each with the numbers to add to its scores.
 
-    That is minus infinity where a row is out of reach, else 0, and None where all are within reach.
+    The number is minus infinity if a row is out of reach, otherwise 0. None if all rows are within reach.
     """
     for rows, seen in blocks_of(ends, reach):
         farthest = max(seen.stop - 1 - rows.start, rows.stop - 1 - seen.start)
@@ -25,7 +28,8 @@ def masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slic
 
 
 def blocks_of(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice]]:
-    """Rows that are computed together, and the rows that they see. ends: of the sequences, 0 first."""
+    """Yield (rows computed together, rows that they see). ends: 0, then the row after each sequence."""
+    # reach 2, a sequence with rows 0 to 79: rows 0-31 see 0-33, rows 32-63 see 30-65, rows 64-79 see 62-79.
     for start, end in itertools.pairwise(ends):
         for first in range(start, end, _SIZE):
             last = min(first + _SIZE, end)
@@ -33,12 +37,12 @@ def blocks_of(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice]]:
 
 
 def scored_pairs(ends: Sequence[int], reach: int) -> int:
-    """Pairs of a row and one that is seen for which a score is computed, in reach or not."""
+    """Return the number of pairs of rows for which a score is computed, whether within reach or not."""
     return sum((rows.stop - rows.start) * (seen.stop - seen.start) for rows, seen in blocks_of(ends, reach))
 
 
 @cache
 def _band(reach: int) -> Tensor:
-    """The bias of the scores of a whole block and all that it sees."""
+    """Return the numbers to add to the scores of a full block and all rows that it sees."""
     apart = torch.arange(-reach, _SIZE + reach) - torch.arange(_SIZE)[:, None]
     return torch.zeros(apart.shape).masked_fill_(apart.abs() > reach, -math.inf)

@@ -1,7 +1,8 @@
 """TPUs, through torch_xla 2.9.
 
-Its tensors are lazy: operations are recorded as a graph; each sync compiles the graph, if it is new, and runs
-it. So shapes are fixed, and values that change from update to update (rate, counts, seed) are inputs.
+Its tensors are lazy. Operations are recorded as a graph, and each sync runs the graph, after compiling it if
+it is new. So shapes must be fixed, and values that change between updates (rate, counts, seed) must be inputs
+of the graph.
 """
 
 import importlib
@@ -23,22 +24,22 @@ from trainer.devices.stepping_device import SteppingDevice
 from trainer.model.headed import HeadedBert
 
 PROFILE_PORT = 9012
-"""The port of torch_xla's profiler under --profile."""
+"""Port of torch_xla's profiler with --profile."""
 
 _LEAST_RATE = 2.0**-126
 _ON_PROCESSOR = "PJRT_DEVICE=CPU runs it on the processor"
 
 
 class Xla(SteppingDevice):
-    """One TPU core, or with PJRT_DEVICE=CPU the processor in its place."""
+    """A TPU core, or with PJRT_DEVICE=CPU the processor in its place."""
 
     name = "xla"
     process_group = "xla"
     idle = ("compile",)
     compiles_always = True
-    updates_to_compile = 2  # the first creates the moments, so the second has graphs of its own
+    updates_to_compile = 2  # the first update creates the moments, so the second has other graphs
     _server: object = None
-    """The profiler's server, which ends when the last reference to it goes."""
+    """The profiler's server, which ends when nothing refers to it."""
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self._xla, self._runtime = import_torch_xla()
@@ -48,7 +49,8 @@ class Xla(SteppingDevice):
         self._hardware = str(self._runtime.device_type())
         if folder := config.xla.executable_cache_dir:
             _keep_programs(folder)
-        if not os.environ.get("WORLD_SIZE"):  # with several workers, join must come before the first access
+        # with several workers, join must come before the device is first used
+        if not os.environ.get("WORLD_SIZE"):
             self._check(self._xla.device)
 
     def join(self, meet: Meet) -> None:
@@ -61,7 +63,7 @@ class Xla(SteppingDevice):
             raise SettingsError(f"device 'xla': {found}, expected one for each; PJRT_DEVICE=CPU has but one")
 
     def _check(self, opens: Any) -> None:
-        """SettingsError where the hardware cannot be opened."""
+        """Call ``opens``. Raise SettingsError if the hardware cannot be opened."""
         try:
             opens()
         except (RuntimeError, OSError) as error:
@@ -82,7 +84,7 @@ class Xla(SteppingDevice):
         return super().place(model)
 
     def compile(self, learner: nn.Module) -> None:
-        """Nothing: everything is compiled when it runs."""
+        """Do nothing, because everything is compiled when it runs."""
 
     def move(self, batch: Batch) -> Batch:
         return batch.map(lambda tensor: tensor.to(self.torch_device))
@@ -94,7 +96,7 @@ class Xla(SteppingDevice):
         return ours
 
     def after_backward(self) -> None:
-        self._xla.sync()  # one graph for each micro-batch instead of one for all
+        self._xla.sync()  # a graph for each micro-batch instead of one for all
 
     def release(self) -> None:
         """Free the profiler's port for the next phase."""
@@ -105,14 +107,14 @@ class Xla(SteppingDevice):
 
 
 def look_for(config: Config) -> Availability:
-    """The hardware that torch_xla would use. "auto" does not take the processor in its place."""
+    """Look for the hardware that torch_xla would use. "auto" does not accept the processor in its place."""
     if config.run.device != "xla" and os.environ.get("PJRT_DEVICE", "").upper() == "CPU":
         return Availability("xla", False, "PJRT_DEVICE is CPU", "--device xla runs there")
     return examine()
 
 
 def examine() -> Availability:
-    """The hardware that torch_xla would use, without opening it."""
+    """Describe the hardware that torch_xla would use, without opening it."""
     try:
         torch_xla, runtime = import_torch_xla()
     except BertDataError as error:
@@ -126,9 +128,9 @@ def examine() -> Availability:
 
 
 def import_torch_xla() -> tuple[ModuleType, ModuleType]:
-    """torch_xla and its runtime.
+    """Import torch_xla and its runtime.
 
-    MissingExtraError where it is not installed; SettingsError where it would use the processor unasked.
+    Raises MissingExtraError if it is not installed, and SettingsError if it would use the processor unasked.
     """
     chosen = "PJRT_DEVICE" in os.environ
     try:
@@ -138,18 +140,21 @@ def import_torch_xla() -> tuple[ModuleType, ModuleType]:
         remedy = "it needs an environment of its own, see docs/devices.md"
         raise MissingExtraError(f"device 'xla': torch_xla is not installed ({error}); {remedy}") from None
     if not chosen and runtime.device_type() == "CPU":
-        del os.environ["PJRT_DEVICE"]  # set by the import
+        del os.environ["PJRT_DEVICE"]  # the import has set it
         raise SettingsError(f"device 'xla' is not there: torch_xla finds no TPU; {_ON_PROCESSOR}")
     return torch_xla, runtime
 
 
 @cache
 def _keep_programs(folder: str) -> None:
-    """Keep compiled programs in the folder. Cached, because torch_xla takes the setting once a process."""
+    """Keep compiled programs in the folder.
+
+    Cached, because torch_xla accepts the setting once per process.
+    """
     importlib.import_module("torch_xla.runtime").initialize_cache(folder, readonly=False)
 
 
 def _keep_rate_variable(optimiser: torch.optim.Optimizer, *_: Any) -> None:
-    """Replace a rate of 0 by 2^-126: 0 would be a constant, for which a graph of its own is compiled."""
+    """Replace a learning rate of 0 by 2^-126. As a constant, 0 would make torch_xla compile another graph."""
     for group in optimiser.param_groups:
         group["lr"] = group["lr"] or _LEAST_RATE

@@ -1,4 +1,6 @@
-"""Charts of the numbers of runs over the updates, each on its own scale beside what a guess reaches."""
+"""Charts of runs: each measure over the updates, together with the score of guessing without reading the
+text.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,22 +14,24 @@ from bertdata.report.charts.line_chart import Line, LineChart
 from trainer.logs.recorded_run import RecordedRun, columns_of
 
 _END_NAMES = {"loss": "loss", "acc": "accuracy"}
-"""The end of evaluation.csv's columns for that of training.csv's."""
+"""For the ending of a column in training.csv, the ending of the same measure's column in evaluation.csv."""
 _EVALUATED = {"mlm": "masked_lm", "nsp": "next_sentence"}
-"""The beginning of evaluation.csv's columns for that of training.csv's, where they differ."""
+"""For the beginning of a column in training.csv, the beginning in evaluation.csv, if it differs."""
 _NAMES = {"mlm": "masked words", "nsp": "next sentence", "": "all examples"}
 _GUESSES = {"masked_lm_accuracy": "most_frequent_accuracy", "label_accuracy": "guess_acc"}
-"""The column of the guess beside a column of results, where it is not ``guess_`` before its name."""
+"""Column with the score of guessing, for a column of results. Otherwise its name begins with ``guess_``."""
 _BESIDE = ("step", "trained", "examples", "epoch", "loss", "step_loss")
 _PER_CENT = ("exact_match", "f1")
-"""Scores of SQuAD, which are per cent where both are there."""
+"""Scores of SQuAD. They are per cent if a table has both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number of a run. in_training, evaluated: its columns in the two tables, empty where it has none.
+    """A number that runs log.
 
-    factor: to the unit, from that of training.csv. from_zero: its size matters more than its change.
+    in_training, evaluated: its columns in training.csv and evaluation.csv, or "".
+    factor: converts the value in training.csv to ``unit``.
+    from_zero: the axis begins at 0, because the size matters more than the change.
     """
 
     title: str
@@ -55,12 +59,12 @@ SPEED = (
 
 
 def learned_charts(runs: Sequence[RecordedRun]) -> list[LineChart]:
-    """A chart of each loss and each accuracy, then of each score."""
+    """Return a chart for each loss and accuracy, then for each score."""
     return charts_of([*_losses_and_accuracies(runs), *_scores(runs)], runs)
 
 
 def charts_of(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> list[LineChart]:
-    """A chart of each of the measures that a run has numbers of."""
+    """Return a chart for each of the measures for which a run has numbers."""
     lines = {measure: (*_lines(measure, runs), *_guess_lines(measure, runs)) for measure in measures}
     return [
         LineChart(
@@ -78,12 +82,15 @@ def charts_of(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> list[
 
 
 def guess_column(evaluated: str) -> str:
-    """The column of what a guess reaches beside a column of results."""
+    """Return the column with the score of guessing, for a column of results."""
     return _GUESSES.get(evaluated, f"guess_{evaluated}")
 
 
 def _losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
-    """The losses and accuracies that training.csv has, each task's together, else the evaluations' loss."""
+    """Return the losses and accuracies in training.csv, grouped by task.
+
+    If training.csv has no loss, the loss of the evaluations is added.
+    """
     parts = [name.rpartition("_") for name in columns_of(runs, "training") if name != "step_loss"]
     found = [(head, end) for head, _, end in parts if end in _END_NAMES]
     if "loss" not in (end for _, end in found) and "loss" in columns_of(runs, "evaluations"):
@@ -93,6 +100,10 @@ def _losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
 
 
 def _learned(head: str, end: str) -> Measure:
+    """Return the measure for a loss or accuracy.
+
+    head: beginning of its column, for example "mlm". end: "loss" or "acc".
+    """
     name = _END_NAMES[end]
     unit = "accuracy (0 to 1)" if end == "acc" else "loss (nats)"
     if head == "score":
@@ -103,7 +114,7 @@ def _learned(head: str, end: str) -> Measure:
 
 
 def _scores(runs: Sequence[RecordedRun]) -> list[Measure]:
-    """The results of evaluations that are no loss, no accuracy and no guess."""
+    """Return the evaluation results that are neither losses nor accuracies nor scores of guessing."""
     names = columns_of(runs, "evaluations")
     scores = [
         name
@@ -126,7 +137,7 @@ def _scores(runs: Sequence[RecordedRun]) -> list[Measure]:
 
 
 def _lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
-    """Lines of the training and of the evaluations of each phase, where there are numbers of them."""
+    """Return a line for the training and a line for the evaluations of each phase, if they have numbers."""
     lines = []
     kind = "training" if measure.evaluated else ""
     for run in runs:
@@ -140,7 +151,10 @@ def _lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
 
 
 def _guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
-    """The level of a guess that reads nothing: one line where it is the same for all, else one a phase."""
+    """Return lines at the score of guessing without reading the text.
+
+    One line if the score is the same for all phases, otherwise a line per phase.
+    """
     lines, column = [], guess_column(measure.evaluated)
     for run in runs if measure.evaluated else ():
         is_told = column in columns_of([run], "evaluations")
@@ -162,9 +176,9 @@ def _guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
 
 @lru_cache
 def guesses_of_data(paths: str) -> Mapping[str, float]:
-    """For each column of training.csv what a guess reaches on the training data, where they are at hand.
+    """Return for columns of training.csv the score of guessing on the training data, if the data still exist.
 
-    All charts of a page ask this, and all labels are read for it.
+    Cached, because all charts of a page need it and finding it reads all labels.
     """
     found: dict[str, float] = {}
     with suppress(BertDataError):
@@ -176,7 +190,7 @@ def guesses_of_data(paths: str) -> Mapping[str, float]:
 
 
 def _described(measure: Measure, lines: Sequence[Line]) -> str:
-    """The values of each line, for a screen reader: the last one, and of speed their range."""
+    """Describe the chart for a screen reader: each line's last value, and its range for measures of speed."""
     ends = [f"{line.name} {'at' if line.dashed else 'ends at'} {line.ys[-1]:.4g}" for line in lines]
     if not measure.evaluated:
         ends = [

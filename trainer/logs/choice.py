@@ -1,4 +1,4 @@
-"""The choice of a run's logs."""
+"""Choice of a run's logs."""
 
 import sys
 from pathlib import Path
@@ -16,10 +16,10 @@ from trainer.tasks.task import Columns
 def make_loggers(
     config: Config, columns: Columns, start: float, resume_step: int | None = None
 ) -> list[Logger]:
-    """The configured loggers of a run that began at ``start``, seconds since 1970.
+    """Return the configured loggers.
 
-    columns: those of the task. resume_step: the step that the run resumes after, counted as logs count; later
-    rows in the logs are dropped.
+    columns: the task's columns. start: time at which the run began, in seconds since 1970.
+    resume_step: step after which the run resumes, counted as in logs. Later rows in the logs are removed.
     """
     output_dir, reports = str(config.run.output_dir), config.reports
     if storage.is_remote(output_dir):
@@ -31,7 +31,7 @@ def make_loggers(
         path = Path(reports.json_summary or folder / "dllogger.json")
         wanted.append(Dllogger(path, start, reports.json_summary_form, resume_step))
         wanted.append(Tables(folder, columns, resume_step))
-    # The terminal last, because packages may print when they are imported; it is the first to close.
+    # The terminal comes last, because packages that the other logs import may print. It closes first.
     unit = config.steps_of_update
     steps = config.schedule.steps * unit
     if sys.stderr.isatty() and not reports.no_progress_bar:

@@ -1,4 +1,4 @@
-"""The picture of a run's curves, in its directory."""
+"""A picture of the run's curves, in its output directory."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +12,14 @@ from trainer.logs.reporter import Logger, Values
 
 
 class Curves(Logger):
-    """The picture of loss and accuracy, drawn from the run's tables when all its updates are made."""
+    """Draws a picture of loss and accuracy from the run's tables, when all updates are made."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def close(self, summary: Values, status: str, time: float) -> None:
         if status != "success":
-            return  # the sender of SIGTERM, or the launcher after the loss of a worker, leaves only seconds
+            return  # after SIGTERM or the loss of a worker there are only seconds left
         try:
             if drawn := draw_curves(self._folder):
                 say_error(f"wrote {' and '.join(map(str, drawn))}")
@@ -28,9 +28,9 @@ class Curves(Logger):
 
 
 def draw_curves(folder: Path) -> list[Path]:
-    """Draw curves.svg and curves.png in a run's directory, which their titles name.
+    """Draw curves.svg and curves.png in a run's directory. The titles name the directory.
 
-    Returns their paths, none where there is nothing to draw yet.
+    Returns the paths, or none if there is nothing to draw yet.
     """
     runs = read_runs([str(folder.resolve())])
     charts = [replace(chart, title=f"{runs[0].name}. {chart.title}") for chart in learned_charts(runs)]

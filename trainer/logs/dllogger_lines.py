@@ -1,4 +1,4 @@
-"""The lines of dllogger that a resumed run goes on with."""
+"""The lines in a dllogger file that a resumed run keeps."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ def take_up_lines(path: Path, resume_step: int) -> None:
 
 
 def _record(line: str) -> dict[str, Any]:
-    """The object of a line, empty for another program's line."""
+    """Return the JSON object of a line, or {} for lines of other programs."""
     try:
         found = parse_json_text(line.removeprefix(PREFIX)) if line.startswith(PREFIX) else None
     except ValueError:
@@ -25,13 +25,13 @@ def _record(line: str) -> dict[str, Any]:
 
 
 def _begins_phase(record: dict[str, Any]) -> bool:
-    """True for the line in which a run tells that it begins a phase, and resumes none."""
+    """Return True if a run writes this line when it begins a phase without resuming."""
     start = record.get("data", {}).get(_START)
     return isinstance(start, str) and not start.startswith("resumed")
 
 
 def _step(record: dict[str, Any]) -> int | None:
-    """The update that a line tells of: a row, an evaluation or a checkpoint."""
+    """Return the update that a row, evaluation or checkpoint line belongs to, or None."""
     step = record.get("step")
     if step == "PARAMETER":
         step = [record["data"].get("checkpoint")]

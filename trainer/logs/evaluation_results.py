@@ -1,4 +1,4 @@
-"""The results of evaluations in files: eval_results.txt, and the rows of evaluation.csv."""
+"""Results of evaluations in files: eval_results.txt, and the rows of evaluation.csv."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +9,7 @@ from trainer.logs.table_rows import read_table, step_of
 
 
 class EvaluationResults(Logger):
-    """The last evaluation as ``key = value`` lines, in the file that Google's trainer writes."""
+    """Writes the newest evaluation as ``key = value`` lines, to the same file as Google's trainer."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "eval_results.txt"
@@ -22,12 +22,12 @@ class EvaluationResults(Logger):
 
 
 def is_evaluated(output_dir: str, step: int) -> bool:
-    """True if the table of evaluations has a row of this update, False without a table."""
+    """Return True if evaluation.csv exists and has a row for this update."""
     return bool(_rows_of(output_dir, step))
 
 
 def evaluated_value(output_dir: str, step: int, column: str) -> float | None:
-    """The last value in the table of evaluations of this update, None where there is none."""
+    """Return the newest value for this update in evaluation.csv, or None."""
     for row in reversed(_rows_of(output_dir, step)):
         with suppress(KeyError, ValueError):
             return float(row[column])
@@ -35,7 +35,7 @@ def evaluated_value(output_dir: str, step: int, column: str) -> float | None:
 
 
 def _rows_of(output_dir: str, step: int) -> list[dict[str, str]]:
-    """The rows of an update in the table of evaluations, none without a table."""
+    """Return the rows for this update in evaluation.csv, none if the file does not exist."""
     path = Path(output_dir.removeprefix("file://")) / "evaluation.csv"
     if not path.exists():
         return []

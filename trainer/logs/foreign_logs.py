@@ -1,4 +1,6 @@
-"""Logs of other programs as rows under our names: dllogger's, which our runs have too, and the Trainer's."""
+"""Reading of other programs' logs: NVIDIA's dllogger lines (which this trainer also writes), and Hugging
+Face's trainer_state.json. Columns get this trainer's names.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -40,15 +42,16 @@ _RATES = ("runtime", "samples_per_second", "steps_per_second")
 
 
 LARGEST_STEP = 1 << 53
-"""The largest number of updates that a log may tell; a larger one is damage."""
+"""Largest number of an update that a log may have. A larger number means a damaged log."""
 
 
 @dataclass(kw_only=True, slots=True)
 class LoggedRun:
-    """The rows of a log, and what a run tells there.
+    """The rows and other contents of a log.
 
-    starts: what each process of the run told of itself, in order. events: its other events by name, the last
-    of each. seconds: from the first to the last line, pauses included.
+    starts: what each process of the run logged about itself, in order.
+    events: other events by name, the last of each. seconds: from the first to the last line, including
+    pauses.
     """
 
     training: list[dict[str, float]] = field(default_factory=list)
@@ -59,7 +62,7 @@ class LoggedRun:
 
 
 def read_dllogger(path: str) -> LoggedRun:
-    """The lines of NVIDIA's dllogger. A line that a crash cut off is left out, as are those of others."""
+    """Read lines of NVIDIA's dllogger. Incomplete lines and lines of other programs are skipped."""
     found = LoggedRun()
     times: list[float] = []
     lines = storage.read_bytes(path).decode(errors="replace").split("\n")
@@ -73,7 +76,8 @@ def read_dllogger(path: str) -> LoggedRun:
             found.starts.append(data)
         elif step == "PARAMETER":
             found.events |= data
-        elif isinstance(step, int) and not isinstance(step, bool):  # NVIDIA's program for TensorFlow
+        # as NVIDIA's program for TensorFlow writes it
+        elif isinstance(step, int) and not isinstance(step, bool):
             check_step(step, f"{path}: line {number}")
             numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _numbers(data).items()}
             found.training.append({"step": step} | numbers | {"step": step})
@@ -88,7 +92,7 @@ def read_dllogger(path: str) -> LoggedRun:
 
 
 def read_trainer_state(path: str) -> LoggedRun:
-    """The log of Hugging Face's Trainer, which each of its checkpoints has."""
+    """Read the log of Hugging Face's Trainer, which each of its checkpoints contains."""
     try:
         state = parse_json_text(storage.read_bytes(path), any_number=True)
     except ValueError as error:
@@ -115,16 +119,17 @@ FOREIGN_LOGS: Mapping[str, Callable[[str], LoggedRun]] = {
     DLLOGGER: read_dllogger,
     TRAINER_STATE: read_trainer_state,
 }
-"""The reader of each log by the file's name."""
+"""The function that reads each log, by the file's name."""
 
 
 def check_step(step: float, where: str) -> None:
-    """Raise InputError for the number of an update that no run reaches: negative, broken, or NaN."""
+    """Raise InputError if a number cannot be that of an update: negative, a fraction, or NaN."""
     if not (math.isfinite(step) and step == int(step) and 0 <= step <= LARGEST_STEP):
         raise InputError(f"{where}: step is {step}, expected the number of an update")
 
 
 def _record(line: str) -> dict[str, Any] | None:
+    """Return the JSON object of a line, or None for lines of other programs."""
     if not line.startswith(_PREFIX):
         return None
     try:
@@ -135,6 +140,7 @@ def _record(line: str) -> dict[str, Any] | None:
 
 
 def _numbers(data: Mapping[str, Any]) -> dict[str, float]:
+    """Return the values that are numbers."""
     return {
         name: float(value)
         for name, value in data.items()
@@ -143,5 +149,5 @@ def _numbers(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _by_step(rows: list[dict[str, float]]) -> list[dict[str, float]]:
-    """The last row of each step, in order: a resumed run makes updates again."""
+    """Return the last row for each step, in order. A resumed run may have made some updates twice."""
     return [row for _, row in sorted({row["step"]: row for row in rows}.items())]

@@ -1,4 +1,4 @@
-"""The logs that only some runs have, as they are asked for."""
+"""Logs that a run has only if they are configured."""
 
 from pathlib import Path
 
@@ -13,13 +13,16 @@ from trainer.tasks.task import Columns
 
 
 def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: int | None) -> list[Logger]:
-    """The further loggers of a run in the folder. columns, resume_step: as of ``make_loggers``."""
+    """Return the configured further loggers. columns, resume_step: as in
+    ``trainer.logs.choice.make_loggers``.
+    """
     keys = config.loggers
     made: list[Logger] = []
     if (mllog := make_mllog(config, folder, columns, resume_step)) is not None:
         made.append(mllog)
     if keys.tensorboard:
-        # A directory is a curve there: phase 2, whose updates are counted from 0 again, has its own.
+        # TensorBoard shows a curve per directory. Phase 2, which counts its updates from 0 again, needs
+        # another one.
         events = folder / "tensorboard"
         made.append(TensorBoard(events / "phase2" if config.phase == 2 else events, resume_step))
     asked = keys.wandb or keys.wandb_offline
@@ -29,7 +32,7 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
     elif asked:
         offline = keys.wandb_offline or mode == OFFLINE
         made.append(WeightsAndBiases(folder, config, offline=offline, resumes=resume_step is not None))
-    if keys.curves and not config.reports.no_logs:  # it is drawn from the tables
+    if keys.curves and not config.reports.no_logs:  # drawn from the tables, so they are needed
         made.append(Curves(folder))
     return made
 
@@ -37,7 +40,7 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
 def make_mllog(
     config: Config, folder: Path, columns: Columns, resume_step: int | None = None
 ) -> Mllog | None:
-    """Return MLPerf's log where it is configured, by default in the folder."""
+    """Return MLPerf's log if it is configured, otherwise None. folder: where it is by default."""
     if not config.loggers.mllog or config.reports.no_logs:
         return None
     return Mllog(Path(config.loggers.mllog_file or folder / "mllog.txt"), config, columns, resume_step)

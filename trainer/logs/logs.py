@@ -13,7 +13,7 @@ from trainer.logs.reporter import MEASURES, Logger, Values
 from trainer.tasks.task import Columns
 
 _LEAST_WAIT = 0.01
-"""The share of the time, waited for data, from which on it is shown."""
+"""Share of the time spent waiting for data from which the terminal shows it."""
 
 _FORMS = {
     "loss": "loss {:.4f}",
@@ -27,11 +27,11 @@ _FORMS = {
     "data_wait_share": "waiting for data {:.0%}",
     "left": "{} left",
 }
-"""The form of each of a row's numbers, in the order in which they are shown."""
+"""How each number of a row is formatted, in the order in which they are shown."""
 
 
 class Terminal(Logger):
-    """A line for each row with its numbers and the time left, one for each evaluation, and one at the end."""
+    """Prints a line for each row with its numbers and the time left, for each evaluation, and at the end."""
 
     def __init__(self, columns: Columns, steps: int, steps_of_update: int = 1) -> None:
         self._steps, self._steps_of_update = steps, steps_of_update
@@ -49,11 +49,13 @@ class Terminal(Logger):
         self.say(", ".join([f"{status} after {summary['e2e_train_time']:.1f} s", *words.values()]))
 
     def say(self, line: str) -> None:
-        """Print the line."""
+        """Print a line."""
         say_error(line)
 
     def words(self, row: Values) -> dict[str, str]:
-        """The row's known numbers in words, by name, and "shown", the task's metric, and "left", the time."""
+        """Return the row's known numbers as text, by name. "shown" is the task's metric, "left" the time
+        left.
+        """
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
         updates = (self._steps - row["step"]) / self._steps_of_update
         left = updates * row.get("seconds_per_update", 0.0)
@@ -61,7 +63,7 @@ class Terminal(Logger):
 
 
 def _words(values: Values) -> dict[str, str]:
-    """The known numbers in words, by name."""
+    """Return the known numbers as text, by name."""
     known = {name: values[name] for name in _FORMS if values.get(name) is not None}
     if known.get("data_wait_share", 0.0) < _LEAST_WAIT:
         known.pop("data_wait_share", None)
@@ -76,16 +78,16 @@ _NAMES = {
     "sequences_per_second": "sequences_per_second",
     **{name: name for name in MEASURES},
 }
-"""The key of a row for each of NVIDIA's names, then for ours."""
+"""Key of a row for each name in dllogger's lines: first NVIDIA's names, then this trainer's."""
 
 _HABANA, _TENSORFLOW = "habana", "tensorflow"
 
 
 class Dllogger(Logger):
-    """NVIDIA's dllogger lines, appended: ``DLLL`` and one JSON object.
+    """NVIDIA's dllogger lines, each ``DLLL`` and a JSON object. They are appended to the file.
 
-    form: of a row's names, as the key json_summary_form says it. resume_step: the update that the run resumes
-    after; the lines of later ones are removed.
+    form: names that rows use, as in the setting json_summary_form.
+    resume_step: step after which the run resumes. Lines of later steps are removed.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class Dllogger(Logger):
             from trainer.logs.dllogger_lines import take_up_lines
 
             take_up_lines(path, resume_step)
-        self._file = path.open("a", buffering=1, encoding="utf-8")  # flushed after each line
+        self._file = path.open("a", buffering=1, encoding="utf-8")  # line buffering: flushed after each line
         self._start = start
 
     def plan(self, values: Values, time: float) -> None:
@@ -115,7 +117,9 @@ class Dllogger(Logger):
         self._write([row["epoch"], row["step"]], data, time)
 
     def _habana_speed(self, row: Values) -> Values:
-        """The time of a micro-batch, and the sequences a second of a card, over all updates of the row."""
+        """Return the seconds per micro-batch and the sequences per second and card, over all updates of the
+        row.
+        """
         if not row["seconds"]:
             return {}
         rate = row["sequences"] / row["seconds"]
@@ -126,7 +130,7 @@ class Dllogger(Logger):
 
     @staticmethod
     def _tensorflow_row(row: Values) -> Values:
-        """The sequences a second of all workers, losses, and the rate as a text."""
+        """Return the sequences per second of all workers, the losses, and the learning rate as text."""
         found: Values = {}
         if row["seconds"]:
             found["throughput_train"] = row["sequences"] / row["seconds"]
@@ -171,14 +175,16 @@ _AFTER_METRICS = {
     "samples_per_sec": "sequences_per_second",
     "total_time": "total_time",
 }
-"""The key of a row for each of Graphcore's columns of training.csv, around those of the task's metrics."""
+"""Key of a row for Graphcore's columns in training.csv, which stand before and after those of the task's
+metrics.
+"""
 
 
 class Tables(Logger):
     """Graphcore's training.csv and evaluation.csv.
 
-    training.csv has further columns of ours after Graphcore's; a value that is not known is left empty.
-    A resumed run appends to its tables. Each evaluation is written to Google's eval_results.txt too.
+    training.csv has this trainer's columns after Graphcore's. Unknown values are left empty. A resumed run
+    appends to its tables. Each evaluation is also written to Google's eval_results.txt.
     """
 
     def __init__(self, folder: Path, columns: Columns, resume_step: int | None) -> None:
@@ -202,7 +208,7 @@ class Tables(Logger):
 
 
 def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) -> None:
-    """Begin the table, or go on with what it holds up to the resumed step."""
+    """Begin the table, or keep its rows up to the resumed step."""
     rows: list[dict[str, str]] = []
     if path.exists():
         from trainer.logs.table_rows import take_up
@@ -214,4 +220,5 @@ def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) 
 
 
 def _line(values: Iterable[Any]) -> str:
+    """Return a line of a table."""
     return ",".join(map(str, values)) + "\n"

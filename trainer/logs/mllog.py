@@ -1,4 +1,4 @@
-"""MLPerf's log of a run, as the compliance checker of mlperf-logging reads it (training 1.0.0)."""
+"""MLPerf's log of a run, in the form that the compliance checker of mlperf-logging reads (training 1.0.0)."""
 
 import logging
 from pathlib import Path
@@ -14,7 +14,7 @@ from trainer.tasks.task import Columns
 
 _BENCHMARK = "bert"
 _TARGET = 0.72
-"""MLPerf's target of masked_lm_accuracy, where no other is configured."""
+"""MLPerf's target for masked_lm_accuracy, used if no target is configured."""
 
 _KINDS = ("start", "stop")
 _PREFIX = ":::MLLOG "
@@ -23,11 +23,11 @@ _PREFIX = ":::MLLOG "
 class Mllog(Logger):
     """MLPerf's events, appended by the package mlperf-logging.
 
-    ``epoch_num`` is the number of examples, as in submissions, ``step_num`` that of steps, as in the
-    reference. A run is a success where an evaluation has reached the target, else it is aborted. The caches
-    of the machine are not cleared, which the value of ``cache_clear`` says.
+    ``epoch_num`` is a number of examples, as in submissions, and ``step_num`` a number of steps, as in the
+    reference. A run's status is success if an evaluation has reached the target, otherwise aborted. The
+    machine's caches are not cleared, which ``cache_clear`` reports.
 
-    resume_step: the step after which the run resumes; events of later steps are removed from the file. None
+    resume_step: the step after which the run resumes. Events of later steps are removed from the file. None
     for a run that does not resume.
     """
 
@@ -37,7 +37,7 @@ class Mllog(Logger):
         target = config.evaluation.target_accuracy
         self._target = (0.0 if config.is_finetuning else _TARGET) if target is None else target
         self._reached = config.is_finetuning and target is None
-        self._trained, self._step = 0, 0  # at the start of the block or of the evaluation
+        self._trained, self._step = 0, 0  # at the start of the current block or evaluation
         self._block_examples = 1
         with naming_extra("mlperf-logging", "mllog"):
             from mlperf_logging.mllog import mllog
@@ -66,7 +66,7 @@ class Mllog(Logger):
             self._write(name, None if kind in _KINDS else value, time)
 
     def plan(self, values: Values, time: float) -> None:
-        """Write who submits, and the settings of the run."""
+        """Write the submitter and the settings of the run."""
         config, unit = self._config, self._config.steps_of_update
         self._trained, self._step = values["trained"], values["step"]
         examples = config.schedule.steps * values["update_examples"]

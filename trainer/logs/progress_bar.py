@@ -1,4 +1,4 @@
-"""Progress of a run on a terminal: a bar with loss and speed."""
+"""A progress bar on a terminal, with loss and speed."""
 
 from collections.abc import Sequence
 
@@ -11,19 +11,20 @@ from trainer.tasks.task import Columns
 
 _BAR_WIDTH = 10
 _TIME_WIDTH = 8
-"""Columns of the bar's time left, h:mm:ss."""
+"""Width of the time left, h:mm:ss."""
 
 _BESIDE_THE_BAR = (
     *("loss", "shown", "tokens_per_second", "peak_share", "sequences_per_second"),
     *("memory_gib", "learning_rate", "gradient_norm", "data_wait_share"),
 )
-"""Names of a row's numbers, in the order of their use."""
+"""Numbers of a row to show next to the bar, the most important first."""
 
 
 class ProgressBar(Terminal):
-    """A bar with the last row's numbers and the time left. Results of evaluations appear above it.
+    """A bar with the newest row's numbers and the time left. Results of evaluations appear above it.
 
-    It shows as many of the numbers as the terminal has room for. done: steps that were made before.
+    It shows as many numbers as fit into the terminal.
+    done: steps that were made before this run.
     """
 
     def __init__(self, columns: Columns, steps: int, done: int, steps_of_update: int = 1) -> None:
@@ -47,13 +48,13 @@ class ProgressBar(Terminal):
         self._bar.console.print(line)
 
     def _room(self) -> int:
-        """The columns that are left for numbers."""
+        """Return the columns that are left for numbers."""
         counts = 2 * len(str(self._steps)) + 1
         return self._bar.console.width - counts - _BAR_WIDTH - _TIME_WIDTH - 3
 
 
 def _fitting(pieces: Sequence[str], room: int) -> str:
-    """The first pieces that fit into so many columns, at least one."""
+    """Join the first pieces that fit into ``room`` columns, at least one."""
     shown = pieces[0]
     for piece in pieces[1:]:
         if len(shown) + 2 + len(piece) > room:

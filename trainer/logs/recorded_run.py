@@ -1,4 +1,4 @@
-"""A run as its directory tells it: rows of its tables, lines of its log, settings of its last checkpoint."""
+"""Reading of a run from its directory: rows of tables, lines of its log, settings of its last checkpoint."""
 
 import math
 import os
@@ -34,17 +34,18 @@ _STATE: Mapping[str, Any] = {
         },
     },
 }
-"""JSON Schema of what a page tells of a checkpoint's state. The state of any version fits it."""
+"""JSON Schema of the parts of a checkpoint's state that a page shows. The state of every version fits it."""
 
 Row = Mapping[str, float]
-"""The numbers of a row by column; a column without a number is left out."""
+"""The numbers of a row by column, without columns that have no number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedPhase:
-    """The rows of a phase. offset: the updates of the phases before it. name: empty for a run of one.
+    """The rows of a phase.
 
-    run: the run's name where there are several, else empty. series: number of its colour in charts.
+    name: "phase 1" and so on, or "" for a run with one phase. offset: updates of the phases before it.
+    run: the run's name if a page shows several runs, otherwise "". series: number of its colour in charts.
     """
 
     name: str = ""
@@ -55,19 +56,19 @@ class RecordedPhase:
     series: int = 0
 
     def label(self, kind: str = "") -> str:
-        """The phase's name among those of the runs, and the kind of a line. Empty where it needs none."""
+        """Return a name for a line: run, phase and kind, without those that are not needed."""
         return ", ".join(filter(None, (self.run, self.name, kind)))
 
     @property
     def span(self) -> list[float]:
-        """The first and the last update that is reported, counted over all phases."""
+        """The first and last logged update, counted over all phases. Empty without rows."""
         steps = [row["step"] + self.offset for row in (*self.training, *self.evaluations)]
         return [min(steps), max(steps)] if steps else []
 
     def points(
         self, rows: Sequence[Row], column: str, factor: float = 1.0
     ) -> tuple[list[float], list[float]]:
-        """The updates, counted over all phases, and the finite values of a column times the factor."""
+        """Return updates (counted over all phases) and finite values of a column times the factor."""
         found = [(row["step"] + self.offset, row.get(column, math.nan) * factor) for row in rows]
         finite = [(x, y) for x, y in found if math.isfinite(y)]
         return [x for x, _ in finite], [y for _, y in finite]
@@ -75,9 +76,10 @@ class RecordedPhase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedRun:
-    """A run. state: the JSON of its last checkpoint, empty where there is none. log: its dllogger.json.
+    """A run that is shown on a page.
 
-    name: the run's among those that it is shown with.
+    state: JSON of its last checkpoint, {} if there is none. log: contents of its dllogger.json.
+    name: short name that distinguishes it from the other runs on the page.
     """
 
     path: str
@@ -93,18 +95,18 @@ class RecordedRun:
 
     @property
     def updates(self) -> int:
-        """The last update that is reported, counted over all phases."""
+        """The last logged update, counted over all phases."""
         return int(max((phase.span[1] for phase in self.phases if phase.span), default=0))
 
 
 def columns_of(runs: Sequence[RecordedRun], table: str) -> list[str]:
-    """The columns in which a run has a number, in their order. table: training or evaluations."""
+    """Return the columns in which any run has a number. table: "training" or "evaluations"."""
     rows = (row for run in runs for phase in run.phases for row in getattr(phase, table))
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def read_runs(paths: Sequence[str]) -> list[RecordedRun]:
-    """The runs, each with a name and colours of its own, as of ``read_run``."""
+    """Read several runs with ``read_run``, and give each a different name and different colours."""
     runs = [read_run(path) for path in paths]
     named = []
     for place, (run, name) in enumerate(zip(runs, short_names([run.path for run in runs]), strict=True)):
@@ -117,7 +119,7 @@ def read_runs(paths: Sequence[str]) -> list[RecordedRun]:
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-    """The last part of each path, with those before it where two are alike."""
+    """Return the last part of each path, preceded by further parts if two names would be equal."""
     parts = [Path(os.path.normpath(path)).parts for path in paths]
     for length in range(1, max(len(one) for one in parts) + 1):
         names = ["/".join(one[-length:]) for one in parts]
@@ -127,7 +129,10 @@ def short_names(paths: Sequence[str]) -> list[str]:
 
 
 def read_run(path: str) -> RecordedRun:
-    """The run in a directory, or that of another program's log. InputError where nothing tells of one."""
+    """Read the run in a directory, or from another program's log.
+
+    Raises InputError if there is no run.
+    """
     path = path.removeprefix("file://")
     if not storage.is_directory(path):
         if not storage.exists(path):
@@ -149,7 +154,7 @@ def read_run(path: str) -> RecordedRun:
 
 
 def _of_log(log: str, path: str) -> RecordedRun:
-    """The run that another program's log tells of."""
+    """Return the run that another program's log describes."""
     found = FOREIGN_LOGS.get(storage.base_name(log), read_dllogger)(log)
     if not found.training and not found.evaluations:
         raise InputError(f"{log}: tells of no update")
@@ -158,7 +163,10 @@ def _of_log(log: str, path: str) -> RecordedRun:
 
 
 def _phases(folder: Path, state: Mapping[str, Any]) -> list[RecordedPhase]:
-    """The phases by the tables, of which earlier ones have a number. A run that began anew is one phase."""
+    """Read the phases from the tables. A table of an earlier phase has a number in its name.
+
+    If an earlier table belongs to a run that was started again, not to a phase, it is ignored.
+    """
     tables = [folder / TRAINING]
     if state.get("phase", 1) > 1:
         tables = [*_earlier(folder), *tables]
@@ -175,17 +183,18 @@ def _phases(folder: Path, state: Mapping[str, Any]) -> list[RecordedPhase]:
 
 
 def _earlier(folder: Path) -> list[Path]:
-    """The tables of earlier phases, in order: training.1.csv, training.2.csv."""
+    """Return the tables of earlier phases in order: training.1.csv, training.2.csv."""
     names = [re.fullmatch(r"training\.(\d+)\.csv", path.name) for path in folder.iterdir()]
     return [folder / name[0] for name in sorted(filter(None, names), key=lambda name: int(name[1]))]
 
 
 def _rows(table: Path) -> list[Row]:
-    """The numbers of a table's complete rows. InputError for a word where a number is expected."""
+    """Return the numbers in a table's complete rows. Raises InputError for text in place of a number."""
     return [_numbers(row, f"{table}: line {number}") for number, row in read_table(table)]
 
 
 def _numbers(row: Mapping[str, str], where: str) -> Row:
+    """Return the numbers of a row by column."""
     found = {}
     for name, text in row.items():
         if text:
@@ -200,9 +209,9 @@ def _numbers(row: Mapping[str, str], where: str) -> Row:
 
 
 def _last_state(folder: Path) -> dict[str, Any]:
-    """The JSON of the newest checkpoint's state, empty where there is none that can be read."""
+    """Return the JSON of the newest checkpoint's state that can be read, or {}."""
     for path in sorted(folder.glob("checkpoints/step-*/state.json"), reverse=True):
-        with suppress(BertDataError, ValueError):  # gone or damaged: an older one tells nearly the same
+        with suppress(BertDataError, ValueError):  # deleted or damaged: an older state is nearly the same
             found: dict[str, Any] = read_json(path)
             if not any(faults(found, _STATE)):
                 return found

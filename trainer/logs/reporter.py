@@ -13,16 +13,18 @@ MEASURES = (
     *("tokens_per_second", "tflops", "peak_share", "memory_gib", "gradient_norm"),
     *("data_wait", "data_wait_share", "fill"),
 )
-"""Names of a row's numbers for which no other program has a name."""
+"""Numbers in a row for which no other program has a name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRecord:
-    """One update, number ``step`` (from 1). It is not timed if it compiled the model.
+    """What is known about an update. step: its number, from 1.
 
-    sequences, tokens, operations: real ones, without padding, over all workers; the operations are those of
-    matrix products. slots: tokens with padding. data_wait: seconds in which a worker waited for its examples.
-    gradient_norm: before clipping, where it was read. memory_gib: the most that a device has used.
+    is_timed: False if the model was compiled during the update.
+    sequences: examples over all workers. tokens, operations: over all workers, without padding. Operations
+    are those of matrix products.
+    slots: tokens with padding. data_wait: seconds that a worker waited for its examples.
+    gradient_norm: norm before clipping, if it was read. memory_gib: most memory that a device has used.
     """
 
     step: int
@@ -42,15 +44,16 @@ class StepRecord:
 
 
 class Logger:
-    """Base of a log. Subclasses override the methods that they need.
+    """Base class of a log. Subclasses override the methods that they need.
 
-    Times are seconds since 1970. A row has the fields of a StepRecord, with its metrics by name: the last
-    update's, but loss, metrics, seconds and data_wait are means over the row's updates; those that are not
-    known are left out. It also has ``step_loss`` (the last update's), ``total_time`` (seconds in all updates
-    so far) and, if any of its updates were timed, ``seconds_per_update`` and the rates of
-    ``Reporter._rates``.
-    An evaluation has the values of ``EvaluationRecord``, and its text. The keys of a summary are dllogger's.
-    ``plan`` has the numbers of ``RunPlan``, ``reach`` the place of the evaluation that begins now.
+    Times are seconds since 1970.
+    row: has the fields of a StepRecord and its metrics by name. They are those of the row's last update,
+    except that loss, metrics, seconds and data_wait are means over the row's updates. Unknown values are left
+    out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of all updates so
+    far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of ``Reporter._rates``.
+    evaluation: has the values of an ``EvaluationRecord``, and its text.
+    plan: has the numbers of ``RunPlan``. reach: has the update and examples at which an evaluation begins.
+    close: has a summary with dllogger's keys.
     """
 
     def row(self, row: Values, time: float) -> None: ...
@@ -69,20 +72,22 @@ class Logger:
 
 
 _SUMMED = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait", "is_timed")
-"""Numbers of a StepRecord whose sums over timed updates give the rates."""
+"""Numbers of a StepRecord from whose sums over timed updates the rates are computed."""
 
 SETTLING_UPDATES = 6
-"""Updates after the start and after each checkpoint that are not timed, because they are slower."""
+"""Updates after the start and after each checkpoint that are not timed, because they are slower than others.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunPlan:
     """The numbers of a run before its first update.
 
-    workers: devices of the run. accumulation: micro-batches of an update on each. update_examples: of all
-    workers. interval: examples trained between two evaluations; 0: all of them. eval_examples: of an
-    evaluation. trained, step: examples and updates of this phase that were made before. sequence_length: the
-    data's longest, in ids.
+    workers: number of devices. accumulation: micro-batches per update on each device.
+    update_examples: examples per update over all workers.
+    interval: examples trained between two evaluations, 0 for a single evaluation at the end.
+    eval_examples: examples of an evaluation. trained, step: examples and updates made in this phase before.
+    sequence_length: most ids of a sequence in the data.
     """
 
     workers: int
@@ -96,11 +101,11 @@ class RunPlan:
 
 
 class Reporter(AbstractContextManager["Reporter"]):
-    """Collects the loop's records into a row every ``log_every`` updates and sends it to the loggers.
+    """Collects records of updates into a row every ``log_every`` updates, and sends it to the loggers.
 
-    The events are MLPerf's: init until ``begin``, then blocks of training with evaluations between them. A
-    reporter of evaluations alone has their events only. Loggers are told steps, of which an update has
-    ``steps_of_update``.
+    Events are MLPerf's: init until ``begin``, then blocks of training with evaluations between them. A
+    reporter for evaluations only has just their events. Loggers count in steps, of which an update has
+    ``steps_of_update``: some programs count micro-batches.
     """
 
     def __init__(
@@ -114,27 +119,30 @@ class Reporter(AbstractContextManager["Reporter"]):
         steps_of_update: int = 1,
         trains: bool = True,
     ) -> None:
-        """devices: of the run. peak: operations a second that each could make at most, if it is known."""
+        """devices: number of devices in the run. peak: most operations per second of a device, or None if not
+        known.
+        """
         self._loggers, self._log_every, self._clock = loggers, log_every, clock
         self._devices, self._peak = devices, peak
         self._steps_of_update, self._trains = steps_of_update, trains
         self._start = clock()
         self._waiting: list[StepRecord] = []
-        self._row_sums, self._sums = _no_sums(), _no_sums()  # over timed updates: the row's, and all
+        # sums over timed updates: of the current row, and of the whole run
+        self._row_sums, self._sums = _no_sums(), _no_sums()
         self._settling = SETTLING_UPDATES
         self._summary = {"raw_train_time": 0.0}
         self._phase = ""
-        self._between: float | None = None  # since when no block and no evaluation has been open
+        self._between: float | None = None  # time since which neither a block nor an evaluation is open
         if trains:
             self._phase = "init"
             self.event("init_start")
 
     def begin(self) -> None:
-        """Write the events of the start of training."""
+        """Write the events for the start of training."""
         self._enter("block", "run_start")
 
     def step(self, record: StepRecord) -> None:
-        """Add a record. Where its step is a multiple of log_every, write a row."""
+        """Add the record of an update. Write a row if its number is a multiple of log_every."""
         if self._between is not None:
             self._start_block()
         self._waiting.append(record)
@@ -149,52 +157,56 @@ class Reporter(AbstractContextManager["Reporter"]):
             self._write_row()
 
     def begin_evaluation(self, step: int = 0, trained: int = 0) -> None:
-        """Write the event of an evaluation's start, after this update and so many examples."""
+        """Write the event for the start of an evaluation, after this update and this number of examples."""
         self._each("reach", step * self._steps_of_update, trained)
         self._between = None
         self._enter("eval")
 
     def evaluation(self, values: Values, text: str) -> None:
-        """Write the results of the evaluation. text: they in one line for a person.
+        """Write the results of the evaluation. text: the results as one line for people.
 
-        Training may continue: its block begins now, but is written with its first update.
+        Training may continue. Its next block begins now, but the event is written with the next update,
+        because there may be none.
         """
         self._each("evaluation", {**values, "step": values["step"] * self._steps_of_update}, text)
         self.event("eval_stop")
         self._phase, self._between = "", self._clock()
 
     def _start_block(self) -> None:
-        """Write the start of the block that has begun with the end of the last evaluation."""
+        """Write the start of the block that began when the last evaluation ended."""
         since, self._between, self._phase = self._between, None, "block"
         for logger in self._loggers:
             logger.event("block_start", True, since or self._clock())
 
     def saved(self, step: int) -> None:
-        """Write the event of a checkpoint. The next updates are not timed."""
+        """Write the event for a checkpoint. The next updates are not timed."""
         self._settling = SETTLING_UPDATES
         self.event("checkpoint", step * self._steps_of_update)
 
     def waited_share(self, least_seconds: float) -> float:
-        """The share of the timed seconds in which a worker waited for data. 0 before so many seconds."""
+        """Return the share of the timed seconds spent waiting for data, or 0 before ``least_seconds`` were
+        timed.
+        """
         seconds = self._sums["seconds"]
         return self._sums["data_wait"] / seconds if seconds >= least_seconds else 0.0
 
     def describe(self, **values: Any) -> None:
-        """Write what this process trains, on what: numbers and texts by name."""
+        """Write what this process trains and on what, as numbers and texts by name."""
         self._each("describe", values)
 
     def plan(self, planned: RunPlan) -> None:
-        """Tell every log the numbers of the run."""
+        """Send the numbers of the run to every log."""
         told = asdict(planned) | {"step": planned.step * self._steps_of_update}
         self._each("plan", told)
 
     def event(self, name: str, value: Any = True) -> None:
+        """Send an event to every log."""
         self._each("event", name, value)
 
     def close(self, status: str = "success") -> Values:
-        """Write the last row and close every log. Returns the summary.
+        """Write the last row and close every log. Return the summary.
 
-        status: success, stopped (as asked, to be resumed) or aborted. MLPerf knows no stopped.
+        status: "success", "stopped" (on request, to be resumed) or "aborted". MLPerf has no "stopped".
         """
         if self._waiting:
             self._write_row()
@@ -209,11 +221,12 @@ class Reporter(AbstractContextManager["Reporter"]):
         return summary
 
     def __exit__(self, *failure: object) -> None:
-        """Close the logs of a run that ended before its close."""
+        """Close the logs of a run that ended with an error."""
         if self._loggers:
             self.close("aborted")
 
     def _write_row(self) -> None:
+        """Write the mean of the collected records as a row."""
         rows = [_flat(record) for record in self._waiting]
         means = ("loss", *self._waiting[0].metrics, "seconds", "data_wait")
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
@@ -227,11 +240,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._each("row", row)
 
     def _rates(self, sums: Mapping[str, float]) -> Values:
-        """The rates by name, none where no time was measured. Those of tokens need a count of tokens.
+        """Return the rates by name, or {} if no time was measured. Rates of tokens need a count of tokens.
 
-        tokens_per_second: real ones. tflops: 10^12 operations a second of one device, peak_share: their
-        share of what it could make at most. data_wait_share: the share of the time spent waiting for data.
-        fill: the share of tokens in the micro-batches that is no padding.
+        tokens_per_second: without padding. tflops: 10^12 operations per second and device. peak_share: tflops
+        divided by the device's peak. data_wait_share: share of the time spent waiting for data. fill: share
+        of the tokens in the micro-batches that are not padding.
         """
         seconds, sequences, tokens, operations, slots, data_wait, _ = sums.values()
         if seconds <= 0:
@@ -248,6 +261,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         return found
 
     def _each(self, method: str, *values: Any) -> None:
+        """Call a method of every logger, with the current time as last argument."""
         now = self._clock()
         for logger in self._loggers:
             getattr(logger, method)(*values, now)
@@ -261,11 +275,12 @@ class Reporter(AbstractContextManager["Reporter"]):
 
 
 def _no_sums() -> dict[str, float]:
+    """Return sums that are all 0."""
     return dict.fromkeys(_SUMMED, 0.0)
 
 
 def _flat(record: StepRecord) -> Values:
-    """The record's known fields and its metrics, by name. Counts, used for rates only, are left out."""
+    """Return the record's known fields and metrics by name, without counts that are only needed for rates."""
     row = {name: value for name, value in asdict(record).items() if value is not None}
     del row["tokens"], row["operations"], row["slots"], row["is_timed"]
     metrics: Values = row.pop("metrics")

@@ -14,7 +14,9 @@ _NO_TENSORFLOW = "tensorboard.compat.notf"
 
 
 class ScalarLogger(Logger):
-    """Base of TensorBoard and Weights & Biases: one scalar for each key, named KIND/KEY."""
+    """Base class of TensorBoard and Weights & Biases. Each number is a scalar named "train/KEY" or
+    "eval/KEY".
+    """
 
     def row(self, row: Values, time: float) -> None:
         self.add("train", row, time)
@@ -23,14 +25,14 @@ class ScalarLogger(Logger):
         self.add("eval", values, time)
 
     def add(self, kind: str, values: Values, time: float) -> None:
-        """Write one value of each scalar. kind: "train" or "eval"."""
+        """Write a value for each scalar. kind: "train" or "eval"."""
 
 
 class TensorBoard(ScalarLogger):
     """Scalars in TensorBoard's event files."""
 
     def __init__(self, folder: Path, resume_step: int | None) -> None:
-        # TensorBoard uses its own small parts of TensorFlow if this module is there; else, it imports an
+        # If this module exists, TensorBoard uses its own small parts of TensorFlow. Otherwise it imports an
         # installed TensorFlow, which takes up to 15 s and prints lines about the processor.
         sys.modules.setdefault(_NO_TENSORFLOW, ModuleType(_NO_TENSORFLOW))
         with naming_extra("tensorboard", "tensorboard"):
@@ -54,7 +56,7 @@ class TensorBoard(ScalarLogger):
 class WeightsAndBiases(ScalarLogger):
     """A run of Weights & Biases, in a group named after the output directory.
 
-    The run's id is kept in wandb_id.txt, so that a resumed run continues it, offline too.
+    The run's id is stored in wandb_id.txt, so that a resumed run continues it, also offline.
     """
 
     def __init__(self, folder: Path, config: Config, *, offline: bool, resumes: bool) -> None:
@@ -73,7 +75,8 @@ class WeightsAndBiases(ScalarLogger):
                 group=str(folder),
                 settings=wandb.Settings(console="off", silent=True),
                 id=known,
-                resume="allow" if known and not offline else None,  # offline parts join when they are sent
+                # offline parts are joined when they are uploaded
+                resume="allow" if known and not offline else None,
             )
         except wandb.errors.Error as error:
             raise SettingsError(f"wandb: {error}; --wandb-offline needs neither key nor network") from None

@@ -1,4 +1,4 @@
-"""The rows of a run's tables, and those that it goes on with."""
+"""Rows of a run's tables, and which of them a resumed run keeps."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,9 +9,9 @@ from bertdata.io.table_text import decode_table, named_rows, table_rows
 
 
 def read_table(path: Path) -> list[tuple[int, dict[str, str]]]:
-    """Return the complete rows of the table, each with its line. A row that a crash cut off is left out.
+    """Return the complete rows of the table, each with its line number. An incomplete last row is skipped.
 
-    InputError names the line that no run writes: damaged, or changed by hand.
+    Raises InputError with the line that no run writes, because it was damaged or edited.
     """
     where = str(path)
     rows = table_rows(decode_table(storage.read_bytes(where), where), where)
@@ -22,7 +22,7 @@ def read_table(path: Path) -> list[tuple[int, dict[str, str]]]:
 
 
 def step_of(row: Mapping[str, str], where: str) -> int:
-    """Return the number of the row's update. InputError where it is no number."""
+    """Return the number of the row's update. Raises InputError if it is not a number."""
     step = row.get("step", "")
     if not (step.isascii() and step.isdecimal() and len(step) < 20):
         raise InputError(f"{where}: step is {step!r:.60}, expected the number of an update")
@@ -30,9 +30,9 @@ def step_of(row: Mapping[str, str], where: str) -> int:
 
 
 def take_up(path: Path, resume_step: int | None) -> list[dict[str, str]]:
-    """Return the rows up to the resumed step, which an earlier version wrote with fewer columns.
+    """Return the rows up to the resumed step. An earlier version may have written them with fewer columns.
 
-    None: a new phase begins. The table of the earlier one is renamed.
+    resume_step: None if a new phase begins. Then the earlier phase's table is renamed.
     """
     if resume_step is not None:
         found = read_table(path)

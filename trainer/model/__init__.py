@@ -1,1 +1,1 @@
-"""Models, and other programs' checkpoints of them."""
+"""The models: encoders, their layers, and the heads of pre-training."""

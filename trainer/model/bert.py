@@ -1,8 +1,7 @@
-"""BERT with its two heads: masked words and next sentence (Devlin et al. 2018).
+"""BERT's encoder (Devlin et al. 2018). ``trainer.model.headed`` adds the heads.
 
-Sequences come flat, one after another, so that every product is one of real tokens; or in padded rows, for
-devices that need them. The masked-word head is computed for masked slots only. The operations of a batch are
-counted at the end.
+Sequences come flat, end to end, so that matrix products have rows for real tokens only. Devices that cannot
+use flat batches get padded rows.
 """
 
 import math
@@ -23,14 +22,14 @@ from trainer.data.batches import Batch, FlatAttention
 from trainer.model.layers import Carried, Dense, Embeddings, Layer
 
 PASSES = 3.0
-"""Operations of forward and backward pass over those of the forward pass."""
+"""Operations of forward and backward pass, divided by those of the forward pass."""
 
 WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
-"""Beginnings of the names of the heads' weights: of masked words, of next sentence."""
+"""Beginnings of the names of the heads' weights: masked words, next sentence."""
 
 
 def attend_anywhere(*given: Any) -> Tensor:
-    """Attention by PyTorch's own function, for any device."""
+    """Return attention by PyTorch's function, which works on any device."""
     from trainer.model.padded_attention import padded_attention
 
     return padded_attention(*given)
@@ -39,12 +38,13 @@ def attend_anywhere(*given: Any) -> Tensor:
 class Bert(nn.Module):
     """The encoder: from ids to a vector for each token and one for each sequence.
 
-    It may hold some of the layers only, next to one another (``trainer.splitting.pieces``).
-    attention: the device's, of flat batches (``Device.attention_for``). pooler: None for a model whose heads
-    need no vector of a sequence. seeds: set for each micro-batch (``trainer.update.strategy``), called with
-    the number of each part before it draws its dropout: 0 the embeddings, 1 the first layer, and after the
-    last one the heads. None: nothing is seeded. recomputes: layers keep their input alone for the backward
-    pass, which computes the rest again.
+    It may have only some consecutive layers, if the model is divided (``trainer.splitting.pieces``).
+    attention: the device's attention for flat batches (``Device.attention_for``).
+    pooler: makes the vector of each sequence. None if the heads do not need it.
+    seeds: function that seeds dropout before each part, set for each micro-batch
+    (``trainer.update.strategy``). It is called with the part's number: 0 for the embeddings, 1 for the first
+    layer and so on, and after the last layer for the heads. None: nothing is seeded.
+    recomputes: layers keep only their input for the backward pass, which computes the rest again.
     """
 
     embeddings_class: type[nn.Module] = Embeddings
@@ -66,29 +66,30 @@ class Bert(nn.Module):
 
     @staticmethod
     def new_layer(config: ModelConfig, number: int) -> nn.Module:
-        """The layer of that number, counted from 0."""
+        """Return a new layer. number: its number, from 0."""
         return Layer(config)
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> tuple[Tensor, Tensor]:
-        """(tokens, hidden) vectors of the tokens, (B, hidden) vectors of the sequences.
+        """Return vectors of the tokens, shape (tokens, hidden), and vectors of the sequences, shape (B,
+        hidden).
 
-        carried: of the layer before the first one that is here; None: the embeddings are here.
+        carried: output of the layer before this model's first one. None: this model has the embeddings.
         """
         normed = self.encode_seeded(batch, carried)
         first = normed.index_select(0, batch.starts())
         return normed, torch.tanh(self.pooler.dense(first))
 
     def encode_seeded(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(tokens, hidden) vectors of the tokens, for heads that draw their dropout next."""
+        """Return vectors of the tokens, shape (tokens, hidden), and seed the dropout of the heads."""
         normed = self.encode(batch, carried).normed
         if self.seeds is not None:
             self.seeds(len(self.encoder.layer) + 1)
         return normed
 
     def encode(self, batch: Batch, carried: Carried | None = None) -> Carried:
-        """The tokens after this model's last layer. carried: as for ``forward``.
+        """Return the output of this model's last layer. carried: as in ``forward``.
 
-        SettingsError for a sequence that is too long.
+        Raises SettingsError if a sequence is too long.
         """
         check_length(batch.most_tokens(), self.longest)
         if carried is None:
@@ -104,18 +105,20 @@ class Bert(nn.Module):
     def _run(
         self, seeds: Callable[[int], None] | None, number: int, carried: Carried, sequences: Any
     ) -> Carried:
+        """Seed and run a layer."""
         if seeds is not None:
             seeds(number + 1)
         return Carried(*self.encoder.layer[number](*carried, sequences))
 
     def sequences(self, batch: Batch) -> Any:
-        """The batch's sequences as the layers take them."""
+        """Return the batch's sequences in the form that the layers take."""
         return batch.sequences(self.attention)
 
     def embed(self, batch: Batch) -> Carried:
-        """The tokens before the first layer."""
+        """Return the embedded tokens, which are the input of the first layer."""
         types = batch.token_type_ids.reshape(-1)
-        if self.embeddings.token_type_embeddings.num_embeddings == 1:  # that of both texts of a pair
+        # both texts of a pair have the same type
+        if self.embeddings.token_type_embeddings.num_embeddings == 1:
             types = torch.zeros_like(types)
         rows = self.embeddings(batch.input_ids.reshape(-1), types, batch.positions())
         if self.norm_first:
@@ -125,31 +128,36 @@ class Bert(nn.Module):
         return Carried(rows, rows)
 
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
-        """Draw first values: of a product's weight or an embedding, of the model that has this encoder."""
+        """Draw the first values of a weight matrix or an embedding. path: its module's name in the whole
+        model.
+        """
         values.normal_(std=deviation(path, config))
 
     @staticmethod
     def operations(lengths: Array, shape: ModelConfig) -> int:
-        """Products and additions of the layers' forward pass on sequences of these lengths."""
+        """Return the multiply-adds of the layers' forward pass for sequences of these lengths."""
         width, inner = shape.hidden_size, shape.intermediate_size
         layer = int(lengths.sum()) * (4 * width * width + 2 * width * inner)
         return shape.num_hidden_layers * (layer + 2 * width * int(lengths @ lengths))
 
 
 def deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.dense",)) -> float:
-    """The standard deviation of first values. deep: ends of the paths whose values shrink with the depth."""
+    """Return the standard deviation of a weight's first values.
+
+    deep: endings of the paths whose values shrink with the number of layers.
+    """
     if config.deep_weight_init and path.endswith(deep):
         return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)
     return config.initializer_range
 
 
 def host_memory() -> int:
-    """Bytes of this machine's memory."""
+    """Return the bytes of this machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def check_memory(parameters: int) -> None:
-    """SettingsError where this machine's memory cannot hold a model of so many weights."""
+    """Raise SettingsError if this machine's memory cannot hold a model with this number of weights."""
     needed, there = 4 * parameters, host_memory()
     sizes = f"takes {needed / 2**30:,.1f} GiB, this machine has {there / 2**30:,.1f} GiB"
     remedy = "choose a smaller hidden_size, intermediate_size or num_hidden_layers"

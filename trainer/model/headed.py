@@ -1,4 +1,4 @@
-"""An encoder with the heads of pre-training."""
+"""An encoder with the heads of pre-training, and the counting of a batch's tokens and operations."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +21,8 @@ from trainer.plugins import find
 class HeadedBert(nn.Module):
     """An encoder, named ``bert``, to which a task adds its heads.
 
-    Its forward pass takes a batch, and what the layer before the first one hands on (``Bert.forward``).
-    ties_words: it has the masked-word head, whose weights are the word embeddings.
+    Its forward pass takes a batch, and the output of the layer before its first one (see ``Bert.forward``).
+    ties_words: it has a masked-word head that uses the word embeddings as weights.
     """
 
     ties_words = False
@@ -35,20 +35,21 @@ class HeadedBert(nn.Module):
         self.bert: Bert = find("encoder", config.encoder_name)(config, pools, attention)
 
     def count_weights(self) -> int:
-        """Number of trained values, those of the heads and of the vocabulary's padding included."""
+        """Return the number of trained values, including heads and padding of the vocabulary."""
         return sum(weight.numel() for weight in self.parameters())
 
     def draw_weights(self) -> None:
-        """Draw all weights from torch's generator. Nothing is drawn for the meta device."""
+        """Draw all weights from torch's generator. Does nothing on the meta device."""
         weights = dict(self.named_parameters())
         if not any(weight.is_meta for weight in weights.values()):
             for name, values in self.first_weights():
                 weights[name].detach().copy_(values)
 
     def first_weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Name and first values of each weight, one at a time in host memory, in the order of the modules.
+        """Yield the name and first values of each weight, in the order of the modules, one at a time in host
+        memory.
 
-        They are drawn from torch's generator, the same whichever device the model is on.
+        They are drawn from torch's generator, so they are the same whichever device the model is on.
         """
         for path, module in self.named_modules():
             for name, weight in module.named_parameters(recurse=False):
@@ -64,16 +65,18 @@ class HeadedBert(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """The output of the heads. M: masked slots. V: the padded vocabulary."""
+    """The output of the heads, for M masked slots and a padded vocabulary of V tokens."""
 
-    masked_lm: Tensor  # (M, V); minus infinity for padding of the vocabulary, unless it takes part
-    next_sentence: Tensor | None  # (B, 2); None: the model has no such head
+    # (M, V). Padding of the vocabulary has minus infinity, unless it takes part in the softmax
+    masked_lm: Tensor
+    next_sentence: Tensor | None  # (B, 2), or None if the model has no such head
 
 
 class Predictions(nn.Module):
-    """The masked-word head. Its weights are the word embeddings, an argument of each call, or its decoder's.
+    """The masked-word head. Its output weights are the word embeddings, passed at each call, or its
+    decoder's.
 
-    transform, bias: None for a model without them. decoder: None where the weights are the embeddings.
+    transform, bias: None if the model has none. decoder: None if the word embeddings are used.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -87,21 +90,21 @@ class Predictions(nn.Module):
             self.decoder = nn.Linear(width, config.padded_vocab_size, bias=False)
         self.vocab_size = config.vocab_size
         self.activation = ACTIVATIONS[config.hidden_act]
-        # Devices may replace this large product by their own.
+        # Devices may replace this large product.
         self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
 
     def take_padding(self) -> None:
-        """Let the rows that pad the vocabulary to a multiple of 8 take part in the softmax from now on."""
+        """From now on, include the rows that pad the vocabulary to a multiple of 8 in the softmax."""
         self.vocab_size = -(-self.vocab_size // 8) * 8
 
     def forward(self, rows: Tensor, words: Tensor | None) -> Tensor:
-        """The logits of these vectors. words: the word embeddings; None for a model with a decoder."""
+        """Return the logits for these vectors. words: the word embeddings, or None if there is a decoder."""
         if self.transform is not None:
             rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
         return self.logits(rows, words)
 
     def logits(self, rows: Tensor, words: Tensor | None) -> Tensor:
-        """The product with the output layer's weights. Minus infinity for padding of the vocabulary."""
+        """Return the product with the output weights. Padding of the vocabulary gets minus infinity."""
         if self.decoder is not None:
             words = self.decoder.weight
         assert words is not None, "the head of a model without a decoder needs the word embeddings"
@@ -111,9 +114,9 @@ class Predictions(nn.Module):
 
 
 class BertForMaskedLM(HeadedBert):
-    """The encoder with the masked-word head, and random weights. Without the other head, it has no pooler."""
+    """The encoder with the masked-word head and random weights. It has no pooler."""
 
-    pairs = False  # it has the next-sentence head
+    pairs = False  # True if the model has the next-sentence head
 
     def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
         super().__init__(config, pools=self.pairs, attention=attention)
@@ -124,19 +127,19 @@ class BertForMaskedLM(HeadedBert):
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
-        """Logits of all masked slots, used or not, and of all next-sentence pairs, where they are learned."""
+        """Return logits of all masked slots, used or not, and of next sentence if the model has that head."""
         if not self.pairs:
             return Logits(self.guess_words(batch, self.bert.encode(batch, carried).normed), None)
         rows, pooled = self.bert(batch, carried)
         return Logits(self.guess_words(batch, rows), self.cls.seq_relationship(pooled))
 
     def guess_words(self, batch: Batch, rows: Tensor) -> Tensor:
-        """The logits of the masked slots, from the vectors of all tokens."""
+        """Return the logits of the masked slots. rows: vectors of all tokens."""
         logits: Tensor = self.cls.predictions(rows.index_select(0, batch.masked()), self.output_words())
         return logits
 
     def output_words(self) -> Tensor | None:
-        """The word embeddings, where the output layer uses them."""
+        """Return the word embeddings if the output layer uses them, otherwise None."""
         words: Tensor | None = self.bert.embeddings.word_embeddings.weight if self.ties_words else None
         return words
 
@@ -148,7 +151,11 @@ class BertForPreTraining(BertForMaskedLM):
 
 
 class Counted(NamedTuple):
-    """Real tokens of micro-batches, the operations of their matrix products, and tokens with padding."""
+    """Counts over micro-batches.
+
+    tokens: tokens without padding. operations: operations of their matrix products. slots: tokens with
+    padding.
+    """
 
     tokens: int
     operations: float
@@ -156,7 +163,7 @@ class Counted(NamedTuple):
 
 
 def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
-    """The tokens and operations of micro-batches in host memory, forward and backward."""
+    """Count tokens and operations, forward and backward, of micro-batches in host memory."""
     tokens = operations = slots = 0
     for batch in batches:
         lengths = batch.lengths()
@@ -168,10 +175,10 @@ def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
 
 
 def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
-    """Operations of one forward pass: two for each multiplication with an addition.
+    """Return the operations of a forward pass. A multiply-add counts as two.
 
-    lengths: int64. masks: positions at which the masked-word head computes logits. The heads are those of
-    pre-training; those of other tasks are smaller than a thousandth of the whole.
+    lengths: int64, tokens of each sequence. masks: positions for which the masked-word head computes logits.
+    The heads are those of pre-training. Other tasks have heads with less than a thousandth of the operations.
     """
     width, sequences = shape.hidden_size, int(np.count_nonzero(lengths))
     heads = masks * width * (width + shape.vocab_size) + sequences * width * (width + 2)

@@ -1,4 +1,4 @@
-"""The layers of the encoder. Their parameters have Hugging Face's names. Sequences have no padding."""
+"""The layers of the encoder. Their parameters have the same names as in Hugging Face's models."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,13 +18,14 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "silu": F.silu,
 }
-"""Activation functions by Hugging Face's names; gelu_pytorch_tanh is another name of gelu_new."""
+"""Activation functions by Hugging Face's names. gelu_pytorch_tanh is another name of gelu_new."""
 
 
 class Carried(NamedTuple):
-    """The output of a layer for the next one: the residual and the input of its attention, (tokens, hidden).
+    """What a layer passes to the next one, two tensors of shape (tokens, hidden).
 
-    They are the same tensor unless norms come first.
+    rows: the residual. normed: the input of the next attention. They are the same tensor, unless the norm
+    comes before the attention.
     """
 
     rows: Tensor
@@ -35,7 +36,7 @@ class Norm(nn.LayerNorm):
     """Layer norm computed in its weights' type (fp32 under autocast), with the result in the input's type."""
 
     def __init__(self, config: ModelConfig) -> None:
-        bias = {} if config.has_biases else {"bias": False}  # PopTorch's torch does not know it
+        bias = {} if config.has_biases else {"bias": False}  # PopTorch's torch does not know this argument
         super().__init__(config.hidden_size, eps=config.layer_norm_eps, **bias)
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -44,7 +45,7 @@ class Norm(nn.LayerNorm):
 
 
 class Embeddings(nn.Module):
-    """The sum of word, segment and position embeddings. Its norm is applied by Bert."""
+    """The sum of word, segment and position embeddings. Bert applies its norm."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -54,7 +55,7 @@ class Embeddings(nn.Module):
         self.LayerNorm = Norm(config)
 
     def forward(self, input_ids: Tensor, token_type_ids: Tensor, position_ids: Tensor) -> Tensor:
-        """(tokens, hidden) from three times (tokens,)."""
+        """Return the embeddings, shape (tokens, hidden). Each argument has shape (tokens,)."""
         words: Tensor = self.word_embeddings(input_ids)
         types: Tensor = self.token_type_embeddings(token_type_ids)
         places: Tensor = self.position_embeddings(position_ids)
@@ -62,7 +63,7 @@ class Embeddings(nn.Module):
 
 
 class Dense(nn.Module):
-    """A linear layer in a module of its own, for Hugging Face's names."""
+    """A linear layer inside a module, as in Hugging Face's names."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
         super().__init__()
@@ -70,7 +71,7 @@ class Dense(nn.Module):
 
 
 class NormedDense(Dense):
-    """A linear layer and a norm, with an optional residual between them."""
+    """A linear layer, dropout, an addition to the residual, and a norm."""
 
     def __init__(self, inputs: int, config: ModelConfig, bias: bool = True) -> None:
         super().__init__(inputs, config.hidden_size, bias)
@@ -79,9 +80,9 @@ class NormedDense(Dense):
         self.norm_first = config.megatron_residual_connection
 
     def add(self, change: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """(the new residual, the input of the next part), one tensor unless norms come first.
+        """Return (new residual, input of the next part). They are one tensor unless norms come first.
 
-        The residual has the type of the product, which is autocast's.
+        The residual has the type of the product, which autocast chooses.
         """
         change = self.dense(change)
         rows = rows.to(change.dtype) + F.dropout(change, self.dropout, self.training)
@@ -90,14 +91,14 @@ class NormedDense(Dense):
 
 
 EVERY = -1
-"""The reach of a token that sees its whole sequence, which custom operations take in place of None."""
+"""Reach of a token that sees its whole sequence. Custom operations take this number instead of None."""
 
 
 class SelfAttention(nn.Module):
-    """Attention with separate query, key and value, each of which has its own LAMB trust ratio.
+    """Attention with separate weights for query, key and value, so that each has its LAMB trust ratio.
 
-    joins: one product makes all three where the sequences allow it; it keeps a copy of their weights for
-    the backward pass.
+    joins: compute all three by one product if the sequences allow it. The backward pass then keeps a joined
+    copy of the weights.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -120,7 +121,7 @@ class SelfAttention(nn.Module):
         return sequences.attend(query, key, value, dropout, scale).flatten(1)
 
     def project(self, rows: Tensor, one_product: bool) -> tuple[Tensor, ...]:
-        """Query, key and value, (tokens, heads, head size) each, from one product or three."""
+        """Return query, key and value, each (tokens, heads, head size), from one product or three."""
         parts = (self.query, self.key, self.value)
         if not one_product:
             return tuple(part(rows).view(len(rows), self.heads, -1) for part in parts)
@@ -139,7 +140,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """One layer of the encoder: attention and feed-forward part."""
+    """A layer of the encoder: attention and feed-forward part."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -149,6 +150,6 @@ class Layer(nn.Module):
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, rows: Tensor, normed: Tensor, sequences: Sequences) -> tuple[Tensor, Tensor]:
-        """From this layer's residual and attention input to those of the next layer."""
+        """Return the residual and the attention input for the next layer, from those for this layer."""
         rows, normed = self.attention.output.add(self.attention.self(normed, sequences), rows)
         return self.output.add(self.activation(self.intermediate.dense(normed)), rows)

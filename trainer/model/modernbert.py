@@ -1,8 +1,8 @@
 """ModernBERT's encoder (Warner et al. 2024): norms first, no biases, gated feed-forward, rotary positions.
 
-Most layers see a window of each sequence only. As in a BERT whose norms come first, a layer has the norm
-behind it: that of the next layer's attention, or the encoder's final norm. The first layer's attention reads
-the embeddings as they are.
+Most layers see only a window of each sequence. As in a BERT whose norms come first, each layer object has the
+norm that comes after it: the norm of the next layer's attention, or the encoder's final norm. The first
+layer's attention reads the embeddings directly.
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ from trainer.model.bert import Bert, attend_anywhere, deviation
 from trainer.model.layers import ACTIVATIONS, Carried, Dense, Norm, NormedDense
 
 Rotation = tuple[Tensor, Tensor]
-"""The cosine and the sine of each angle of each token, (T, 1, half of the head size) in fp32."""
+"""Cosine and sine of each token's angles, each (T, 1, half of the head size) in fp32."""
 
 _DEEP = ("output.dense", "transform.dense", "predictions.decoder")
-"""Ends of the paths whose first values shrink with the depth."""
+"""Endings of the paths whose first values shrink with the number of layers."""
 
 _CLASSIFIERS = ("classifier", "qa_outputs")
 
@@ -38,7 +38,7 @@ class RotarySequences:
 
     @classmethod
     def of(cls, sequences: Sequences, positions: Tensor, config: ModernBertConfig) -> "RotarySequences":
-        """positions: each token's in its sequence."""
+        """Return the sequences with their rotations. positions: each token's position in its sequence."""
         size, thetas = (
             config.hidden_size // config.num_attention_heads,
             (config.global_rope_theta, config.local_rope_theta),
@@ -47,9 +47,9 @@ class RotarySequences:
 
 
 class RotaryAttention(nn.Module):
-    """Attention with rotary positions, over whole sequences or within the reach of each token.
+    """Attention with rotary positions, over whole sequences or within each token's reach.
 
-    Query, key and value are one weight, as in the original program, whose optimiser takes it as one.
+    Query, key and value are one weight, as in the original program, because its optimiser treats it as one.
     """
 
     def __init__(self, config: ModernBertConfig, number: int) -> None:
@@ -77,7 +77,7 @@ class ProjectedAttention(nn.Module):
 
 
 class RotaryLayer(nn.Module):
-    """One layer: attention and gated feed-forward part, each read by a norm."""
+    """A layer: attention and gated feed-forward part, each with a norm before it."""
 
     def __init__(self, config: ModernBertConfig, number: int) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class RotaryLayer(nn.Module):
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, rows: Tensor, normed: Tensor, context: RotarySequences) -> tuple[Tensor, Tensor]:
-        """From this layer's residual and attention input to those of the next layer."""
+        """Return the residual and the attention input for the next layer, from those for this layer."""
         rows, normed = self.attention.output.add(self.attention.self(normed, context), rows)
         values, gates = self.intermediate.dense(normed).chunk(2, -1)
         gated = F.dropout(self.activation(values) * gates, self.dropout, self.training)
@@ -98,7 +98,7 @@ class RotaryLayer(nn.Module):
 
 
 class WordEmbeddings(nn.Module):
-    """The words' embeddings, and their norm."""
+    """The word embeddings and their norm."""
 
     def __init__(self, config: ModernBertConfig) -> None:
         super().__init__()
@@ -107,13 +107,13 @@ class WordEmbeddings(nn.Module):
         self.dropout = config.embedding_dropout
 
     def forward(self, input_ids: Tensor) -> Tensor:
-        """(tokens, hidden) from (tokens,)."""
+        """Return the embeddings, shape (tokens, hidden). input_ids has shape (tokens,)."""
         rows = self.LayerNorm(self.word_embeddings(input_ids))
         return F.dropout(rows, self.dropout, self.training)
 
 
 class ModernBert(Bert):
-    """The encoder: from ids to a vector for each token. Tasks pool them as they need."""
+    """The encoder: from ids to a vector for each token. Tasks pool the vectors as they need."""
 
     embeddings_class = WordEmbeddings
 
@@ -135,7 +135,7 @@ class ModernBert(Bert):
         return Carried(rows, rows)
 
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
-        """A normal distribution whose ends are cut off."""
+        """Draw values from a normal distribution without its tails."""
         std = deviation(path, config, _DEEP)
         if path in _CLASSIFIERS:
             std = config.hidden_size**-0.5
@@ -153,10 +153,10 @@ class ModernBert(Bert):
 
 
 class Rotate(torch.autograd.Function):
-    """Query, key and value of joined ones, (T, 3, heads, head size), the first two turned.
+    """Split the joined (T, 3, heads, head size) tensor, and rotate query and key by each token's angles.
 
-    Value j and value j + half of the head size are turned by the angle j of their token, computed in fp32.
-    The backward pass turns back, straight into the gradient of the joined ones.
+    Value j and value j + half of the head size are rotated by angle j of their token, computed in fp32. The
+    backward pass rotates back, directly into the gradient of the joined tensor.
     """
 
     @staticmethod
@@ -174,9 +174,10 @@ class Rotate(torch.autograd.Function):
 
 
 def turn(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Vectors turned by the angle of each token, (T, heads, head size) like the heads.
+    """Return the vectors rotated by their token's angles, (T, heads, head size).
 
-    Nothing is changed in place and each half is cast on its own: a compiler then reads and writes each once.
+    Nothing is changed in place, and each half is cast separately. This lets a compiler read and write each
+    value once.
     """
     first, second = heads.chunk(2, -1)
     one = torch.addcmul(first * cosine, second, sine, value=-1)
@@ -186,9 +187,11 @@ def turn(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 @torch.library.custom_op("bertdata::rotation", mutates_args=())
 def find_rotation(positions: Tensor, size: int, theta: float) -> tuple[Tensor, Tensor]:
-    """The rotation of tokens at these positions: angle j is position theta^(-2j / size) (Su et al. 2021).
+    """Return the rotation of tokens at these positions. Angle j is position * theta^(-2j / size) (Su et al.
+    2021).
 
-    An operation of its own: a compiler would find cosine and sine anew in each layer, for each value.
+    This is a custom operation, because a compiler would otherwise compute cosine and sine again in each
+    layer.
     """
     steps = torch.arange(0, size, 2, dtype=torch.float32, device=positions.device)
     angles = positions.float()[:, None] * (1.0 / theta ** (steps / size))
@@ -202,12 +205,13 @@ def _(positions: Tensor, size: int, theta: float) -> tuple[Tensor, Tensor]:
 
 
 def seen_pairs(lengths: Array, reach: int) -> int:
-    """Pairs of tokens of one sequence that are at most so far apart, over all sequences."""
+    """Return the number of pairs of tokens in the same sequence that are at most ``reach`` apart."""
     seen = lengths.clip(max=reach + 1)
-    short = seen * seen  # all pairs of a sequence, or of the first tokens of a longer one
+    short = seen * seen  # all pairs of a short sequence, or of the first tokens of a longer one
     return int((short + (lengths - seen) * (2 * reach + 1)).sum())
 
 
 def _own(config: ModelConfig) -> ModernBertConfig:
+    """Return the configuration, which must be ModernBERT's."""
     assert isinstance(config, ModernBertConfig)
     return config

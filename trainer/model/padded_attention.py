@@ -1,4 +1,4 @@
-"""Attention over sequences padded to the longest, for devices that have none without padding."""
+"""Attention over sequences padded to the longest, for devices without attention for flat batches."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ def padded_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Attention over sequences padded to the longest, with work for the padding.
+    """Return the attention over sequences that are padded for it, which costs work for the padding.
 
     See ``trainer.data.batches.FlatAttention``.
     """
@@ -26,12 +26,15 @@ def padded_attention(
         return flat_window_attention(query, key, value, ends, reach, dropout, scale)
     starts, lengths = ends[:-1], ends.diff()
     places = torch.arange(longest, dtype=ends.dtype, device=ends.device)
+    # rows: for each sequence and place the row of its token, (N, longest). Places behind the end read any row
+    # and are masked.
     rows = (starts[:, None] + places).clamp(max=tokens - 1)
-    # An empty sequence reads one position, because an empty softmax would not be finite.
+    # An empty sequence attends to one position, because a softmax over nothing is not finite.
     mask = (places < lengths[:, None]) | (places == 0)
     query, key, value = (part[rows].transpose(1, 2) for part in (query, key, value))
     attended = F.scaled_dot_product_attention(query, key, value, mask[:, None, None], dropout, scale=scale)
     every = torch.arange(tokens, dtype=ends.dtype, device=ends.device)
-    # Not in ends[1:]: of a view the GPU's compiler searches the whole.
+    # Search in the whole ``ends``, not ends[1:]: from a view the GPU's compiler would search the whole
+    # tensor.
     sequence = torch.searchsorted(ends, every, right=True) - 1
     return attended.transpose(1, 2)[sequence, every - starts[sequence]]

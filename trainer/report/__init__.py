@@ -1,1 +1,1 @@
-"""The page of a run, and what is read from its directory for it."""
+"""The page about a run, and the facts that are read for it from the run's directory."""

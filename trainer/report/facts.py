@@ -1,4 +1,4 @@
-"""Facts about runs as tables: what was trained on what, by which settings, with which results."""
+"""Tables of facts about runs: what was trained on which data, with which settings and results."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ from trainer.tasks.classification.head_labels import MOST_SHOWN, shown
 
 _PAGE_ROWS = 25
 _SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
-"""Settings that say nothing about what is trained."""
+"""Settings that do not say what is trained."""
 
 
 def facts_table(runs: Sequence[RecordedRun]) -> DataTable:
-    """The task, data, device and progress of each run. A fact that no run tells is left out."""
+    """Return a table of each run's task, data, device and progress. Facts that no run has are left out."""
     facts = [_facts(run) for run in runs]
     rows = [(label, *(one[label] for one in facts)) for label in facts[0]]
     told = tuple(row for row in rows if any(row[1:]))
@@ -33,7 +33,7 @@ def facts_table(runs: Sequence[RecordedRun]) -> DataTable:
 
 
 def _facts(run: RecordedRun) -> dict[str, str]:
-    """Each fact about the run by its label, empty where the run does not tell it."""
+    """Return facts about the run by label, "" for those that are not known."""
     config, log = run.config, run.log
     start = log.starts[-1] if log.starts else {}
     rate, optimiser = config.get("base_learning_rate"), config.get("optimiser")
@@ -62,12 +62,15 @@ def _facts(run: RecordedRun) -> dict[str, str]:
 
 
 def _told(value: Any) -> str:
-    """A value of a run's log or settings, empty for None."""
+    """Return a value of a run's log or settings as text, "" for None."""
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTable:
-    """The settings, a row each. changed: only those that differ from the defaults, or between the runs."""
+    """Return a table with a row for each setting.
+
+    changed: only settings that are not the default, or that differ between the runs.
+    """
     usual = Config.of().as_json()
     rows: list[tuple[Value, ...]] = []
     for name in dict.fromkeys(name for run in runs for name in run.config):
@@ -82,7 +85,7 @@ def settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTable:
 
 
 def evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
-    """Every evaluation, a row each. None where there is none."""
+    """Return a table with a row for each evaluation, or None if there are none."""
     columns = _beside_guesses([name for name in columns_of(runs, "evaluations") if name != "step"])
     rows: list[tuple[Value, ...]] = []
     for phase in (phase for run in runs for phase in run.phases):
@@ -98,8 +101,8 @@ def evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
 
 
 def _beside_guesses(columns: Sequence[str]) -> list[str]:
-    """The columns, each before what a guess reaches there."""
-    results = {guess_column(column): column for column in columns}  # two may have one guess
+    """Return the columns, each followed by its score of guessing."""
+    results = {guess_column(column): column for column in columns}  # two columns may have the same
     own = [column for column in columns if column not in results]
     after = {column: guess for guess, column in results.items() if guess in columns}
     return [name for column in own for name in (column, after.get(column)) if name is not None]
@@ -113,7 +116,9 @@ _UNITS = {
 
 
 def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
-    """The datasets that the run learned from by their manifests, the run, those it was evaluated on."""
+    """Return the path of the data: datasets that the run was trained on, the run, datasets it was evaluated
+    on.
+    """
     done = (("task", _task(run)), ("updates", f"{run.updates:,}"), ("model", _model(run)))
     return (
         *_dataset_steps("Trained on", run.config.get("train_data")),
@@ -123,7 +128,7 @@ def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
 
 
 def _dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
-    """A step of each dataset at the paths of a setting, or one that says that they are not at hand."""
+    """Yield a step for each dataset at the paths of a setting, or a step that says that it is not at hand."""
     for path in _paths(given):
         try:
             yield from [_dataset_step(kind, found) for found in find_datasets(path)]
@@ -132,6 +137,7 @@ def _dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
 
 
 def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
+    """Return the facts about a dataset from its manifest."""
     title = f"{kind} {found.path}"
     if found.manifest is None:
         return PathStep(title, (("files", f"{len(found.shards):,}"), ("manifest", "none")))
@@ -154,9 +160,11 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
 
 
 def data_notes(run: RecordedRun) -> Iterator[str]:
-    """Yield how many evaluation texts the run was trained on: by the parts, and by the shards."""
+    """Yield how many evaluation texts the run was trained on, by the parts of the datasets and by their
+    shards.
+    """
     training, held_out = run.config.get("train_data"), run.config.get("eval_data")
-    with suppress(BertDataError):  # moved or gone, which the steps of the data say
+    with suppress(BertDataError):  # moved or deleted, which the steps of the data say
         for path in _paths(training):
             for found in find_datasets(path):
                 yield from (f"{found.path}: {told}" for told in text_counts(found))
@@ -170,11 +178,12 @@ def data_notes(run: RecordedRun) -> Iterator[str]:
 
 
 def _known(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the facts with a value."""
     return tuple((name, value) for name, value in facts if value)
 
 
 def _paths(given: object) -> list[str]:
-    """The paths of a setting. One of the command line that cannot be read is told as it is."""
+    """Return the paths of a setting. A text that cannot be split into paths is returned unchanged."""
     if not isinstance(given, str):
         return []
     with suppress(BertDataError):
@@ -183,11 +192,12 @@ def _paths(given: object) -> list[str]:
 
 
 def _task(run: RecordedRun) -> str:
+    """Return the run's task, or ""."""
     return str(run.state.get("task") or run.config.get("task") or "")
 
 
 def _labels(config: Mapping[str, Any]) -> str:
-    """The labels that a run has learned by their numbers, or empty where it learns none."""
+    """Return the labels that a run has learned, with their numbers, or ""."""
     labels = config.get("labels")
     if not isinstance(labels, list) or not labels:
         return ""
@@ -197,6 +207,7 @@ def _labels(config: Mapping[str, Any]) -> str:
 
 
 def _model(run: RecordedRun) -> str:
+    """Return the model's size in words, or ""."""
     model = run.state.get("model", {})
     if not {"num_hidden_layers", "hidden_size", "num_attention_heads"} <= model.keys():
         return ""
@@ -207,6 +218,7 @@ def _model(run: RecordedRun) -> str:
 
 
 def _progress(run: RecordedRun) -> str:
+    """Return how many updates were made of those planned, and how the run ended."""
     steps = run.config.get("steps")
     if isinstance(steps, int):
         steps *= int(run.config.get("steps_per_update") or 1)  # as the tables count them
@@ -219,10 +231,12 @@ def _progress(run: RecordedRun) -> str:
 
 
 def _setting(value: Any) -> Value:
+    """Return a setting's value as text, None if it is not set."""
     if value is None:
         return None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _whole(value: float | None) -> Value:
+    """Return the value as int if it is a whole number."""
     return int(value) if value is not None and value.is_integer() and abs(value) >= 1 else value

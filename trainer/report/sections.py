@@ -1,4 +1,4 @@
-"""The sections of a page on one run, or on several over each other."""
+"""The sections of a page about a run, or about several runs in the same charts."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _GUESS_NOTE = (
 
 
 def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
-    """The page. Its title has the names of the runs."""
+    """Return the page. Its title has the names of the runs."""
     title = f"{'Runs' if len(runs) > 1 else 'Run'}: {', '.join(run.name for run in runs)}"
     sections = [
         ReportSection("What was trained", (facts_table(runs), *_drawn_data(runs), *_data_notes(runs))),
@@ -40,30 +40,31 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
 
 
 def _blocks(charts: Sequence[LineChart]) -> tuple[PageContent, ...]:
+    """Return the charts as blocks of a page."""
     return tuple(map(ChartBlock, charts))
 
 
 def _drawn_data(runs: Sequence[RecordedRun]) -> list[PageContent]:
-    """The data of each run as a path through it."""
+    """Return a picture of each run's data, from dataset to evaluation."""
     found = [(run.name, data_steps(run)) for run in runs]
     return [StepsBlock(f"Data of {name}", steps) for name, steps in found if len(steps) > 1]
 
 
 def _data_notes(runs: Sequence[RecordedRun]) -> Iterator[Prose]:
-    """Yield what is known of each run's data to evaluate on, beside those to train on."""
+    """Yield notes on how the evaluation data of each run overlap with its training data."""
     for run in runs:
         if notes := list(data_notes(run)):
             yield Prose(*notes)
 
 
 def _settings(runs: Sequence[RecordedRun]) -> list[DataTable]:
-    """The changed settings and all of them, where a run tells any."""
+    """Return a table of the changed settings and one of all settings, if a run has any."""
     tables = [settings_table(runs, changed=changed) for changed in (True, False)]
     return [table for table in tables if table.rows]
 
 
 def _plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
-    """The plan of each run that is divided over devices, and was kept."""
+    """Yield the plan of each run whose model was divided over devices, if the plan was kept."""
     for run in runs:
         paths = [storage.join(run.path, _KEPT_PLAN), run.config.get("plan"), run.config.get("save_plan")]
         path = next((path for path in paths if isinstance(path, str) and storage.exists(path)), None)
@@ -74,7 +75,7 @@ def _plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
 
 
 def _faults(run: RecordedRun) -> list[str]:
-    """An ending that was no success, and numbers that are not finite."""
+    """Return the run's faults: an end without success, and numbers that are not finite."""
     faults = []
     if run.log.events.get("run_stop") == "aborted":
         faults.append(f"{run.path}: ended as aborted after update {run.updates:,}")

@@ -1,4 +1,6 @@
-"""A plan as a block of a page: the picture of its schedule, and its stages as a table."""
+"""A plan (how a model is divided over devices) as a block of a page: its schedule as a picture, its stages as
+a table.
+"""
 
 import re
 
@@ -11,11 +13,11 @@ from trainer.splitting.show.table import devices_of, layers_of
 _SIZE = re.compile(r" width='\d+' height='\d+' role='img'")
 _PAPER = re.compile(r"(<rect width='\d+' height='\d+' fill=)'white'/>")
 _INK = {"#000": "ink", "#333": "ink", "#555": "faint", "#888": "faint", "#999": "faint", "#ececec": "grid"}
-"""The page's colour for each of the picture's that is no pass."""
+"""The page's colour for each colour of the picture, except those of forward and backward passes."""
 
 
 def draw_file(path: str, run: str) -> DrawingBlock:
-    """The block of the plan in a file. SettingsError as from ``read_plan``."""
+    """Return the block for the plan in a file. Raises SettingsError like ``read_plan``."""
     plan = read_plan(path)
     title = f"Plan of {run}: {plan.strategy}"
     described = (
@@ -26,7 +28,7 @@ def draw_file(path: str, run: str) -> DrawingBlock:
 
 
 def _in_page(svg: str) -> str:
-    """The picture as wide as the page, in the page's light or dark colours."""
+    """Return the picture in the width of the page, with the page's light or dark colours."""
     svg = _SIZE.sub(" class='chart wide'", svg, count=1)
     svg = _PAPER.sub(r"\1'var(--paper)'/>", svg, count=1)
     for colour, name in _INK.items():
@@ -35,6 +37,7 @@ def _in_page(svg: str) -> str:
 
 
 def _stages(plan: Plan, title: str) -> DataTable:
+    """Return the plan's stages as a table."""
     columns = ("stage", "layers", "devices", "forward (ms)", "backward (ms)", "memory (GiB)")
     rows = [
         (

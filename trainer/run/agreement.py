@@ -1,9 +1,10 @@
-"""What all workers of a run must have in common, compared once at the start, before anything is made.
+"""Comparison of the workers' versions, settings, data and weights, so that unlike workers do not train
+together.
 
-Workers that differ would train together in silence: by another schedule, in another precision, on other
-examples. So each of them describes its versions, settings and data in a few lines. Their digests are
-compared, which takes one exchange of 64 bytes; the lines themselves are exchanged where the digests differ.
-What one machine may have for itself is not compared: its paths, and what rank 0 alone writes.
+Workers that differ would raise no error: one would follow another schedule, use another precision or read
+other examples. At the start each worker describes its versions, settings and data in a few lines of text. The
+workers exchange a digest of their lines (64 bytes) and exchange the lines themselves only if the digests
+differ. Paths and settings that concern a single machine, or only rank 0, are not compared.
 """
 
 import json
@@ -30,22 +31,24 @@ _READ_BY_ONE = (
     *("start_from_ckpt", "resume_from", "plan", "train_data", "eval_data"),
     *("task_dir", "task_train_file", "task_eval_file", "task_predict_file"),
 )
-"""Paths that may differ between machines: what they hold is compared, or read by rank 0 for all."""
+"""Paths that may differ between machines. Their contents are compared instead, or rank 0 reads them for all
+workers.
+"""
 
 _OF_ONE_WORKER = (
     *("output_dir", "save_plan", "model_config", "vocab", "dist", "world_size", "collective"),
     *(key for section in ("reports", "loggers") for key in section_keys(section) if key != "log_every"),
 )
-"""Keys of one machine, or of rank 0, and those that are compared in another form."""
+"""Settings of one machine or of rank 0 alone, and settings that are compared in another form."""
 
 _MOST_NAMED = 5
 
 Lines = Mapping[str, str]
-"""What a worker has, in words, by the name of the thing."""
+"""Description of a worker: for each compared thing its name and its value in words, {"--seed": "1"}."""
 
 
 def agree_on_settings(runtime: Runtime, phases: Sequence[Config]) -> None:
-    """End all workers with one SettingsError unless all have the same versions and settings."""
+    """End all workers with a SettingsError unless they have the same versions and settings."""
     if runtime.workers.size == 1:
         return
     lines = _versions() | {"number of phases": str(len(phases))}
@@ -61,9 +64,9 @@ def agree_on_settings(runtime: Runtime, phases: Sequence[Config]) -> None:
 
 
 def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> None:
-    """End all workers with one DatasetError unless all have opened the same data.
+    """End all workers with a DatasetError unless they have opened the same data.
 
-    datasets: by what they are for. Their paths may differ.
+    datasets: opened datasets by the name of their flag. Their paths may differ between workers.
     """
     if runtime.workers.size == 1:
         return
@@ -80,10 +83,11 @@ def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> No
 
 
 def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, step: int) -> None:
-    """End all workers with one error where two that hold the same weights have different bits.
+    """End all workers with an error if two of them hold the same weights with different bits.
 
-    name: of what this worker holds. A weight counts by the sum of its bits, read as integers: it takes the
-    device one pass over the weights, as the norms of a checkpoint's check do, and the host one number each.
+    name: name of the part of the model that this worker holds. Only workers with equal names are compared.
+    step: number of the update, for the message.
+    The comparison reads each weight once on the device and copies one number per weight to the host.
     """
     if runtime.workers.size == 1:
         return
@@ -99,21 +103,25 @@ def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, 
 
 
 def weights_digest(device: Device, weights: Sequence[Tensor]) -> str:
-    """A digest of the weights' bits."""
+    """Return a digest of the weights' bits."""
     if not weights:
         return ""
-    if device.torch_device.type not in ("cpu", "cuda"):  # others cannot read a number as another type
+    # other devices cannot reinterpret a tensor as another type
+    if device.torch_device.type not in ("cpu", "cuda"):
         weights = [device.to_host(weight) for weight in weights]
     sums = torch.stack([_sum_of_bits(weight.detach()) for weight in weights])
     return md5(repr(sums.tolist()).encode(), usedforsecurity=False).hexdigest()
 
 
 def _sum_of_bits(weight: Tensor) -> Tensor:
-    """The sum of the weight's bits, read as integers of 64 bits, modulo 2**64; those at the end one by one.
+    """Return the sum of the weight's bytes, read as 64-bit integers, modulo 2**64.
 
-    Numbers of 32 bits, which a sum has to convert first, take it four times as long.
+    The last elements, which do not fill 64 bits, are added one by one. Summing 32-bit integers would take
+    four times as long, because torch converts them to 64 bits first.
     """
     flat = weight.contiguous().flatten()
+    # view(int64) needs an address that is a multiple of 8 bytes. A weight that starts in the middle of
+    # another tensor's storage may have none, and is copied.
     each = 8 // flat.element_size()
     if flat.storage_offset() % each:
         flat = flat.clone()
@@ -123,14 +131,18 @@ def _sum_of_bits(weight: Tensor) -> Tensor:
 
 
 def _versions() -> dict[str, str]:
+    """Return the versions of bertdata and torch."""
     return {"bertdata": __version__, "torch": str(torch.__version__)}
 
 
 def _settings_lines(config: Config) -> dict[str, str]:
-    """The settings of a phase by their flags. Of a path that one machine reads, whether it is given."""
+    """Return the settings of a phase by their flags.
+
+    For a path that each machine may have elsewhere the line says only whether the path is set.
+    """
     keys = config.as_json()
     keys |= keys.pop(DEVICE_OPTIONS)
-    keys["device"] = None  # the one that is found is compared
+    keys["device"] = None  # the name of the device that was chosen is compared instead
     model = {f"the model's {name}": value for name, value in config.model_settings.items()}
     lines = dict[str, str]()
     for name, value in keys.items():
@@ -142,17 +154,18 @@ def _settings_lines(config: Config) -> dict[str, str]:
 
 
 def _digest(data: OpenedDataset) -> str:
-    """The digest of a dataset. A file that no manifest lists counts by its size."""
+    """Return a digest of the dataset. A file without a checksum in a manifest counts by its size."""
     sizes = [_size(shard) for shard in data.shards if shard.md5 is None]
     return md5(f"{data.digest} {sizes}".encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def _size(shard: Shard) -> int:
+    """Return the file's size in bytes, or 0 if the file does not exist."""
     return storage.size(shard.path) if shard.path and storage.exists(shard.path) else 0
 
 
 def _compare(runtime: Runtime, lines: Lines, kind: type[BertDataError], remedy: str) -> None:
-    """End all workers with an error of that kind where the lines of one differ from rank 0's."""
+    """End all workers with an error of class ``kind`` if a worker's lines differ from another's."""
     digest = md5(json.dumps(lines).encode(), usedforsecurity=False).hexdigest()
     if len(set(runtime.workers.gather(digest))) == 1:
         return
@@ -160,7 +173,8 @@ def _compare(runtime: Runtime, lines: Lines, kind: type[BertDataError], remedy: 
 
 
 def difference(found: Sequence[Lines]) -> str:
-    """The first difference between the workers' lines, with both values, and the names of the others.
+    """Describe the first difference between the workers' lines, with all values, and name the other
+    differences.
 
     >>> difference([{"--seed": "1"}, {"--seed": "1"}, {"--seed": "2"}])
     'workers differ: --seed is 1 on worker 0, 2 on worker 2'
@@ -181,6 +195,7 @@ def difference(found: Sequence[Lines]) -> str:
 
 
 def _workers(ranks: Sequence[int]) -> str:
+    """Return the ranks in words: "worker 2" or "workers 0, 1, 2"."""
     if len(ranks) == 1:
         return f"worker {ranks[0]}"
     shown = ", ".join(map(str, ranks[:_MOST_NAMED]))

@@ -1,4 +1,4 @@
-"""The device that "auto" is, with a line about the choice."""
+"""Choice of the device for ``--device auto``, with a line in the log about the choice."""
 
 from bertdata.io.terminal import say_error
 from trainer.config.settings import Config
@@ -9,7 +9,7 @@ from trainer.workers.launchers import find_local_rank, find_rank
 
 
 def find_chosen(config: Config) -> Device:
-    """The device. Rank 0 says why it is the processor, or what accelerator it is."""
+    """Return the chosen device. Rank 0 logs its name, or why no accelerator is used."""
     chosen, reason = choose_device(config)
     device = find_device(on_device(config, chosen), find_local_rank())
     if find_rank()[0] == 0:

@@ -1,4 +1,4 @@
-"""Compilation for a device: its time, which is no part of the speed that is shown, and ``--compile-only``."""
+"""Time spent on compiling, which is kept out of the logged speed, and the run of ``--compile-only``."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,14 +16,21 @@ Made = TypeVar("Made")
 
 
 class CompileTimes:
-    """The sizes of micro-batches that a compiled model has had. Each is compiled when it first comes."""
+    """Sizes of micro-batches that the compiled model has already seen.
+
+    The model is compiled for each size when a micro-batch of that size first arrives.
+    """
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
         self._sizes = set[tuple[int, int]]()  # tokens, masked slots
 
     def measure(self, updates: Sequence[Update], make: Callable[[], Made]) -> tuple[Made, float]:
-        """The result of ``make``, and the seconds that it compiled: all it took if a size is new, else 0."""
+        """Call ``make``. Return its result and the seconds that it spent compiling.
+
+        The whole time of the call counts as compiling if a micro-batch has a new size. Otherwise the seconds
+        are 0.
+        """
         batches = (batch for update in updates for batch in update.batches)
         sizes = {(batch.input_ids.numel(), batch.masked_lm_ids.numel()) for batch in batches}
         new = sizes - self._sizes
@@ -39,7 +46,7 @@ class CompileTimes:
 
 
 def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
-    """Compile for every usual shape of a micro-batch, without training."""
+    """Compile the model for every usual shape of a micro-batch, without training."""
     runtime, form = planned.runtime, planned.form()
     runtime.log("compiling")
     updates: list[list[Sequence[Batch]]] = [[[blank]] for blank in form.blanks()]
@@ -47,7 +54,7 @@ def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
         with closing(planned.loader(form, training.state)) as loader:
             updates = [[next(loader).batches for _ in range(runtime.device.updates_per_call)]]
     strategy, first = training.strategy, training.state.update_number
-    make = getattr(strategy, "compile", None)  # where the device makes programs
+    make = getattr(strategy, "compile", None)  # only devices with programs of their own (IPU) have it
     for micro_batches in updates:
         (make or partial(compile_by_updates, strategy))(micro_batches, first)
     kind = "packed rows" if planned.examples_per_row > 1 else "examples"
@@ -58,11 +65,12 @@ def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
 
 
 def compile_by_updates(strategy: Strategy, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-    """Compile for the shapes of these updates. The weights must not be used afterwards.
+    """Compile the model for the shapes of these updates, by making the updates with learning rate 0.
 
-    Updates are made at rate 0. Those after the first have moments, and may need graphs of their own.
+    The weights must not be used afterwards. Updates are repeated because the optimiser has moments only after
+    the first one, and may then need another graph.
     """
     device = strategy.worker.device
     for _ in range(device.updates_to_compile):
         (values,) = strategy.update(updates, 0.0, first)
-    device.to_host(values)  # waits until everything has run
+    device.to_host(values)  # waits until the device has finished

@@ -1,4 +1,4 @@
-"""The sizes of a phase's updates, which grow in a batch warm-up, and the tokens before each of them."""
+"""Sizes of a phase's updates when they grow in a batch warm-up, and the tokens before each update."""
 
 import math
 from bisect import bisect_right
@@ -17,9 +17,10 @@ from trainer.data.examples import Rows
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stretch:
-    """Updates of one size, from ``start`` on.
+    """Consecutive updates of one size, beginning with update ``start``.
 
-    micro_batches: those of each copy in an update. before: those in all updates before ``start``.
+    micro_batches: micro-batches per update that each copy of the model computes.
+    before: micro-batches per copy in all updates before ``start``.
     """
 
     start: int
@@ -29,10 +30,11 @@ class Stretch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateCourse:
-    """The sizes of the updates, a function of configuration and data: the same on every worker, and resumed.
+    """Sizes of all updates of a phase, as a list of stretches of equal size.
 
-    tokens: of a micro-batch of every copy together, by the mean length of the rows. warmup_tokens: those over
-    which the rate rises; 0: as the schedule says.
+    The course is a function of configuration and data, so it is the same on every worker and after a resume.
+    tokens: tokens of one micro-batch per copy, summed over the copies, estimated by the mean row length.
+    warmup_tokens: tokens over which the learning rate rises. 0: the rate follows the schedule alone.
     """
 
     stretches: tuple[Stretch, ...]
@@ -40,36 +42,36 @@ class UpdateCourse:
     warmup_tokens: int = 0
 
     def micro_batches(self, update: int) -> int:
-        """The micro-batches of each copy in an update."""
+        """Return the number of micro-batches that each copy computes in this update."""
         return self._of(update).micro_batches
 
     def next_change(self, update: int) -> int | None:
-        """The first update of the next size, None after the last change."""
+        """Return the first update of the next size, or None after the last change."""
         place = bisect_right(self.stretches, update, key=attrgetter("start"))
         return self.stretches[place].start if place < len(self.stretches) else None
 
     def tokens_before(self, update: int) -> int:
-        """The tokens of all updates before."""
+        """Return the tokens of all earlier updates together."""
         return self.micro_batches_before(update) * self.tokens
 
     def micro_batches_before(self, update: int) -> int:
-        """The micro-batches of each copy in all updates before."""
+        """Return the number of micro-batches that each copy has computed before this update."""
         of = self._of(update)
         return of.before + (update - of.start) * of.micro_batches
 
     def first_update_after(self, micro_batches: float) -> int:
-        """The first update before which so many micro-batches of each copy, or more, are trained."""
+        """Return the first update that begins when each copy has computed at least ``micro_batches``."""
         of = self.stretches[max(0, bisect_right(self.stretches, micro_batches, key=attrgetter("before")) - 1)]
         return of.start + math.ceil((micro_batches - of.before) / of.micro_batches)
 
     def warmed_up(self, schedule: Schedule) -> Schedule:
-        """The schedule with a rate that rises with the tokens, where that is asked for."""
+        """Return the schedule, multiplied by a rise over ``warmup_tokens`` if that is set."""
         if not self.warmup_tokens:
             return schedule
         return lambda update: schedule(update) * min(1.0, self.tokens_before(update) / self.warmup_tokens)
 
     def describe(self) -> str:
-        """The sizes in words, empty where all are the same."""
+        """Describe the growing sizes in words. Return "" if all updates have one size."""
         first, last = self.stretches[0], self.stretches[-1]
         if first is last:
             return ""
@@ -77,11 +79,17 @@ class UpdateCourse:
         return f"they grow from {first.micro_batches} to {last.micro_batches} micro-batches of a copy {until}"
 
     def _of(self, update: int) -> Stretch:
+        """Return the stretch that contains this update."""
         return self.stretches[bisect_right(self.stretches, update, key=attrgetter("start")) - 1]
 
 
 def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumulation: int) -> UpdateCourse:
-    """The course of a phase. SettingsError where the first update is no whole number of micro-batches."""
+    """Return the course of a phase.
+
+    copies: copies of the model over all workers. batch_size: rows of a micro-batch.
+    accumulation: micro-batches per copy in a full-size update.
+    Raises SettingsError if batch_warmup_from is not a whole number of micro-batches.
+    """
     keys = config.recipe
     if keys.warmup_tokens and config.schedule.warmup:
         raise SettingsError("warmup and warmup_tokens are both given; expected one of them")
@@ -110,7 +118,12 @@ def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumu
 
 
 def grow(warmup: BatchWarmup, tokens: int, most: int) -> Iterator[Stretch]:
-    """The stretches of ModernBERT's rule, up to the one of ``most`` micro-batches of so many tokens each."""
+    """Yield the stretches of ModernBERT's batch warm-up, up to updates of ``most`` micro-batches per copy.
+
+    tokens: tokens of one micro-batch per copy.
+    """
+    # Sizes of the updates in micro-batches per copy: 2 2 2 3 3 4 4 4 ...
+    # -> stretches of size 2 from update 0, size 3 from update 3, size 4 from update 5.
     update = before = 0
     while True:
         size = warmup.rows(before * tokens)

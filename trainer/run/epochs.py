@@ -1,4 +1,4 @@
-"""The number of updates of a training that is asked for in epochs or in tokens."""
+"""Number of updates in a training whose length is configured in epochs or in tokens."""
 
 import math
 from dataclasses import replace
@@ -12,10 +12,11 @@ from trainer.update.worker import Runtime
 
 
 def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:
-    """The configuration with the number of updates of its epochs or tokens, if it has any.
+    """Return the configuration with its epochs or tokens converted to a number of updates.
 
-    Of a run that goes on, with updates of another size than before, what remains is counted in examples.
-    SettingsError where the warm-up is longer.
+    Returns the configuration unchanged if it has neither. If a continued run changes the size of its updates,
+    the remaining training is counted in examples.
+    Raises SettingsError if the warm-up is longer than the training.
     """
     epochs, update = config.schedule.num_train_epochs, config.update
     if not config.counts_updates:
@@ -43,10 +44,12 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
 
 
 def _asked(config: Config, planned: PlannedUpdates, step: int, trained: int) -> tuple[str, float]:
-    """The training that is asked for, in words and as a number of updates.
+    """Return the configured length of the training, in words and as a number of updates.
 
-    step, trained: updates and examples that the run has made already.
+    step: updates that the run has already made. trained: examples that it has already trained on.
     """
+    # Were all earlier updates of the size that is planned now? Then the number of updates is the same as at
+    # the first start, and the progress does not matter.
     is_other_size = trained != sum(planned.examples_of(update) for update in range(step))
     if not is_other_size:
         step, trained = 0, 0
@@ -56,7 +59,7 @@ def _asked(config: Config, planned: PlannedUpdates, step: int, trained: int) -> 
         planned.rows.data,
     )
     if course:
-        # In micro-batches of each copy: those before this step as the course counts them, less those made.
+        # counted: micro-batches per copy that the course expects before this update, less those really made.
         counted = course.micro_batches_before(step) - trained / planned.examples * planned.accumulation
     if course and (tokens := config.recipe.train_tokens):
         wanted = max(counted + tokens / course.tokens, course.micro_batches_before(step))

@@ -1,4 +1,6 @@
-"""Evaluation of a checkpoint, or of checkpoints as they appear: of pre-training, or of a task by its own."""
+"""Evaluation of one checkpoint, or of every checkpoint as it appears, with the measures of pre-training or of
+a fine-tuned task.
+"""
 
 import math
 import time
@@ -31,19 +33,20 @@ from trainer.run.strategies import find_inference
 from trainer.run.weights import give_weights
 from trainer.update.worker import Runtime
 
-_PAUSE_SECONDS = 2.0
+_PAUSE_SECONDS = 2.0  # between two looks for new checkpoints
 
 
 def evaluate(
     config: Config, *, poll: bool = False, timeout: float = math.inf, until_step: int | None = None
 ) -> None:
-    """Evaluate a checkpoint: start_from_ckpt, else the one of resume_step, else the newest in output_dir.
+    """Evaluate a checkpoint: start_from_ckpt, otherwise resume_step, otherwise the newest in output_dir.
 
-    poll: evaluate each checkpoint that appears in output_dir, until training is done, the target is
-    reached or no new one has appeared for ``timeout`` seconds. eval_results.txt holds the last result.
-
-    until_step: with poll, evaluate as MLPerf's program does: always the newest checkpoint, start_from_ckpt
-    (as step 0) only while there is none, until one of this step or a later one was evaluated.
+    poll: evaluate each checkpoint that appears in output_dir. Ends when training is done, the target accuracy
+    is reached, or no new checkpoint has appeared for ``timeout`` seconds. eval_results.txt has the last
+    result.
+    until_step: with poll, evaluate as MLPerf's program does. It always takes the newest checkpoint. It takes
+    start_from_ckpt, as step 0, only while output_dir has none. It ends after a checkpoint of this step or a
+    later step.
     """
     config.require("eval_data", "output_dir")
     runtime = begin(config)
@@ -54,7 +57,7 @@ def evaluate(
 def evaluate_checkpoints(
     runtime: Runtime, *, poll: bool = False, timeout: float = math.inf, until_step: int | None = None
 ) -> None:
-    """Evaluate the configured checkpoint, or each that appears, as ``evaluate`` does."""
+    """Evaluate the configured checkpoint, or each checkpoint that appears, as ``evaluate`` does."""
     config = runtime.config
     data = None
     if not config.is_finetuning:
@@ -84,7 +87,10 @@ def evaluate_checkpoints(
             known, step, trained, is_last, unit = found
             if until_step is not None:
                 step = 0 if path == config.start.start_from_ckpt else step
-                is_last = step > until_step - unit  # an update has so many steps, the last none of its own
+                # Logs of other programs may count several steps per update. The last update starts no later
+                # step.
+                is_last = step > until_step - unit
+            # Build the model again only if this checkpoint's model has another shape than the last one's.
             if evaluation is None or known != shape:
                 if evaluation is None and data is not None:
                     about = partial(read, warnings_of_model, config, path, data)
@@ -104,9 +110,9 @@ def evaluate_checkpoints(
 
 
 def _checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = False) -> Iterator[str]:
-    """The paths of the checkpoints to evaluate, the same on every worker.
+    """Yield the paths of the checkpoints to evaluate, the same paths on every worker.
 
-    newest: with poll, the newest one instead of all, and start_from_ckpt only where there is none.
+    newest: with poll, skip to the newest checkpoint each time, and use start_from_ckpt only if there is none.
     """
     config, output_dir = runtime.config, str(runtime.config.run.output_dir)
     start = config.start
@@ -118,6 +124,7 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = Fa
     last = -1
     since = time.monotonic()
     while poll:
+        # Rank 0 decides, because another worker may see the directory a moment later.
         new = [(number, str(path)) for number, path in find_checkpoints(output_dir).items() if number > last]
         new, is_late = runtime.workers.broadcast_object([new, time.monotonic() - since > timeout])
         if new:
@@ -131,7 +138,7 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = Fa
 
 
 def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of read, or None if the checkpoint was removed meanwhile and others may follow (poll)."""
+    """Return the result of ``read``, or None if the checkpoint was removed meanwhile and polling goes on."""
     try:
         return read(*arguments)
     except (BertDataError, OSError):
@@ -141,11 +148,11 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
 
 
 def _inspect(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int, bool, int]:
-    """(model, step, examples trained, is last, steps of an update) of a checkpoint.
+    """Return (model, step, examples trained, is last, steps per update) of a checkpoint.
 
-    Steps are counted as the run's logs count them. A prolonged run has later checkpoints.
-
-    Another program's checkpoint is one of step 0, but in output_dir, where it is a run's own.
+    The step is counted as in the run's logs. The last checkpoint of a run is not "last" if the run was
+    prolonged and has later checkpoints. Another program's checkpoint counts as step 0, unless it is in
+    output_dir, where its name has its number.
     """
     folder = find_own(path) or Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
@@ -160,9 +167,10 @@ def _inspect(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int
 
 
 def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, Evaluation, HeadedBert]:
-    """The evaluation and a model of the checkpoint's shape, or of the configured one if it has none.
+    """Return the runtime, the evaluation and a model for a checkpoint with this model shape.
 
-    Configured keys go before the checkpoint's. The runtime has this worker's place.
+    shape: the checkpoint's settings of the model, or None if it has none. Configured settings override them.
+    The returned runtime knows which part of the model this worker holds.
     """
     config = runtime.config
     if shape is not None:

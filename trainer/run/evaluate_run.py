@@ -1,4 +1,4 @@
-"""Evaluation as the command line says: of pre-training, or of the task that a run was fine-tuned on."""
+"""The ``evaluate`` command: evaluation of pre-training, or of the task that a run was fine-tuned on."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,10 @@ from trainer.update.worker import Runtime
 
 
 def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: float) -> None:
-    """Evaluate as the command line says. A fine-tuned run's task and settings are its checkpoint's."""
+    """Evaluate as the command line asks.
+
+    The task and settings of a fine-tuned run come from its checkpoint.
+    """
     given = make_config(task_flags(arguments), prog)
     given.require("output_dir")
     runtime = connect(given)
@@ -44,9 +47,9 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
 
 
 def trained_keys(config: Config) -> dict[str, Any]:
-    """The configuration in the checkpoint that would be evaluated first, or none where it has none.
+    """Return the configuration in the checkpoint that would be evaluated first, or {} if there is none.
 
-    Where a file of labelled data is given, the head of another program's model tells the task.
+    For another program's model and a file of labelled data, the model's head determines the task.
     """
     path = _first_checkpoint(config)
     if path is None:
@@ -56,13 +59,14 @@ def trained_keys(config: Config) -> dict[str, Any]:
     except CheckpointError:
         if path.exists():
             raise
-        return trained_keys(config)  # removed meanwhile, because there is a newer one
+        # The checkpoint was removed meanwhile, because a newer one was written. Look again.
+        return trained_keys(config)
 
 
 def _keys_of_head(config: Config) -> dict[str, Any]:
-    """The task that the head of another program's model tells, with its labels, for a file of labelled data.
+    """Return the task and labels that the head of another program's model determines.
 
-    None where no such file is given, or a task is.
+    Returns {} if a task is configured, or if no file of labelled data is.
     """
     given, path = config.finetuning, config.start.start_from_ckpt
     has_files = given.task_eval_file or given.task_predict_file or given.task_dir
@@ -74,7 +78,7 @@ def _keys_of_head(config: Config) -> dict[str, Any]:
 
 
 def _first_checkpoint(config: Config) -> Path | None:
-    """The checkpoint of this trainer that would be evaluated first, or None where there is none yet."""
+    """Return the checkpoint of this trainer that would be evaluated first, or None if there is none yet."""
     run, start = config.run, config.start
     if start.start_from_ckpt is not None:
         path = start.start_from_ckpt
@@ -95,7 +99,10 @@ def evaluate_fine_tuned(
     poll: bool,
     timeout: float,
 ) -> None:
-    """Evaluate by the task. trained: the checkpoint's configuration, which the given keys override."""
+    """Evaluate the task of a fine-tuned run.
+
+    trained: the checkpoint's configuration. Settings of the command line override it.
+    """
     from trainer.run.finetune import run_task
 
     known = runtime.on_rank_0(lambda: fine_tuned_keys(runtime.config, trained))
@@ -106,6 +113,6 @@ def evaluate_fine_tuned(
 
 
 def _tell_trained_file(runtime: Runtime, train_file: str | None) -> None:
-    """Log a warning where the file to evaluate on is the one that the run was trained on."""
+    """Log a warning if the file to evaluate on is the file that the run was trained on."""
     for warning in same_file_warnings(find_files(runtime.config)._replace(train=train_file)):
         runtime.log(f"warning: {warning}")

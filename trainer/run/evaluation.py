@@ -1,4 +1,4 @@
-"""Evaluation over all workers, each example once."""
+"""Evaluation over all workers, which measures each example exactly once."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,9 +23,10 @@ from trainer.update.worker import Runtime
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationRecord:
-    """One evaluation after update ``step``, on ``examples`` examples, after training on ``trained``.
+    """Results of an evaluation.
 
-    text: the results in one line for a person.
+    step: update after which the model was evaluated. trained: examples it was trained on by then.
+    examples: examples that were evaluated. text: the results as one line for people.
     """
 
     step: int
@@ -35,17 +36,17 @@ class EvaluationRecord:
     text: str
 
     def values(self) -> dict[str, Any]:
-        """The numbers, in the order of a table's columns."""
+        """Return the numbers, in the order of the table's columns."""
         return {"step": self.step, "trained": self.trained, "examples": self.examples, **self.results}
 
 
 class Evaluation:
-    """The task's evaluation on one dataset, over all workers."""
+    """The task's evaluation on one dataset, divided over all workers."""
 
     def __init__(
         self, runtime: Runtime, data: OpenedDataset, evaluation: TaskEvaluation, folder: str | None = None
     ) -> None:
-        """folder: of the task's files. None: output_dir."""
+        """folder: where the task's result files are written. None: output_dir."""
         self._runtime, self._data, self._evaluation = runtime, data, evaluation
         self._folder = str(runtime.config.run.output_dir) if folder is None else folder
         self.note = evaluation.note
@@ -54,17 +55,24 @@ class Evaluation:
 
     @classmethod
     def of(cls, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> "Evaluation":
-        """The evaluation on a dataset with answers. training: the training set, where there is one."""
+        """Return the evaluation on a dataset that has the right answers.
+
+        training: the training set, or None if it is not known. Its label counts give the baseline of
+        guessing.
+        """
         survey = runtime.on_rank_0(lambda: runtime.task.survey(training or data))
         return cls(runtime, data, runtime.task.evaluation(data, survey, training))
 
     @property
     def examples(self) -> int:
-        """The examples of an evaluation."""
+        """The number of examples that are evaluated."""
         return min(self._data.examples, self._runtime.config.evaluation.eval_examples or self._data.examples)
 
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
-        """The results over all workers' parts, each example once. StopRequested abandons it."""
+        """Measure the model on all workers' parts of the data and return the results.
+
+        Raises StopRequested on every worker if a signal asks to stop. The evaluation is then abandoned.
+        """
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
         division, keys = self._runtime.division, config.evaluation
         examples = self.examples
@@ -86,24 +94,27 @@ class Evaluation:
         names = (*self._runtime.task.metrics, *self._evaluation.metrics)
         sums = [torch.zeros(2 * len(names))]
         self._evaluation.begin()
-        # A second check, below, raises StopRequested again, outside of the device's context.
+        # A stop leaves the loop quietly, so that the device's context closes normally. The check behind the
+        # loop raises it again.
         inference = find_inference(strategy.worker, strategy) if isinstance(strategy, Strategy) else strategy
         with inference.evaluating() as measure, suppress(StopRequested):
             for batch in batches:
                 workers.stopping.check(exchanges=inference.exchanges)
                 found = measure(batch)
                 if not division.is_last_stage:
-                    continue  # the batch counts once
+                    continue  # the stages of a divided model see the same batch, which must count once
                 of_model = device.to_host(found.sums).float()
                 sums.append(torch.cat([of_model, self._evaluation.host_sums(batch)]))
                 if found.outputs is not None:
                     self._evaluation.add(batch, device.to_host(found.outputs).float())
         workers.stopping.check(exchanges=True)
-        # Added by rank on each host: float64 even where the device has none, the same bits everywhere.
+        # Rank by rank in Python floats: float64 even if the device has none, and the same bits on every
+        # worker.
         of_ranks = workers.gather(torch.stack(sums).double().sum(0).tolist())
         totals = [sum(column) for column in zip(*of_ranks, strict=True)]
         pairs = zip(totals[::2], totals[1::2], strict=True)
-        kept = workers.gather(self._evaluation.kept())[-division.copies :]  # the last stage's
+        # only the last stages have results
+        kept = workers.gather(self._evaluation.kept())[-division.copies :]
         results = self._evaluation.results(dict(zip(names, pairs, strict=True)), kept)
         self._write_files()
         return EvaluationRecord(
@@ -115,7 +126,9 @@ class Evaluation:
         )
 
     def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
-        """Evaluate and report the update that was made last. True if the target accuracy is reached."""
+        """Evaluate after the newest update and log the results. Return True if the target accuracy is
+        reached.
+        """
         report.describe(evaluation=self.note)
         report.begin_evaluation(state.step, state.trained)
         record = self.measure(strategy, step=state.step, trained=state.trained)
@@ -127,9 +140,10 @@ class Evaluation:
         return True
 
     def is_owed(self, state: State, planned: PlannedUpdates) -> bool:
-        """True if the resumed update was to be evaluated, and is not in evaluation.csv.
+        """Return True if the update of the resumed checkpoint should have been evaluated but was not.
 
-        The run before was killed, or failed, between the checkpoint and the evaluation that follows it.
+        This happens if the run was killed, or failed, between the checkpoint and the evaluation that follows
+        it.
         """
         is_last = state.step == self._runtime.config.schedule.steps
         if not is_last and not passes(
@@ -141,7 +155,7 @@ class Evaluation:
         return not evaluated
 
     def was_reached(self, state: State) -> bool:
-        """True if the resumed update was evaluated before, and has reached the target accuracy then."""
+        """Return True if the resumed checkpoint was evaluated before and reached the target accuracy."""
         columns = self._runtime.task.columns
         target = self._runtime.config.evaluation.target_accuracy
         if target is None:
@@ -153,7 +167,7 @@ class Evaluation:
         return found is not None and found >= target * columns.whole
 
     def _write_files(self) -> None:
-        """Write the task's files, on rank 0."""
+        """Write the task's result files, on rank 0."""
         files = self._evaluation.files()
         if self._runtime.workers.rank == 0 and files:
             storage.make_directory(self._folder)
@@ -162,7 +176,7 @@ class Evaluation:
                     file.write(text.encode())
 
     def reached(self, record: EvaluationRecord) -> bool:
-        """True if there is a target accuracy and the record reaches it."""
+        """Return True if the results reach the target accuracy, False also if there is no target."""
         columns = self._runtime.task.columns
         target = self._runtime.config.evaluation.target_accuracy
         return target is not None and record.results[columns.target] >= target * columns.whole

@@ -1,4 +1,4 @@
-"""Warnings about evaluation data of another casing, or another vocabulary, than the model was trained on."""
+"""Warnings about evaluation data with another casing or vocabulary than the model was trained on."""
 
 from contextlib import suppress
 
@@ -22,24 +22,25 @@ _REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
 
 
 def warnings_of_model(config: Config, path: str, data: OpenedDataset) -> list[str]:
-    """Warnings about the evaluation data beside the checkpoint, and about the data themselves.
+    """Return warnings about evaluation data that do not suit the checkpoint, or have faults themselves.
 
-    data: the evaluation data, opened.
+    data: the opened evaluation data.
     """
     about_data, tokenizer = data_warnings(config, config.data.eval_data), None
     about_data += _trained_on(path, data)
     checkpoint = open_checkpoint(path, with_moments=False)
     about_data += length_warnings(data.name, data.layout.max_seq_length, path, checkpoint.longest)
     if checkpoint.config is not None:
-        with suppress(DataError):  # the vocabulary beside the weights is another model's
+        with suppress(DataError):  # the vocabulary file next to the weights belongs to another model
             tokenizer = find_tokenizer(checkpoint, checkpoint.config, None, None, None)
     return [*checkpoint.warnings, *about_data, *_differences(config, tokenizer, path)]
 
 
 def _trained_on(path: str, data: OpenedDataset) -> list[str]:
-    """Return a warning where the checkpoint was trained on the data.
+    """Return a warning if the checkpoint was trained on these evaluation data.
 
-    By the digest in the checkpoint where the training data lie elsewhere now, else file by file.
+    Compares the digest stored in the checkpoint. Otherwise compares file by file, if the training data still
+    exist.
     """
     if (own := find_own(path)) is None:
         return []
@@ -49,7 +50,7 @@ def _trained_on(path: str, data: OpenedDataset) -> list[str]:
         return []
     if state.data == data.digest:
         return [same_data(data.name, trained, "it is the")]
-    with suppress(BertDataError):  # moved or gone
+    with suppress(BertDataError):  # the training data were moved or deleted
         return shared_warnings(
             open_weighted(trained, unverified=bool(state.config.get("unverified")), split="training"), data
         )
@@ -57,7 +58,7 @@ def _trained_on(path: str, data: OpenedDataset) -> list[str]:
 
 
 def warnings_of_training(config: Config) -> list[str]:
-    """Warnings about the evaluation data beside the training data."""
+    """Return warnings about evaluation data that do not suit the training data."""
     trained = find_training_data(training_paths(config), given=False)
     if trained is None or trained.manifest is None or (file := known_tokenizer(None, trained)) is None:
         return []
@@ -65,9 +66,9 @@ def warnings_of_training(config: Config) -> list[str]:
 
 
 def _differences(config: Config, tokenizer: TokenizerFile | None, source: str) -> list[str]:
-    """A warning for each evaluation dataset of another casing or tokeniser.
+    """Return a warning for each evaluation dataset with another casing or another tokeniser.
 
-    source: the tokeniser's dataset or file.
+    tokenizer: the model's tokeniser, or None if it is unknown. source: dataset or file that it was read from.
     """
     if tokenizer is None:
         return []
@@ -91,7 +92,10 @@ def _differences(config: Config, tokenizer: TokenizerFile | None, source: str) -
 
 
 def _named(own: TokenizerFile, tokenizer: TokenizerFile, source: str) -> str:
-    """The difference in words. Two vocabularies differ in their tokens, other tokenisers in their md5."""
+    """Describe how the tokenisers differ.
+
+    Vocabularies differ in their tokens, other tokenisers in their md5.
+    """
     if isinstance(own, VocabularyFile) and isinstance(tokenizer, VocabularyFile):
         return f"vocabulary than {source}"
     ours, theirs = vocabulary_of(own).md5, vocabulary_of(tokenizer).md5

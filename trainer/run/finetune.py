@@ -1,4 +1,4 @@
-"""Fine-tuning: features are made once, then the loop of pre-training learns the task from them."""
+"""Fine-tuning: features are made once per input file, then the loop of pre-training trains on them."""
 
 import math
 import shutil
@@ -54,9 +54,9 @@ from trainer.update.worker import Runtime
 def finetune(config: Config, *, may_be_new: bool = False) -> None:
     """Train the configured task from a checkpoint, evaluate it, and predict.
 
-    The output directory has all that a run of pre-training has, the task's predictions and, in
-    ``features/``, the datasets that training and evaluation read.
-    may_be_new: as of ``take_up``.
+    The output directory gets everything that a pre-training run writes, the task's predictions, and in
+    ``features/`` the datasets that training and evaluation read.
+    may_be_new: start a new run without a warning if ``--resume`` finds none.
     """
     if not config.is_finetuning:
         raise SettingsError("task is missing: give --task squad, or a classification by its name")
@@ -74,17 +74,19 @@ def finetune(config: Config, *, may_be_new: bool = False) -> None:
 
 
 def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
-    """Train with evaluations, and predict at the end. Without do_train evaluate and predict.
+    """Train the task with evaluations, then predict. With do_train false only evaluate and predict.
 
-    poll, timeout: of the checkpoints to evaluate, as ``evaluate`` takes them. Features, metrics and
-    predictions are written to output_dir.
+    poll, timeout: wait for new checkpoints to evaluate, as ``evaluate`` does.
+    Features, metrics and predictions are written to output_dir.
     """
     with _without_features_of_refused(runtime):
         _run_task(runtime, poll=poll, timeout=timeout)
 
 
 def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
+    """Make the features on rank 0, give them to the other machines, then train or evaluate, then predict."""
     model, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
+    # Machines without a shared disk get a copy of the features.
     keys |= {key: give_features(runtime, keys[key]) for key in ("train_data", "eval_data") if key in keys}
     predicted = give_features(runtime, predicted)
     runtime = runtime.changed(runtime.config.changed(**keys))
@@ -94,7 +96,7 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
             lambda: runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
         )
         agree_on_data(runtime, {flag("train_data"): data})
-        find_rows(config, data)  # fails before the model is divided
+        find_rows(config, data)  # raises here, before the model is divided
         if not train_phase(runtime, data, shape).is_over:
             return
     elif config.data.eval_data is not None:
@@ -105,9 +107,9 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
 
 @contextmanager
 def _without_features_of_refused(runtime: Runtime) -> Iterator[None]:
-    """Remove the features again that are made for a start which is refused, where there were none before.
+    """If the run raises an error before its first update, remove the features that it has made.
 
-    A start that has begun to train has a table of updates; its features stay.
+    Features that existed before stay. So do the features of a run that has begun to train.
     """
     output_dir = str(runtime.config.run.output_dir)
     folder = storage.join(output_dir, FEATURES)
@@ -121,9 +123,10 @@ def _without_features_of_refused(runtime: Runtime) -> Iterator[None]:
 
 
 def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """Model shape, changed keys of the configuration, features to predict. Found on rank 0.
+    """Make the features. Return the model's settings, changed settings of the run, and the features to
+    predict.
 
-    The shape is the checkpoint's but for the keys that are configured.
+    Rank 0 calls this alone. The model's settings are the checkpoint's, overridden by the configured ones.
     """
     config, given = runtime.config, runtime.config.finetuning
     source = _source(config)
@@ -133,7 +136,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
     shape = checkpoint.expect_config()
     vocab = config.masking.vocab
-    own = () if config.run.do_train else checkpoint.warnings  # the start of a training tells them
+    own = () if config.run.do_train else checkpoint.warnings  # when training, load_start logs these warnings
     for warning in (*own, *warnings_of_given(vocab)):
         runtime.log(f"warning: {warning}")
     found = find_tokenizer(checkpoint, shape, vocab, None, given.lower_case)
@@ -178,9 +181,9 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
 
 
 def _keys_of_files(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the keys that the files and the checkpoint's head decide: labels, and whether the head is new.
+    """Return the settings that follow from the files and the checkpoint: labels, and whether the head is new.
 
-    A run that is resumed goes by the head of its own newest checkpoint, not by that it once began with.
+    A resumed run uses the head of its own newest checkpoint, not the head of the model that it started from.
     """
     config, given, trains = runtime.config, runtime.config.finetuning, runtime.config.run.do_train
     resumed = find_resumed(config) if trains else None
@@ -203,13 +206,16 @@ def _keys_of_files(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -
 
 
 def _tell_labels(runtime: Runtime, path: str, data: OpenedDataset) -> None:
-    """Log the labels of a file's features with their counts."""
+    """Log how often each label occurs in the features of a file."""
     for line in find_data(runtime.config.task).tell(runtime.config.finetuning, data):
         runtime.log(f"{path}: {line}")
 
 
 def _source(config: Config) -> str:
-    """The checkpoint that tells model and tokeniser: the given one, or the run's own newest."""
+    """Return the path of the checkpoint that determines model and tokeniser.
+
+    This is start_from_ckpt if it is set, otherwise the newest checkpoint in output_dir.
+    """
     run, start = config.run, config.start
     there = bool(find_checkpoints(str(run.output_dir)))
     own = str(run.output_dir)
@@ -218,7 +224,7 @@ def _source(config: Config) -> str:
     if start.start_from_ckpt is not None:
         resumes = there and (start.resume or start.resume_step is not None)
         if resumes and not is_checkpoint(start.start_from_ckpt):
-            return own  # the run goes on without the model that it began with
+            return own  # a resumed run no longer needs the model that it started from
         return find_pretrained(start.start_from_ckpt)
     if there:
         return own
@@ -226,15 +232,16 @@ def _source(config: Config) -> str:
 
 
 def schedule_of_epochs(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
-    """The number of updates of the epochs asked for. Sets eval_every to an epoch where it is not given.
+    """Return the number of updates that the configured epochs take, as a changed setting.
 
-    SettingsError where the warm-up is longer.
+    Sets eval_every to one epoch unless it is configured. Raises SettingsError if the warm-up is longer.
     """
     epochs = config.schedule.num_train_epochs
     if epochs is None:
         return {}
     step, trained = find_progress(config) if config.start.is_continued else (0, 0)
-    if trained == step * update_examples:  # updates of one size: the number is that of the first start
+    # all updates had this size, so the total is the same as at the first start
+    if trained == step * update_examples:
         step, trained = 0, 0
     steps = config.schedule.updates_of(epochs, examples, update_examples, step=step, trained=trained)
     config.find_warmup(steps)
@@ -245,9 +252,9 @@ def schedule_of_epochs(config: Config, examples: int, update_examples: int) -> d
 
 
 def _predict(runtime: Runtime, shape: ModelConfig, features: str) -> None:
-    """Write the predictions of the file without answers, by the newest checkpoint or the given one.
+    """Write predictions for the file without answers, with the newest checkpoint or start_from_ckpt.
 
-    features: the dataset made of the file. They are in the folder ``predict`` of output_dir.
+    features: dataset made from the file. The predictions go to the folder ``predict`` in output_dir.
     """
     config = runtime.config
     output_dir, start = str(config.run.output_dir), config.start

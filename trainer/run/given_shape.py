@@ -1,4 +1,4 @@
-"""The shape of a checkpoint's model under the keys that the command line or a configuration gives."""
+"""Shape of a checkpoint's model, with the settings of the command line or configuration laid over it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,14 +7,14 @@ from trainer.config.sections.model import with_form
 from trainer.config.settings import Config
 
 _OF_TRAINING = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
-"""Keys that change nothing in a model that only computes."""
+"""Settings that do not change the results of a model that is only evaluated."""
 
 
 def lay_over(config: Config, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the model's keys: the stored ones, overridden by those that are given.
+    """Return the model's settings: those stored in the checkpoint, overridden by the configured ones.
 
-    Of a model file's hidden_act the stored form is taken, because ``gelu`` in a bert_config.json is another
-    than in a config.json.
+    A hidden_act from a model file does not override the stored one, because ``gelu`` in a bert_config.json
+    means another formula than in a config.json.
     """
     given = config.model_settings
     if config.model.values()["hidden_act"] is None and "hidden_act" in stored:
@@ -26,7 +26,7 @@ def lay_over(config: Config, stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(stored: Mapping[str, Any], laid: Mapping[str, Any]) -> list[str]:
-    """Return a line for each key by which a model computes otherwise than the checkpoint's own."""
+    """Return a line for each setting that makes the model compute differently from the checkpoint's model."""
     return [
         f"{name} is {laid[name]}, the checkpoint's {stored[name]}; its weights know the latter"
         for name in stored

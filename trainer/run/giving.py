@@ -1,4 +1,4 @@
-"""Directories that one worker gives to the machines of others: a checkpoint, the features of a task."""
+"""Copying of directories from one worker's machine to the others: a checkpoint, or the features of a task."""
 
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -10,13 +10,14 @@ from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.whole_directory import open_directory
 from trainer.update.worker import Runtime
 
-_PIECE_BYTES = 1 << 24  # of a file, in one exchange
+_PIECE_BYTES = 1 << 24  # bytes of a file that are sent in one exchange
 
 
 def give_features(runtime: Runtime, made: str | None) -> str | None:
-    """The features that rank 0 has made, where they are on this worker's machine: below its own output_dir.
+    """Return the path of the features on this worker's machine, below its output_dir.
 
-    made: their path on rank 0, below its output_dir. Machines that lack them are given them.
+    Machines that lack the features get a copy from rank 0.
+    made: path on rank 0, below its output_dir. None if there are no features.
     """
     if made is None or runtime.workers.size == 1:
         return made
@@ -33,10 +34,12 @@ def give_features(runtime: Runtime, made: str | None) -> str | None:
 
 
 def give_directory(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
-    """Copy a directory's files from the worker of rank ``source`` to others, a piece at a time.
+    """Copy a directory's files from the worker of rank ``source`` to the workers that lack it.
 
-    path: where it is, on that worker alone. target: where it appears whole, on each worker that lacks it.
-    Every worker calls this. The files hold md5s of each other, which are compared when they are read.
+    path: the directory on the source, None on all other workers.
+    target: where the copy appears, once complete, on a worker that lacks it. None on the others.
+    Every worker must call this. Checksums are not compared here: the files contain md5s of each other, which
+    are compared when they are read.
     """
 
     def make_folder() -> None:
@@ -48,6 +51,7 @@ def give_directory(runtime: Runtime, source: int, path: Path | None, target: Pat
 
 
 def _give_files(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
+    """Send the list of files, then one file after the other."""
     sizes = None
     if path is not None:
         files = [file for file in sorted(path.rglob("*")) if file.is_file()]
@@ -61,19 +65,23 @@ def _give_files(runtime: Runtime, source: int, path: Path | None, target: Path |
 
 
 def _never_same(one: Path, other: Path) -> bool:
-    """What is there already is damaged, or a part: it is replaced."""
+    """Return False: whatever is at the target is damaged or incomplete, and is replaced."""
     return False
 
 
 def _give_file(runtime: Runtime, source: int, path: Path | None, target: Path | None, size: int) -> None:
-    """Copy a file. An error in writing is raised when all pieces have come: every worker takes each."""
+    """Copy one file in pieces.
+
+    An error while writing is raised after the last piece, because every worker must take part in all
+    exchanges.
+    """
     failure = None
     with ExitStack() as files:
         read = path and files.enter_context(path.open("rb"))
         written = target and files.enter_context(target.open("wb"))
         for start in range(0, size, _PIECE_BYTES):
             count = min(_PIECE_BYTES, size - start)
-            words = -(-count // 4)  # of 32 bits, which every collective adds
+            words = -(-count // 4)  # in 32-bit integers, which every collective can exchange
             piece = torch.zeros(words, dtype=torch.int32)
             if read:
                 padded = bytearray(read.read(count)).ljust(4 * words, b"\0")

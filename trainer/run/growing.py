@@ -1,4 +1,7 @@
-"""Updates that are counted in tokens and may grow, with rows in the order of updates of one size."""
+"""Updates that are counted in tokens and may grow during a batch warm-up.
+
+The rows come in the same order as with updates of equal size.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +18,10 @@ from trainer.update.worker import Runtime
 
 
 class GrowingUpdates(PlannedUpdates):
-    """The updates of a phase by its course. accumulation and examples are those of the last ones."""
+    """Updates of a phase whose sizes follow its course (``trainer.run.course``).
+
+    accumulation and examples describe the last, largest updates.
+    """
 
     def __init__(self, runtime: Runtime, rows: Rows) -> None:
         super().__init__(runtime, rows)
@@ -39,7 +45,7 @@ class GrowingUpdates(PlannedUpdates):
 
 
 class GrowingLoader(Loader):
-    """A loader of updates as large as a course says."""
+    """Loader of updates whose sizes follow a course."""
 
     def __init__(self, course: UpdateCourse, rows: Rows, **given: Any) -> None:
         self._course = course
@@ -50,7 +56,11 @@ class GrowingLoader(Loader):
         return self._in_stretches(dealer, start, update) if found is None else found
 
     def _in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
-        """The rows of updates of one size, then those of the next one."""
+        """Yield rows for one size of update after the other.
+
+        The order deals rows to updates of one fixed size. Where the size changes, dealing starts again with
+        the new size from the position that was reached.
+        """
         while True:
             until = self._course.next_change(update)
             most_rows = dealer.most_rows if until is None else 0  # 0: one update at a time

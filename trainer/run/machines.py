@@ -1,9 +1,9 @@
-"""The output directories of a run's machines, looked at by one rule before anything is made or removed.
+"""Comparison of the output directories of all machines of a run, before anything is created or removed.
 
-The first worker of each machine (local rank 0) looks at its directory, which other machines may share. A new
-run needs all of them free. A run that goes on takes the checkpoint that is asked for, or the newest, from
-whichever machine holds it, and gives it to those that lack it: after that every machine holds what rank 0
-reads, and the order of the machines has no meaning.
+The first worker of each machine (local rank 0) looks at its output directory, which machines may share. A new
+run needs all of them to be free. A continued run takes the configured or the newest checkpoint from any
+machine that has it, and copies it to the machines that lack it. After that every machine has the checkpoint
+that rank 0 reads, and it does not matter which machine has rank 0.
 """
 
 import json
@@ -28,8 +28,11 @@ from trainer.update.worker import Runtime
 class Look:
     """What the first worker of a machine finds in its output directory.
 
-    used: the name of what tells of a run. checkpoints: by number the digest of the weights and moments;
-    None: damaged. faults: of those. model: a digest of the newest one's model, seed and optimiser.
+    used: name in the directory that shows an earlier run, or None.
+    checkpoints: for each checkpoint number a digest of its weights and moments, or None if it is damaged.
+    faults: for each damaged checkpoint what is wrong with it.
+    newest_whole: number of the newest undamaged checkpoint, if damaged ones may be skipped.
+    run: digest of model, seed and optimiser of the newest checkpoint, which identifies the run.
     """
 
     rank: int
@@ -42,7 +45,11 @@ class Look:
 
     @classmethod
     def at(cls, rank: int, config: Config) -> "Look":
-        """The findings in the configured output directory. Every byte is read where damage is passed over."""
+        """Look at the configured output directory.
+
+        Every byte of the checkpoints is read only if damaged checkpoints may be skipped. Otherwise only the
+        lengths of their files are checked.
+        """
         output_dir, start = str(config.run.output_dir), config.start
         checkpoints, faults, run = dict[int, str | None](), dict[int, str](), None
         for number, path in find_checkpoints(output_dir).items() if start.continues_here else ():
@@ -68,23 +75,28 @@ class Look:
 
 
 def take_up(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool = False) -> list[Config]:
-    """Look at all machines' directories, and bring the checkpoint to go on from to all of them.
+    """Choose the checkpoint that the run continues from and copy it to all machines that lack it.
 
-    Returns the phases, with the checkpoint's number where damaged ones are passed over. DatasetError where a
-    new run's directory is in use on any machine, or where machines hold different runs.
-    may_be_new: --resume without a run begins a new one without a word, as other programs do.
+    Returns the phases. If damaged checkpoints were skipped, resume_step is set to the chosen checkpoint.
+    Raises DatasetError if a new run's directory is in use on any machine, or if machines have different runs.
+    may_be_new: ``--resume`` without a run starts a new run and gives no warning, as other programs do.
     """
     config = phases[0]
     if config.run.compile_only:
         return list(phases)
     workers = runtime.workers
+    # Every worker gets the looks of all machines, so all take the same decisions below without a further
+    # exchange.
     mine = runtime.on_machines(lambda: asdict(Look.at(workers.rank, config)))
     looks = [_look_of(found) for found in workers.gather(mine) if found is not None]
+    # A new run: no machine may have an earlier one.
     if not config.start.continues_here:
         for look in looks:
             if look.used is not None and not config.run.overwrite_output_dir:
                 runtime.stop_all(in_use(_where(look, looks), look.used))
         return list(phases)
+    # A continued run: any machine may have the checkpoint. machine 0 has [100, 200], machine 1 has [100] ->
+    # numbers [100, 200], take 200, give it to machine 1
     numbers = sorted({number for look in looks for number in look.checkpoints})
     if not numbers:
         if config.start.resume and not may_be_new:
@@ -110,7 +122,7 @@ def take_up(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool = Fa
 
 
 def _look_of(found: Mapping[str, object]) -> Look:
-    """The look as it was before it was JSON, whose names are texts."""
+    """Restore a Look from JSON, which has turned its integer keys into strings."""
     numbered = {
         name: {int(number): value for number, value in found[name].items()}  # type: ignore[attr-defined]
         for name in ("checkpoints", "faults")
@@ -119,7 +131,10 @@ def _look_of(found: Mapping[str, object]) -> Look:
 
 
 def _wanted(config: Config, numbers: Sequence[int]) -> int:
-    """The number of the checkpoint to go on from, out of those that any machine holds."""
+    """Return the number of the checkpoint to continue from.
+
+    numbers: numbers of the checkpoints that any machine has, ascending.
+    """
     start = config.start
     given = start.resume_step
     if given is None and not start.resume:
@@ -128,7 +143,11 @@ def _wanted(config: Config, numbers: Sequence[int]) -> int:
 
 
 def _refuse_near_name(runtime: Runtime, looks: Sequence[Look]) -> None:
-    """Say that there is no run to resume. SettingsError where one beside it has nearly the same name."""
+    """Log that there is no run to resume.
+
+    Raises SettingsError if a neighbouring directory has a run with nearly the same name, because the name was
+    probably mistyped.
+    """
     path = looks[0].path
     if any(look.used for look in looks):
         return runtime.log(f"{path}: holds no checkpoint yet: training begins at update 0")
@@ -140,10 +159,10 @@ def _refuse_near_name(runtime: Runtime, looks: Sequence[Look]) -> None:
 
 
 def _check_one_run(runtime: Runtime, looks: Sequence[Look]) -> None:
-    """End all workers where two machines hold checkpoints of different runs.
+    """End all workers if two machines have checkpoints of different runs.
 
-    Of the same run, checkpoints of one number have the same bits. Where no number is on both machines, model,
-    seed and optimiser must be the same at least.
+    Checkpoints of the same run and number have the same bits on all machines. Two machines without a common
+    number must at least have the same model, seed and optimiser.
     """
     first, *others = [look for look in looks if look.run is not None] or [looks[0]]
     for look in others:
@@ -161,7 +180,10 @@ def _check_one_run(runtime: Runtime, looks: Sequence[Look]) -> None:
 
 
 def _give_to_all(runtime: Runtime, looks: Sequence[Look], number: int) -> None:
-    """Give the checkpoint to the machines that lack it, or hold a damaged one. An error if none is whole."""
+    """Copy the checkpoint to the machines that lack it or have a damaged copy.
+
+    Ends all workers if no machine has an undamaged copy.
+    """
     source = next((look for look in looks if look.checkpoints.get(number) is not None), None)
     if source is None:
         look = next(look for look in looks if number in look.faults)
@@ -179,7 +201,7 @@ def _give_to_all(runtime: Runtime, looks: Sequence[Look], number: int) -> None:
 
 
 def _remedy_of(runtime: Runtime, look: Look, number: int) -> str:
-    """The remedy that the machine finds which has the damaged checkpoint."""
+    """Return the remedy for a damaged checkpoint. The machine that has the checkpoint finds it."""
     found = None
     if runtime.workers.rank == look.rank:
         start = runtime.config.start
@@ -189,13 +211,15 @@ def _remedy_of(runtime: Runtime, look: Look, number: int) -> str:
 
 
 def _digest(value: object) -> str:
+    """Return the md5 of the value's JSON."""
     return md5(json.dumps(value, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
 def _where(look: Look, looks: Sequence[Look]) -> str:
-    """The directory of a look, with its worker where there are several machines."""
+    """Return the directory of a look, with the worker's rank if there are several machines."""
     return look.path if len(looks) == 1 else f"worker {look.rank}'s {look.path}"
 
 
 def _listed(checkpoints: Mapping[int, str | None]) -> str:
+    """Return the checkpoints' numbers as text."""
     return ", ".join(map(str, checkpoints)) or "none"

@@ -1,4 +1,4 @@
-"""The epochs of a mixture's sources, told in the log."""
+"""Log lines about the epochs that a run has trained on each source of a mixture."""
 
 from collections.abc import Callable
 
@@ -18,10 +18,11 @@ def tell_epochs(
     examples: int,
     examples_per_row: float,
 ) -> None:
-    """Log the epochs of each source before a state's next update, and those to come when a run starts.
+    """Log the epochs of each source before the next update. When a run starts, also log the epochs to come.
 
-    start, last: the first and the last update of the run. examples: those of an update. Packed at load, the
-    examples of a window that has begun count by the average of a row.
+    start, last: first and last update of the run. examples: examples per update.
+    If rows are packed while loading, the examples of a partly used window are estimated from the average per
+    row.
     """
     order = MixedOrder(data.file_rows, sources=data.sources, seed=0, open_files=1)
     position = Position(*state.position)
@@ -42,4 +43,5 @@ def tell_epochs(
 
 
 def _in_words(epochs: dict[str, float]) -> str:
+    """Return the epochs as text: "wiki 1.20 epochs, books 0.80 epochs"."""
     return ", ".join(f"{name} {number:.2f} epochs" for name, number in epochs.items())

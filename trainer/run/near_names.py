@@ -1,4 +1,4 @@
-"""Runs whose names are nearly that of a directory without a run: ``--resume`` may have been mistyped."""
+"""Search for a run with nearly the same name, for a ``--resume`` with a mistyped output directory."""
 
 import os
 import re
@@ -6,13 +6,13 @@ import re
 from bertdata.io import storage
 from trainer.run.path_check import find_used
 
-_LEAST_LETTERS = 3  # of a word: run-a and run-b are two names, not one mistyped
+_LEAST_LETTERS = 3  # letters of a word: run-a and run-b are two names, not a typing error
 
 
 def find_near_run(output_dir: str) -> str | None:
-    """The path of a run beside the directory whose name differs from its by a slip of the keyboard, or None.
+    """Return the path of a run next to ``output_dir`` whose name differs by one typing error, or None.
 
-    Names that differ in a number are other runs: run-1 and run-2, lr1e-4 and lr5e-4.
+    Names with different numbers are different runs: run-1 and run-2, lr1e-4 and lr5e-4.
     """
     folder = os.path.abspath(output_dir.removeprefix("file://"))
     parent, name = os.path.split(folder)
@@ -25,9 +25,9 @@ def find_near_run(output_dir: str) -> str | None:
 
 
 def is_near(one: str, other: str) -> bool:
-    """True for names that one slip of the keyboard makes the same, with the same numbers in them.
+    """Return True if one typing error turns one name into the other, and both have the same numbers.
 
-    Capitals, hyphens and points count for nothing.
+    Upper and lower case, hyphens and dots are ignored.
     """
     if re.findall(r"\d+", one) != re.findall(r"\d+", other):
         return False
@@ -41,7 +41,8 @@ def is_near(one: str, other: str) -> bool:
 
 
 def is_one_slip(one: str, other: str) -> bool:
-    """True for words that a letter too many, or another one, or two exchanged neighbours tell apart."""
+    """Return True if the words differ by one missing letter, one wrong letter, or two swapped neighbours."""
+    # Cut off the common beginning and the common end: "run-lerge" and "run-large" -> "e" and "a".
     start = len(os.path.commonprefix([one, other]))  # noqa: RUF071 - of letters, not of paths
     one, other = one[start:], other[start:]
     end = len(os.path.commonprefix([one[::-1], other[::-1]]))  # noqa: RUF071

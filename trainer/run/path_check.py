@@ -1,6 +1,6 @@
-"""Checks of a run's paths before torch is imported and workers are started: they take milliseconds.
+"""Checks of a run's paths that take milliseconds, before torch is imported and workers are started.
 
-The run checks again what matters to it, since others may change the paths meanwhile.
+The run itself repeats the checks that matter to it, because other programs may change the paths meanwhile.
 """
 
 import os
@@ -21,14 +21,15 @@ _DLLOGGER = OutputForm(words="a log of dllogger's lines", begins=lambda head: he
 _MLLOG = OutputForm(words="MLPerf's log", begins=lambda head: head.startswith(b":::MLLOG "))
 _OTHER_NAME = "give another name"
 _RUN = ("checkpoints", "training.csv")
-"""Names in the output directory that tell of a run."""
+"""Names in the output directory that show that a run wrote to it."""
 
 
 def check_paths(phases: Sequence[Config]) -> None:
-    """Raise for data that are missing, and for outputs that are inputs, cannot be written or are in use.
+    """Raise an error for missing data, and for outputs that are inputs, cannot be written or are in use.
 
-    In the workers of a launcher, each of which would print the error, only outputs that are inputs are
-    looked for; in remote storage nothing, because it takes time.
+    Under a launcher (torchrun, horovodrun) every worker would print the same error. There, only outputs that
+    are inputs are refused here, and the run checks the rest. Paths in remote storage are not checked, because
+    that takes time.
     """
     refuse_run_inputs(phases)
     if find_launcher() != "single":
@@ -47,10 +48,11 @@ def check_paths(phases: Sequence[Config]) -> None:
 
 
 def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> None:
-    """Raise SettingsError where an output of the run is an input, holds one or lies within one.
+    """Raise SettingsError if an output of the run is also an input, contains an input or lies within one.
 
-    A run that goes on, or is evaluated, may hold its data or lie within them: it was begun there, and writes
-    only files of its own names.
+    A run that is continued or evaluated may have its data in its output directory. The run was started that
+    way, and it writes only files with names that it chooses itself.
+    evaluates: the run only evaluates, so it writes no logs and no plan.
     """
     for config in phases:
         inputs = _data_paths(config)
@@ -71,7 +73,7 @@ def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> N
 
 
 def _data_paths(config: Config) -> list[str | None]:
-    """Return the paths of the data that the run reads: datasets, and the files of its task."""
+    """Return the paths of all data that the run reads: its datasets and the files of its task."""
     train_data = None if config.data.generated_data else config.data.train_data
     paths: list[str | None] = [
         path for paths in filter(None, (train_data, config.data.eval_data)) for path in split_paths(paths)
@@ -83,7 +85,7 @@ def _data_paths(config: Config) -> list[str | None]:
 
 
 def require_paths(phases: Sequence[Config]) -> None:
-    """SettingsError where data to pre-train on, or the output directory, are not given."""
+    """Raise SettingsError if the pre-training data or the output directory are missing from the settings."""
     for config in phases:
         if not config.data.generated_data:
             config.require("train_data")
@@ -92,23 +94,27 @@ def require_paths(phases: Sequence[Config]) -> None:
 
 
 def find_used(output_dir: str) -> list[str]:
-    """The names in the directory that tell of a run."""
+    """Return the names in the directory that show that a run wrote to it."""
     return [name for name in _RUN if storage.exists(storage.join(output_dir, name))]
 
 
 def check_free(output_dir: str) -> None:
-    """DatasetError for a new run in a directory that has a run."""
+    """Raise DatasetError if a new run's output directory already has a run."""
     for used in find_used(output_dir):
         raise in_use(output_dir, used)
 
 
 def in_use(output_dir: str, used: str) -> DatasetError:
-    """The error for a new run in a directory that has a run. used: the name that tells of it."""
+    """Return the error for a new run in a directory that has a run.
+
+    used: name in the directory that shows it, for example "checkpoints".
+    """
     remedy = "give --resume to continue there, --overwrite-output-dir, or another --output-dir"
     return DatasetError(f"{output_dir}: is in use: holds {used}; {remedy}")
 
 
 def _check_output(output_dir: str, config: Config) -> None:
+    """Raise an error if the output directory has another run, is locked by one, or cannot be written."""
     continues = config.start.continues_here
     if config.run.do_train and not continues and not config.run.overwrite_output_dir:
         check_free(output_dir)

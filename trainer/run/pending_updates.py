@@ -1,4 +1,9 @@
-"""Losses of the last updates, kept on the device until all workers report them together."""
+"""Losses of the newest updates, which stay on the device until all workers log them together.
+
+A loss can only be read after the device has finished the update. If the host read every loss at once it would
+wait each time, and the device would idle while the host prepares the next update. So the host queues updates
+without waiting and reads the losses of about a second's updates in one copy.
+"""
 
 import math
 import time
@@ -17,15 +22,21 @@ from trainer.update.strategy import named_means
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
 MOST_WAITING = 0.1
-"""The share of the time from which on the device is said to wait for data."""
+"""If the device waits for data longer than this share of the time, a warning says so."""
 
-_JUDGED_SECONDS = 10.0  # shortest time to judge that from
+_JUDGED_SECONDS = 10.0  # seconds of training before the share is judged
 _LEAST_SECONDS = 1e-6
-_FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update takes longer
+_FLUSH_SECONDS = 1.0  # Seconds between two flushes, unless a single update takes longer.
 
 
 class Pending(NamedTuple):
-    """One update: its sums on the device, and what the host knows of it. sequences: over all workers."""
+    """An update that is not logged yet.
+
+    values: sums and weights of loss and metrics, still on the device.
+    sequences: examples of the update over all workers.
+    counted: tokens, operations and slots of this worker's micro-batches.
+    compile_seconds: seconds that the model was compiled in this update, usually 0.
+    """
 
     values: Tensor
     sequences: int
@@ -36,7 +47,7 @@ class Pending(NamedTuple):
 
 
 class PendingUpdates:
-    """Updates whose losses are not yet reported."""
+    """The updates that are not logged yet."""
 
     def __init__(self, training: Training, report: Reporter, loader: Loader) -> None:
         self._training, self._report, self._loader = training, report, loader
@@ -44,52 +55,61 @@ class PendingUpdates:
         self._is_warned = False
         self._reported = training.state.step
         self._waiting: list[Pending] = []
-        self._interval = 1  # most updates until the next flush
+        self._interval = 1  # updates between two flushes, adjusted after each to take about a second
         self.restart_clock()
 
     def restart_clock(self) -> None:
-        """Exclude the time since the last update from timing."""
+        """Exclude the time since the last update from the measured time."""
         self._since = time.perf_counter()
         self._waited_before = self._loader.waited
 
     def add(self, update: Update, values: Tensor, sequences: int, compile_seconds: float) -> None:
-        """Add an update that was made. values: its sums as Training.update returns them.
+        """Add an update that was made.
 
-        sequences: over all workers. compile_seconds: its own if the model was compiled in it, else 0.
+        values: sums as ``Training.update`` returns them. sequences: examples over all workers.
+        compile_seconds: seconds of compiling in this update, usually 0.
         """
-        is_counted = self._runtime.division.stage == 0  # the stages of a copy have the same examples
+        is_counted = self._runtime.division.stage == 0  # all stages of a divided model see the same examples
         counted = count(update.batches, self._training.model.config) if is_counted else Counted(0, 0.0, 0)
         rate, epoch = self._training.learning_rate, update.position.epoch
         self._waiting.append(Pending(values, sequences, counted, rate, epoch, compile_seconds))
 
     def is_due(self, step: int, log_every: int) -> bool:
-        """True after log_every updates, or about a second."""
+        """Return True after log_every updates, or after about a second."""
         return step // log_every > self._reported // log_every or step - self._reported >= self._interval
 
     def flush(self) -> None:
-        """Report the updates since the last flush, averaged over workers.
+        """Read, average over the workers, and log all updates since the last flush.
 
-        NotFiniteError names the first update and rank whose loss is not a number, or the update at which
-        the training diverged.
+        Every worker must call this after the same update. Raises NotFiniteError, which names the first update
+        and rank with a loss that is not a number, or the update in which the training diverged.
         """
         if not self._waiting:
             return
         self._read_skipped()
+        # Copying the sums waits until the device has finished every pending update. Only after that the
+        # elapsed time covers all of them.
         mine, norm = self._read()
         elapsed = time.perf_counter() - self._since
         wait = (self._loader.waited - self._waited_before) / len(mine)
+        # One exchange for all updates: each worker sends a row of numbers per update.
         told = [
             [*sums, *one.counted, one.compile_seconds] for sums, one in zip(mine, self._waiting, strict=True)
         ]
         own = [told, elapsed, wait, self._runtime.device.peak_memory()]
         of_ranks, elapsed_by_rank, waits, memory = zip(*self._runtime.workers.gather(own), strict=True)
+        # zip turns rows by rank into rows by update: [[a0, b0], [a1, b1]] (2 workers, updates a and b) ->
+        # [(a0, a1), (b0, b1)]
         by_update = list(zip(*of_ranks, strict=True))
         compiling = [max(values[-1] for values in by_rank) for by_rank in by_update]
         seconds = _seconds_of_one(elapsed_by_rank[0], compiling)
+        # Choose the number of updates until the next flush so that they take about _FLUSH_SECONDS.
         self._interval = max(1, int(_FLUSH_SECONDS / seconds))
         for one, by_rank, compile_seconds in zip(self._waiting, by_update, compiling, strict=True):
             self._reported += 1
             self._check_losses(by_rank)
+            # Sums add up over the workers. named_means divides each by its weight, which gives the mean over
+            # all examples even if one worker had more masked words.
             *sums, tokens, operations, slots, _ = (sum(column) for column in zip(*by_rank, strict=True))
             means = named_means(self._runtime.task, sums)
             record = StepRecord(
@@ -114,7 +134,7 @@ class PendingUpdates:
         self.restart_clock()
 
     def _warn_of_waiting(self) -> None:
-        """Warn once where the device has waited for data for long."""
+        """Warn once if the device has spent much of its time waiting for data."""
         share = self._report.waited_share(_JUDGED_SECONDS)
         if share > MOST_WAITING and not self._is_warned:
             from trainer.run.slow_data import remedy
@@ -124,15 +144,17 @@ class PendingUpdates:
             self._runtime.log(f"warning: {found}; {remedy(self._runtime.config)}")
 
     def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
-        """NotFiniteError names the first rank whose loss of the update is not a number. Ends all workers."""
+        """End all workers with NotFiniteError if the loss of an update is not a number on some rank."""
         for rank, values in enumerate(by_rank):
-            loss = values[0] / max(values[1], 1.0)  # synthetic data has no sums
+            loss = values[0] / max(values[1], 1.0)  # with synthetic data the IPU returns no sums
             if not math.isfinite(loss):
                 found = f"update {self._reported}: the loss of rank {rank} is {loss}"
                 self._runtime.stop_all(NotFiniteError(f"{found}; {REMEDY}"))
 
     def _read(self) -> tuple[list[list[float]], float | None]:
-        """The sums of each update, and the norm of the last one's gradients, copied to the host at once."""
+        """Return the sums of each update, and the norm of the last update's gradients, after a single copy to
+        the host.
+        """
         values = torch.stack([one.values for one in self._waiting])
         norm = self._training.strategy.step.gradient_norm
         if norm is None:
@@ -154,8 +176,13 @@ class PendingUpdates:
 
 
 def _seconds_of_one(elapsed: float, compiling: list[float]) -> float:
-    """Seconds of an update that compiled nothing, or of any if all did. compiling: 0 if it did not."""
+    """Return the seconds per update, without the time of compiling.
+
+    compiling: for each update the seconds that it compiled, usually 0. If all updates compiled, returns their
+    average.
+    """
     timed = compiling.count(0.0)
     if not timed:
         return elapsed / len(compiling)
-    return max(elapsed - sum(compiling), _LEAST_SECONDS) / timed  # another worker may have compiled longer
+    # not below 0: another worker may have compiled longer than this one's whole time
+    return max(elapsed - sum(compiling), _LEAST_SECONDS) / timed

@@ -1,4 +1,4 @@
-"""The model over several workers: whole on each where that surely fits, else divided by a plan."""
+"""Placement of the model on the workers: a whole copy on each if it fits, otherwise divided by a plan."""
 
 from dataclasses import replace
 
@@ -11,13 +11,16 @@ from trainer.update.worker import Runtime, whole
 
 
 def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
-    """Return the runtime with this worker's place, and with the plan's micro-batches where there is a plan.
+    """Return the runtime with this worker's part of the model, and with the micro-batches of the plan if
+    there is one.
 
-    sequence_length: most tokens of an example. SettingsError where the model cannot be split as configured.
+    sequence_length: most tokens of an example.
+    Raises SettingsError if the model cannot be divided as configured.
     """
     config, device, workers = runtime.config, runtime.device, runtime.workers
     asked = config.run.strategy
     check_strategy(asked, device)
+    # "auto" divides the model only if a whole copy may not fit into a device's memory.
     needs_plan = config.split.plan is not None or asked in ("sharded", "pipelined")
     if not needs_plan and asked == "auto" and workers.size > 1:
         needs_plan = not fits_whole(config, device, workers, runtime.empty_model(shape).count_weights())
@@ -27,7 +30,7 @@ def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> R
 
 
 def check_strategy(asked: str, device: Device) -> None:
-    """SettingsError where the device cannot train with the configured strategy."""
+    """Raise SettingsError if the device cannot train with the configured strategy."""
     own = device.strategy
     if own != "replicated" and asked not in ("auto", own):
         found = f"device {device.name!r} has a strategy of its own ({own})"

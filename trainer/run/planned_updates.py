@@ -1,4 +1,4 @@
-"""The updates that a run makes: their number, their size, the rows of their micro-batches."""
+"""The updates that a run makes: how many, how large, and from which rows."""
 
 from typing import Any
 
@@ -14,11 +14,13 @@ from trainer.update.worker import Runtime
 
 
 class PlannedUpdates:
-    """The updates of a phase that this run makes, numbered from ``start`` to ``last``.
+    """The updates of a phase that this run makes, from number ``start`` to ``last``.
 
-    batch_size: rows of a micro-batch, each an example or a pack. accumulation: micro-batches of each copy of
-    the model. examples_per_row: on average. examples: those of an update over all workers. interval:
-    examples trained between two evaluations, 0 without any but the last.
+    batch_size: rows of a micro-batch. A row is an example, or several that are packed together.
+    accumulation: micro-batches per update that each copy of the model computes.
+    examples_per_row: average number of examples packed in a row, 1 without packing.
+    examples: examples per update over all workers, an estimate if rows are packed.
+    interval: examples trained between two evaluations. 0: evaluate only after the last update.
     """
 
     def __init__(self, runtime: Runtime, rows: Rows) -> None:
@@ -36,7 +38,10 @@ class PlannedUpdates:
         return last_update(self.runtime.config, self.start)
 
     def form(self, accumulation: int | None = None) -> Form:
-        """The form of the micro-batches. accumulation: None: that of the last updates."""
+        """Return the form of the micro-batches: flat or padded, and their possible sizes.
+
+        accumulation: micro-batches per copy and update, or None for the usual number.
+        """
         runtime, device = self.runtime, self.runtime.device
         return make_form(
             self.rows,
@@ -48,19 +53,19 @@ class PlannedUpdates:
         )
 
     def examples_of(self, update: int) -> int:
-        """Examples of the update over all workers."""
+        """Return the examples of this update over all workers."""
         return self.examples
 
     def warmed_up(self, schedule: Schedule) -> Schedule:
-        """The schedule with a warm-up of its own."""
+        """Return the schedule with the warm-up that these updates need. Updates of equal size need none."""
         return schedule
 
     def loader(self, form: Form, state: State) -> Loader:
-        """The loader of this worker's micro-batches, from the state's position on."""
+        """Return the loader of this worker's micro-batches, beginning at the state's position in the data."""
         config, division, device = self.runtime.config, self.runtime.division, self.runtime.device
 
         def warn(message: str) -> None:
-            if not config.is_finetuning:  # features are one file for any number of workers
+            if not config.is_finetuning:  # all workers share the single file of features
                 self.runtime.log(f"warning: {message}")
 
         return self.new_loader(
@@ -78,11 +83,11 @@ class PlannedUpdates:
         )
 
     def new_loader(self, **settings: Any) -> Loader:
-        """Return a loader of the planned rows, with these arguments of ``Loader``."""
+        """Return a loader of the planned rows. settings: arguments of ``Loader``."""
         return Loader(self.rows, **settings)
 
     def tell_epochs(self, state: State) -> None:
-        """Log the epochs of a mixture's sources."""
+        """Log the epochs of each source, if the data are a mixture."""
         if self.rows.data.sources:
             tell_epochs(
                 self.rows.data,
@@ -95,7 +100,7 @@ class PlannedUpdates:
             )
 
     def describe(self) -> str:
-        """The numbers of the updates, and the micro-batches of each."""
+        """Describe the numbers of the updates, and the micro-batches and examples of each."""
         runtime = self.runtime
         kind = ("cop", "ies", "y") if runtime.division.stages > 1 else ("worker",)
         parts = f"{_counted(runtime.copies, *kind)} x {_counted(self.accumulation, 'micro-batch', 'es')}"
@@ -107,16 +112,19 @@ class PlannedUpdates:
 
 
 def last_update(config: Config, start: int) -> int:
-    """The update that a run ends with, which begins after update ``start`` of its phase."""
+    """Return the number of the last update of a run that begins after update ``start`` of its phase."""
     steps = config.schedule.steps
     return min(steps, start + (config.run.steps_this_run or steps))
 
 
 def passes(interval: int, before: int, now: int) -> bool:
-    """True if a multiple of the interval lies in (before, now]. Never for interval 0."""
+    """Return True if a multiple of the interval lies in (before, now]. Always False for interval 0."""
     return interval > 0 and now // interval > before // interval
 
 
 def _counted(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
-    """The number with its noun, which has the ending, or the second one if the number is 1."""
+    """Return the number with its noun: "1 worker", "2 copies".
+
+    ending: ending of the plural. of_one: ending of the singular.
+    """
     return f"{number} {noun}{of_one if number == 1 else ending}"

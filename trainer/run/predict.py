@@ -1,4 +1,4 @@
-"""Predictions of a trained model on a text: the words at its [MASK]s."""
+"""Predictions of a pre-trained model for a text: the words that replace its [MASK]s."""
 
 import torch
 
@@ -15,9 +15,10 @@ MASK = "[MASK]"
 
 
 def predict_lines(opened: Trained, text: str, *, count: int, as_json: bool) -> list[str]:
-    """The words at each mask, a line each. As JSON, one list that holds lists of (word, probability).
+    """Return the most probable words for each mask, as a line per mask.
 
-    A word that begins behind a blank has that blank in JSON alone.
+    as_json: return one line with a JSON list instead, which has a list of [word, probability] pairs per mask.
+    Only JSON shows whether a word begins with a space.
     """
     if count < 1:
         raise SettingsError(f"--num {count}: expected 1 or more")
@@ -31,10 +32,10 @@ def predict_lines(opened: Trained, text: str, *, count: int, as_json: bool) -> l
 
 
 def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, float]]]:
-    """For each mask of the text the ``count`` most probable words with their probability, best first.
+    """Return for each mask of the text the ``count`` most probable words with probabilities, best first.
 
-    DataError for an encoder without a masked-word head, UsageError for a text without masks, SettingsError
-    for one that is too long for the model.
+    Raises DataError for a model without a masked-word head, UsageError for a text without masks, and
+    SettingsError for a text that is too long for the model.
     """
     with torch.device("meta"):
         check_memory(BertForMaskedLM(opened.shape).count_weights())
@@ -47,7 +48,8 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
     opened.warn_of_length(len(ids))
     with torch.no_grad():
         logits = model(single_sequence(ids, masks=masks)).masked_lm
-    # Probabilities are those of transformers: rows without a token, as of a padded vocabulary, have some too.
+    # As in transformers, rows of the output layer without a token (padding of the vocabulary) take part in
+    # the softmax.
     shares = logits.float().softmax(1)
     tokens = torch.tensor(vocabulary.replacements)
     best = shares[:, tokens].topk(min(count, len(tokens)))
@@ -57,10 +59,11 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
 
 
 def _encode(opened: Trained, text: str) -> list[int]:
-    """cls, the text's ids with each mask as one token, sep.
+    """Return the ids of [CLS], the text with each mask as a single token, and [SEP].
 
-    A mask is written [MASK], or as the tokeniser's own. The text is encoded whole, so that a mask token which
-    takes the blank before it does so; where the tokeniser does not know its mask in a text, piece by piece.
+    A mask is written as [MASK] or as the tokeniser's mask token. The text is encoded as a whole, because some
+    mask tokens absorb the space before them. If the tokeniser does not recognise its mask token in a text,
+    the pieces between the masks are encoded separately.
     """
     vocabulary, tokenizer = opened.vocabulary, opened.tokenizer
     mask = vocabulary.role("mask")

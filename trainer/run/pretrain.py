@@ -1,4 +1,8 @@
-"""Pre-training: the phases of a run, each of which is trained by ``trainer.run.training_loop``."""
+"""Pre-training: check the paths, open the data, agree with the other workers, and train each phase.
+
+``pretrain`` is the entry point of ``python -m trainer pretrain``. A run has one phase, or two that follow
+each other (short sequences, then long ones). Each phase is trained by ``trainer.run.training_loop``.
+"""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -30,12 +34,12 @@ from trainer.update.worker import Runtime
 
 
 def pretrain(phases: Sequence[Config], *, may_be_new: bool = False) -> None:
-    """Train phase 1, phase 2, or both. A resumed run starts in the phase of its checkpoint.
+    """Train phase 1, phase 2, or both. A resumed run continues in the phase of its checkpoint.
 
-    A phase ends, with a checkpoint, when its steps are done, the target accuracy is reached, or SIGTERM or
-    Ctrl-C arrives. Only in the first case does the next phase follow. A signal takes effect between two
-    micro-batches: what the unfinished update has computed is discarded.
-    may_be_new: as of ``take_up``.
+    A phase ends with a checkpoint, for one of three reasons: all its updates are made, the target accuracy is
+    reached, or SIGTERM or Ctrl-C arrives. The next phase follows only in the first case. A signal takes
+    effect between two micro-batches, and the gradients of the unfinished update are discarded.
+    may_be_new: start a new run without a warning if ``--resume`` finds none.
     """
     if phases[0].is_finetuning:
         raise SettingsError(f"task is {phases[0].task}: that is learned by python -m trainer finetune")
@@ -53,7 +57,10 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False) -> None:
 
 
 def lock_outputs(runtime: Runtime, phases: Sequence[Config], locks: ExitStack) -> None:
-    """Lock every machine's output directories. DatasetError where another run writes to one of them."""
+    """Lock the output directories on every machine until ``locks`` closes.
+
+    Raises DatasetError if another run writes to one of the directories.
+    """
     owners = runtime.workers.gather(this_process())
     wanted = sorted({str(config.run.output_dir) for config in phases if not config.run.compile_only})
 
@@ -65,7 +72,12 @@ def lock_outputs(runtime: Runtime, phases: Sequence[Config], locks: ExitStack) -
 
 
 def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool = False) -> None:
-    """Train the phases that are not over yet, until one ends early."""
+    """Open the data, check that all workers agree on it, and train the phases until one ends early.
+
+    Everything that can be refused for any phase is checked here, before the first phase starts. A two-phase
+    run may take days, and must not fail on a setting of phase 2 when phase 1 is done.
+    """
+    # Open the training and evaluation data of every phase. Each worker opens its copy.
     runtime.log("opening the data")
     opened = runtime.on_every_worker(lambda: [open_training_data(config) for config in phases])
     runtime = runtime.changed(runtime.config, *opened)
@@ -75,17 +87,22 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
             for config in phases
         ]
     )
+    # Stop here if two workers have different data: they would train together on different examples, and no
+    # error would tell.
     for config, *both in zip(phases, opened, evaluated, strict=True):
         named = zip(("train_data", "eval_data"), both, strict=True)
         of_phase = f" of phase {config.phase}" if len(phases) > 1 else ""
         agree_on_data(runtime, {f"{flag(key)}{of_phase}": data for key, data in named if data is not None})
+    # Choose the checkpoint to continue from, and copy it to the machines that lack it.
     phases = take_up(runtime, phases, may_be_new=may_be_new)
+    # With num_train_epochs or train_tokens the number of updates depends on the size of the data.
     if any(config.counts_updates for config in phases):
         from trainer.run.epochs import count_updates
 
         phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
     datasets = [for_training(config, data) for config, data in zip(phases, opened, strict=True)]
     runtime = replace(runtime, config=phases[0])
+    # Rank 0 warns about data that do not suit the settings or each other.
     if runtime.workers.rank == 0:
         warnings = [one for config in phases for one in data_warnings(config, training_paths(config))]
         if any(config.data.eval_data for config in phases):
@@ -95,15 +112,15 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
         for warning in dict.fromkeys(warnings):
             runtime.log(f"warning: {warning}")
     about = list[str]()
-    # Both phases train the same model. Nothing is made before all data are known to fit it.
+    # Both phases train the same model. Check that every phase's data fit it before anything is built.
     shape = find_shape(runtime, datasets[0])
     for config, data, held_out in zip(phases, datasets, evaluated, strict=True):
         for one in (data, held_out):
             if one is not None:
                 check_data_length(one, shape.max_position_embeddings)
         if config.split.plan is None and config.run.strategy in ("auto", "replicated"):
-            config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
-        find_rows(config, data)  # fails here, not after the first phase
+            config.update.micro_batches(runtime.copies)  # raises here, not after the first phase
+        find_rows(config, data)  # raises here, not after the first phase
         if held_out and training_paths(config) and runtime.workers.rank == 0:
             warnings = shared_warnings(data, held_out)
             if not config.start.is_continued:

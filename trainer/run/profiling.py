@@ -1,4 +1,4 @@
-"""A profile of four updates, for ``--profile``."""
+"""The profile of four calls of the strategy that ``--profile`` records."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ from trainer.update.worker import Runtime
 
 @contextmanager
 def profiled(runtime: Runtime, updates: int) -> Iterator[Callable[[], None]]:
-    """A function to call after each call of the device for the updates. On rank 0 it records four of them.
+    """Yield a function to call after each call of the strategy. On rank 0 it records four of the calls.
 
-    The recorded calls follow the first four, or the first half of a shorter run. The trace is written
-    to output_dir.
+    Recording begins after four calls, or in the middle of a shorter run. The trace is written to output_dir.
+    updates: number of updates that the run makes.
     """
     config, calls = runtime.config, updates // runtime.device.updates_per_call
     activities = runtime.device.profile_activities()

@@ -1,4 +1,4 @@
-"""The setup that training and evaluation share: device, workers, model."""
+"""Setup that training and evaluation share: the device, the connection to the other workers, the model."""
 
 import os
 from collections.abc import Mapping
@@ -26,7 +26,10 @@ from trainer.workers.launchers import VARIABLES, find_local_rank, find_rank
 
 
 def begin(*phases: Config) -> Runtime:
-    """The runtime of this process, connected with the other workers. Names keys without effect."""
+    """Connect this process with the other workers and return its runtime.
+
+    Logs the settings that have no effect here, and warnings about the model's settings.
+    """
     runtime = connect(*phases)
     runtime.name_idle_keys()
     for warning in dict.fromkeys(line for config in phases for line in config.model.warnings()):
@@ -35,9 +38,10 @@ def begin(*phases: Config) -> Runtime:
 
 
 def connect(*phases: Config) -> Runtime:
-    """The runtime of this process, connected with the other workers, which have the same settings.
+    """Connect this process with the other workers and return its runtime.
 
-    Its configuration is the first phase's, and names the device.
+    Ends all workers unless they have the same settings. The runtime's configuration is the first phase's,
+    with the name of the chosen device filled in.
     """
     config = phases[0]
     if config.run.device == "auto":
@@ -55,6 +59,7 @@ def connect(*phases: Config) -> Runtime:
     task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
     agree_on_settings(runtime, phases)
+    # By now the number of workers is known: compare it with the number that was asked for.
     if (wanted := config.workers.world_size or workers.size) != workers.size:
         remedy = "start as many workers, or, without a launcher, give --dist"
         if config.workers.dist:  # which has no effect under a launcher
@@ -69,10 +74,12 @@ def connect(*phases: Config) -> Runtime:
 def find_model_config(
     config: Config, data: OpenedDataset, given: Mapping[str, Any] | None = None
 ) -> ModelConfig:
-    """The model's shape from the given settings, by default the configured ones.
+    """Return the model's shape from the settings.
 
-    The vocabulary is the dataset's unless given. SettingsError for two segments in a model of one, and for
-    sequences of more ids than it has positions.
+    given: settings of the model, or None for the configured ones. The vocabulary size is the dataset's unless
+    the settings have one.
+    Raises SettingsError if the data have segment pairs and the model only one segment type, or if sequences
+    are longer than the model's positions.
     """
     settings = {"vocab_size": data.vocabulary_size, **(config.model_settings if given is None else given)}
     if settings["vocab_size"] is None:
@@ -87,7 +94,7 @@ def find_model_config(
 
 
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
-    """The model on the device, with random weights from the seed. Of a split model, this worker's part."""
+    """Build the model, or this worker's part of a divided model, with random weights from the run's seed."""
     runtime.device.seed(runtime.config.data.seed)
     device, division = runtime.device, runtime.division
     return strategy_class(device, division).build(

@@ -1,11 +1,11 @@
-"""The remedies where the device waits for data."""
+"""Remedies for a device that waits for data."""
 
 from bertdata.io.process_pool import available_cores
 from trainer.config.settings import Config
 
 
 def remedy(config: Config) -> str:
-    """The ways to faster data that this process and its settings leave."""
+    """Return the ways to faster data that this machine and these settings leave open."""
     remedies = [f"more cores help (this process has {available_cores()})"]
     if config.masking_at_load:
         remedies.append("as do masks that are made before (masking static)")

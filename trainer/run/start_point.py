@@ -1,4 +1,10 @@
-"""The start point of a run that goes on from a checkpoint, or finds one in its output directory."""
+"""The start point of a run that continues from a checkpoint, and the loading of its weights, moments and
+state.
+
+There are four start points: "new" starts at update 0 with random weights, "weights" starts at update 0 with a
+checkpoint's weights, "phase 2" starts phase 2 with weights and moments of the end of phase 1, and "resumed"
+continues a phase exactly where its checkpoint was written.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -31,15 +37,20 @@ from trainer.update.worker import Runtime
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
-    """(kind, path): kind is "new" (without a path), "weights", "phase 2" or "resumed".
+    """Return (start point, path of the checkpoint). The start point is "new", "weights", "phase 2" or
+    "resumed".
 
-    An error where the output directory does not fit the settings. Nothing is changed yet.
+    Changes nothing. Raises an error if the settings do not fit the checkpoints in the output directory. The
+    path is "" for "new".
+    fresh: the state of this run as if it started at update 0, to compare the checkpoint's with.
     """
     output_dir, start = str(config.run.output_dir), config.start
     there = find_checkpoints(output_dir)
     if start.start_moments and not start.start_from_ckpt:
         raise SettingsError("start_moments is given, but no start_from_ckpt to take them from")
     resuming = start.resume or start.resume_step is not None
+    # Resume: the checkpoint must have the same data, order and seed, or the run would not continue bit for
+    # bit.
     if (path := find_resumed(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
@@ -49,6 +60,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
             return "resumed", str(path)
         if state.phase > fresh.phase:
             raise SettingsError(f"{path}: is a checkpoint of phase 2; give --phase2 to resume it")
+    # The first start of phase 2: take weights and moments from the end of phase 1.
     if start.phase2 and start.start_from_ckpt is None:
         try:
             path = choose_checkpoint(output_dir, start.phase1_end_step)
@@ -59,6 +71,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
             raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to continue it")
         check_fits(path, state, fresh, "optimiser")
         return "phase 2", str(path)
+    # Phase 2 from another model's weights, in a directory that has a phase 1 already.
     follows = bool(start.phase2 and there) and read_state(there[max(there)]).phase == 1
     if follows and start.start_from_ckpt:
         return "weights", start.start_from_ckpt
@@ -68,7 +81,11 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
 
 
 def find_resumed(config: Config) -> Path | None:
-    """The checkpoint to resume from: one of the run's own, else the one that it branches off."""
+    """Return the checkpoint to resume from, or None if the run does not resume.
+
+    This is a checkpoint in the output directory. If the run has none yet, it is the one that the run branches
+    off from (resume_from).
+    """
     run, output_dir = config.start, str(config.run.output_dir)
     if run.resume_step is not None or (run.resume and find_checkpoints(output_dir)):
         return choose_checkpoint(output_dir, run.resume_step)
@@ -80,9 +97,11 @@ def find_resumed(config: Config) -> Path | None:
 
 
 def load(training: Training, update_examples: int) -> int | None:
-    """Find the start point and load it on all workers. Returns the number after which checkpoints go.
+    """Find the start point and load it on all workers.
 
-    update_examples: those of this run's updates, over all workers.
+    update_examples: examples per update of this run, over all workers.
+    Returns the number of the checkpoint that the run continues from, or None. Checkpoints with larger numbers
+    are to be removed.
     """
     runtime, fresh = training.runtime, training.state
     kind, path = runtime.on_rank_0(lambda: find_start_point(runtime.config, fresh))
@@ -95,26 +114,30 @@ def load(training: Training, update_examples: int) -> int | None:
 
 
 def load_from(kind: str, path: str, training: Training, update_examples: int) -> tuple[State, int | None]:
-    """Load a start point on all workers: the state, and the number after which checkpoints are removed.
+    """Load a start point on all workers. Return the state, and the number after which checkpoints are
+    removed.
 
-    kind and path: as of ``find_start_point``, another than "new".
+    kind, path: as ``find_start_point`` returns them, but not "new".
     """
     runtime, fresh, config = training.runtime, training.state, training.runtime.config
     tensors = training.tensors
     reader = tensors if isinstance(tensors, SplitTensors) else WholeModelReader(training)
     runtime.log(f"reading {path}")
+    # Weights only: counts begin at 0, and the position at the start of the data.
     if kind == "weights":
         reader.read_weights(path)
-        # Phase 2 from elsewhere is numbered on where phase 1 has ended here.
+        # If this directory has a phase 1, checkpoints of phase 2 are numbered on from its end.
         there = runtime.on_rank_0(lambda: max(find_checkpoints(str(config.run.output_dir)), default=0))
         known = runtime.on_rank_0(lambda: trained_length(path))
         return replace(fresh, phase_start=there, longest=longer_of(known, fresh.longest)), None
     saved = State(**runtime.on_rank_0(lambda: asdict(read_state(Path(path)))))
+    # Weights and moments. Counts and position start again, because phase 2 has other data.
     if kind == "phase 2":
         longest = longer_of(saved.longest, fresh.longest)
         state = replace(fresh, phase_start=saved.number, longest=longest)
         reader.read(Path(path), saved, state.applied)
         return state, None
+    # Everything continues: counts, position in the data, loss scale, weights and moments.
     position = Position(*saved.position)
     state = replace(saved, task=fresh.task, position=position, config=config.as_json())
     training.strategy.step.scale.load_state_dict(saved.loss_scale)
@@ -125,13 +148,16 @@ def load_from(kind: str, path: str, training: Training, update_examples: int) ->
 
 
 class WholeModelReader:
-    """Reads on rank 0 into the model, and into the moments of every worker's strategy."""
+    """Reader of checkpoints into an undivided model: rank 0 reads, and sends the moments to all workers.
+
+    ``load_start`` sends the weights afterwards.
+    """
 
     def __init__(self, training: Training) -> None:
         self._runtime, self._model, self._strategy = training.runtime, training.model, training.strategy
 
     def read_weights(self, path: str) -> None:
-        """Load weights of any origin, and the moments where they are asked for."""
+        """Load weights from any program's checkpoint. Also load its moments if start_moments is set."""
         moments: dict[str, Tensor] = {}
         with_moments = self._runtime.config.start.start_moments
 
@@ -154,7 +180,10 @@ class WholeModelReader:
             self._load_moments(names, moments, updates)
 
     def read(self, path: Path, saved: State, applied: int) -> None:
-        """Load weights and moments of this trainer's checkpoint. applied: updates that made the moments."""
+        """Load weights and moments of this trainer's checkpoint.
+
+        applied: number of updates that the optimiser has made, for its bias correction.
+        """
         moments: dict[str, Tensor] = {}
 
         def read() -> list[str]:
@@ -166,7 +195,10 @@ class WholeModelReader:
         self._load_moments(self._runtime.on_rank_0(read), moments, applied)
 
     def _load_moments(self, names: Sequence[str], moments: Mapping[str, Tensor], applied: int) -> None:
-        """Give every worker's strategy rank 0's moments of these names, made by so many updates."""
+        """Send rank 0's moments to all workers and put them into the optimisers.
+
+        names: "exp_avg/bert.embeddings..." and so on. applied: number of updates that made the moments.
+        """
         weights = dict(self._model.named_parameters())
         moved = dict[str, Tensor]()
         for key in names:
@@ -178,7 +210,7 @@ class WholeModelReader:
 
 
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """The configured model's shape. Keys that are not configured come from the start checkpoint."""
+    """Return the model's shape. Settings that are not configured come from the start checkpoint."""
     config, start = runtime.config, runtime.on_rank_0(lambda: find_start_shape(runtime.config))
     known = dict(start or {})
     if data.vocabulary_size is not None and "vocab_size" in known:
@@ -191,15 +223,16 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 
 def find_start_shape(config: Config) -> dict[str, Any] | None:
-    """The model of the checkpoint that a run starts from, for keys that are not given, or None without one.
+    """Return the model's settings in the checkpoint that the run starts from, or None.
 
-    A run that goes on after such a start takes its own checkpoint's, as the other may be gone.
+    A resumed run that once started from another model's weights reads its own newest checkpoint, because the
+    other model may no longer exist.
     """
     run, output_dir = config.start, str(config.run.output_dir)
     if run.resume_from and (branched := find_resumed(config)):
         return read_state(branched).model
     there = find_checkpoints(output_dir) if run.resume or run.phase2 or run.resume_step else {}
-    if run.resume_step is not None:  # those after it are removed, and may be damaged
+    if run.resume_step is not None:  # later checkpoints will be removed, and may be damaged
         there = {number: path for number, path in there.items() if number <= run.resume_step}
     if there and not (run.phase2 and run.start_from_ckpt):
         first, last = (read_state(there[number]) for number in (min(there), max(there)))
@@ -213,13 +246,13 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
 
 
 def is_phase_over(config: Config) -> bool:
-    """True if the checkpoint to resume from belongs to a later phase than the configuration's."""
+    """Return True if the checkpoint to resume from belongs to a later phase than the configuration's."""
     path = find_resumed(config)
     return path is not None and read_state(path).phase > config.phase
 
 
 def find_progress(config: Config) -> tuple[int, int]:
-    """Updates and examples that the run to resume has made in the configured phase, (0, 0) without one."""
+    """Return the updates and examples that the run to resume has made in this phase, or (0, 0)."""
     path = find_resumed(config)
     state = None if path is None else read_state(path)
     return (state.step, state.trained) if state and state.phase == config.phase else (0, 0)

@@ -1,4 +1,4 @@
-"""The choice of a strategy: how an update goes over the devices."""
+"""Choice of a strategy, which decides how an update is divided over the devices."""
 
 from trainer.devices.device import Device
 from trainer.plugins import find
@@ -8,12 +8,12 @@ from trainer.update.worker import Division, Worker
 
 
 def find_strategy(worker: Worker) -> Strategy:
-    """Return the strategy that trains the worker's part of the model."""
+    """Return the strategy that trains this worker's part of the model."""
     return strategy_class(worker.device, worker.division)(worker)
 
 
 def strategy_class(device: Device, division: Division) -> type[Strategy]:
-    """Return the class of a plan's strategy, else the user's own, else the device's."""
+    """Return the class of the strategy: the plan's, otherwise the user's plug-in, otherwise the device's."""
     asked = device.config.run.strategy
     whole = asked if ":" in asked else device.strategy
     kind: type[Strategy] = find("strategy", division.strategy or whole)
@@ -21,6 +21,9 @@ def strategy_class(device: Device, division: Division) -> type[Strategy]:
 
 
 def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inference:
-    """The evaluation of the worker's model, on its device. strategy: that of its training, or None."""
+    """Return the object that evaluates the worker's model on its device.
+
+    strategy: the strategy of the training that is under way, or None if nothing is trained.
+    """
     kind = strategy_class(worker.device, worker.division)
     return (kind.inference or Inference)(worker, strategy)

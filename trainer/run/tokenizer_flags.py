@@ -1,10 +1,10 @@
-"""Flags of the tokeniser of a checkpoint."""
+"""Command-line flags for the tokeniser of a checkpoint."""
 
 from bertdata.cli.common.parser import Parser
 
 
 def add_tokenizer(parser: Parser) -> None:
-    """Vocabulary, training data that may have it, casing."""
+    """Add the flags for the vocabulary, for training data that may have it, and for its casing."""
     parser.add_argument(
         "--vocab",
         metavar="FILE|NAME",

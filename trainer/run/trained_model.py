@@ -1,4 +1,4 @@
-"""A trained model opened to be tried: its checkpoint, shape and tokeniser."""
+"""Opening of a trained model for predictions: its checkpoint, shape and tokeniser."""
 
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import MissingInputError
@@ -27,10 +27,11 @@ def open_trained(
     train_data: str | None,
     lower_case: bool | None,
 ) -> Trained:
-    """The newest checkpoint of a run, or a checkpoint of any program.
+    """Open the newest checkpoint of a run, or a checkpoint of any program.
 
-    model_config: a file in place of the one beside another program's weights. vocabulary, train_data,
-    lower_case: as ``convert`` takes them. MissingInputError where checkpoint or vocabulary is not at hand.
+    model_config: file to use instead of the one next to another program's weights.
+    vocabulary, train_data, lower_case: as ``convert`` takes them.
+    Raises MissingInputError if the checkpoint or its vocabulary does not exist.
     """
     if not is_checkpoint(source):
         what = f"holds no checkpoint: neither {STATE} nor another program's"
@@ -61,7 +62,7 @@ def open_trained(
 
 
 def _open_tokenizer(file: TokenizerFile) -> Tokenizer:
-    """The tokeniser: of a vocabulary, numbered as its data are, the WordPiece of Google's program."""
+    """Open the tokeniser. For a vocabulary file this is WordPiece as in Google's program."""
     if not isinstance(file, VocabularyFile):
         return tokenizer_of(file)
     words = vocabulary_of(file)

@@ -1,4 +1,14 @@
-"""One phase of training, read downwards: model, start point, evaluation, data, loop."""
+"""One phase of training, from top to bottom: model, start point, evaluation, data, loop.
+
+``train_phase`` prepares a phase and ``make_updates`` is its loop. One pass of the loop makes an update:
+
+1. ``next(loader)`` returns the micro-batches that this worker computes (``trainer.data.loader``).
+2. ``training.update`` runs forward and backward passes, averages the gradients over the workers, clips them,
+and lets the optimiser change the weights (``trainer.update.strategy``).
+3. ``pending.add`` keeps the loss on the device. ``pending.flush`` reads and logs it later.
+4. ``training.advance`` counts the update.
+5. Depending on the update's number, the loop saves a checkpoint or evaluates.
+"""
 
 import time
 from collections.abc import Callable
@@ -32,6 +42,7 @@ from trainer.workers.signals import training_signals
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
 
+# Warning for fp16 on a processor, which emulates it slowly.
 SLOW_HALVES = (
     "precision is fp16 on a processor, where fp32 may be several times faster (seven times was seen); give "
     "--precision fp32, or bf16 where the processor has it"
@@ -39,17 +50,19 @@ SLOW_HALVES = (
 
 
 def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None = None) -> Training:
-    """Train one phase, or the part of it until the run is stopped.
+    """Train one phase until its last update, or until the run is asked to stop. Return its final state.
 
-    shape: the model's; None: the configured one.
+    shape: shape of the model, or None for the configured one.
     """
     shape = shape or find_shape(runtime, data)
+    # The new runtime knows which part of the model this worker holds: all of it, unless the model is divided.
     runtime = place_model(runtime, shape, data.layout.max_seq_length)
     config, device = runtime.config, runtime.device
     planned = plan_updates(runtime, data)
     runtime.log("building the model")
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     longest = longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
+    # The state of a run that starts at update 0. If the run continues a checkpoint, load_start replaces it.
     fresh = new_state(config, shape, data.digest, order, runtime.task.name, longest)
     schedule = planned.warmed_up(config.make_schedule(runtime.copies))
     training = Training(runtime, make_model(runtime, shape), fresh, schedule)
@@ -57,18 +70,21 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         from trainer.run.compiling import compile_shapes
 
         return compile_shapes(training, planned)
+    # Load weights, moments and counts, from a checkpoint if the run continues one.
     later_than = load_start(training, planned.examples)
     planned.start = training.state.step
     training.strategy.check_accumulation(planned.accumulation)
     device.check_updates(planned.last - planned.start)
     evaluation = make_evaluation(runtime, data, shape)
     form = planned.form()
+    # The loader's threads begin to read here, at the position that the start point has in the data.
     loader = planned.loader(form, training.state)
     described = device.describe()
     after = training.state.told_step if training.is_resumed else None
     rank, every = runtime.workers.rank, config.reports.log_every
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
-    # A start that is refused, by one of the checks above, leaves nothing in the output directory.
+    # All checks above may refuse the start. Only now is the output directory changed, so that a refused start
+    # leaves nothing behind.
     runtime.on_machines(lambda: _prepare_directory(config, later_than))
     devices = runtime.workers.size * device.replicas
     peak, unit = device.find_peak(described), config.steps_of_update
@@ -79,6 +95,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         from trainer.run.profiling import profiled
 
         profile = profiled(runtime, planned.last - planned.start)
+    # Leaving the block ends the loader's threads, closes the logs, restores the signal handlers and waits for
+    # the last checkpoint to be written.
     with closing(loader), report, signals, training, profile as count_update:
         announce(training, planned, form, described, report)
         report.plan(plan_of(training, planned, evaluation))
@@ -94,7 +112,10 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
 
 
 def _prepare_directory(config: Config, later_than: int | None) -> None:
-    """Make a machine's output directory, without the checkpoints behind the one that the run goes on from."""
+    """Create the output directory and remove its checkpoints after number ``later_than``.
+
+    later_than: number of the checkpoint that the run continues from, or None to keep all.
+    """
     output_dir = str(config.run.output_dir)
     storage.make_directory(output_dir)
     clean_up(output_dir, after=later_than)
@@ -102,7 +123,7 @@ def _prepare_directory(config: Config, later_than: int | None) -> None:
 
 
 def find_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """The configured model's shape. Keys that are not configured come from the checkpoint to start from."""
+    """Return the model's shape. Settings that are not configured come from the start checkpoint."""
     if not is_continued(runtime.config):
         return find_model_config(runtime.config, data)
     from trainer.run.start_point import find_continued_shape
@@ -111,15 +132,17 @@ def find_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 
 def is_continued(config: Config) -> bool:
-    """True if a run is to begin with the weights of a checkpoint."""
+    """Return True if the run starts with the weights of a checkpoint."""
     return config.start.is_continued
 
 
 def load_start(training: Training, update_examples: int) -> int | None:
-    """Load weights, moments and state on all workers. A new run needs a free directory on every machine.
+    """Load weights, moments and state on all workers.
 
-    update_examples: those of this run's updates, over all workers. Returns the number of the checkpoint that
-    the run goes on from, after which others are to be removed. None where it goes on from none.
+    A new run raises DatasetError unless the output directory is free on every machine.
+    update_examples: examples per update, over all workers.
+    Returns the number of the checkpoint that the run continues from. Checkpoints with larger numbers are to
+    be removed. Returns None if the run continues from no checkpoint.
     """
     runtime, later_than = training.runtime, None
     output_dir = str(runtime.config.run.output_dir)
@@ -137,7 +160,10 @@ def load_start(training: Training, update_examples: int) -> int | None:
 
 
 def overwrite(runtime: Runtime, output_dir: str) -> None:
-    """Remove the checkpoints of the run that was here, on each machine. Logs rename its tables."""
+    """Remove the checkpoints of an earlier run in the output directory, on each machine.
+
+    The earlier run's log files are renamed later, when new ones are opened.
+    """
 
     def remove() -> None:
         removed = len(find_checkpoints(output_dir))
@@ -151,7 +177,10 @@ def overwrite(runtime: Runtime, output_dir: str) -> None:
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
-    """The evaluation on the configured dataset, if there is one. data: the training set."""
+    """Return the evaluation on the configured dataset, or None if no dataset is configured.
+
+    data: the training set.
+    """
     if (paths := runtime.config.data.eval_data) is None:
         runtime.on_rank_0(lambda: tell_guess(data, runtime.log))
         return None
@@ -164,7 +193,7 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
 def announce(
     training: Training, planned: PlannedUpdates, form: Form, described: str, report: Reporter
 ) -> None:
-    """Tell and report the start point, the planned updates, the micro-batches' sizes, model and device."""
+    """Log the start point, the planned updates, the sizes of the micro-batches, the model and the device."""
     runtime, device = planned.runtime, planned.runtime.device
     runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
     planned.tell_epochs(training.state)
@@ -175,8 +204,9 @@ def announce(
     runtime.log(f"{weights:,} weights; {described}")
     if device.torch_device.type == "cpu" and runtime.config.update.precision == "fp16":
         runtime.log(f"warning: {SLOW_HALVES}")
-    compiling = ", which compiles the model, as does the first micro-batch of each other size"
-    compiling *= device.compiles or device.compiles_always
+    compiling = ""
+    if device.compiles or device.compiles_always:
+        compiling = ", which compiles the model, as does the first micro-batch of each other size"
     runtime.log(f"reading the first examples, making the first update{compiling}")
     report.describe(
         start_point=training.start_point,
@@ -189,7 +219,7 @@ def announce(
 
 
 def plan_of(training: Training, planned: PlannedUpdates, evaluation: "Evaluation | None") -> RunPlan:
-    """The numbers of the run for its logs."""
+    """Return the numbers of the run that its logs write in their header."""
     runtime, state = planned.runtime, training.state
     return RunPlan(
         workers=runtime.workers.size * runtime.device.replicas,
@@ -211,9 +241,16 @@ def make_updates(
     planned: PlannedUpdates,
     count_update: Callable[[], object],
 ) -> bool:
-    """Make the planned updates, with their reports, checkpoints and evaluations. True if asked to stop."""
+    """Make the planned updates, with their logs, checkpoints and evaluations.
+
+    count_update: called after each call of the strategy. ``--profile`` passes the profiler's counter.
+    Returns True if a signal stopped the run before its last update.
+    """
     runtime = planned.runtime
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
+    # Losses stay on the device until ``pending.flush`` reads those of many updates at once. Reading a loss
+    # makes the host wait for the device, and then the device would idle while the host prepares the next
+    # update.
     pending = PendingUpdates(training, report, loader)
     compile_times = None
     if device.compiles:
@@ -222,6 +259,8 @@ def make_updates(
         compile_times = CompileTimes(runtime.log)
     last, stopped = planned.last, False
     try:
+        # Two cases of a resumed run: the run before it has already reached the target accuracy, or it was
+        # killed between its last checkpoint and the evaluation that follows a checkpoint.
         if evaluation and training.is_resumed and evaluation.was_reached(training.state):
             target = config.evaluation.target_accuracy
             runtime.log(f"update {planned.start} has reached the target accuracy {target}")
@@ -234,26 +273,38 @@ def make_updates(
         if training.is_resumed and last == planned.start:
             runtime.log(f"nothing is left to do after update {last}")
         while training.state.step < last:
-            stopping.check(exchanges=True)  # a strategy may check between micro-batches too
+            # Raises StopRequested if a signal asked to stop. All workers must stop before the same update: a
+            # worker that stops alone leaves the others waiting in the next exchange of gradients. The
+            # strategy may check again between micro-batches.
+            stopping.check(exchanges=True)
+            # A second signal asks for a checkpoint without stopping (--checkpoint-signal).
             if stopping.takes_save() and planned.start < training.state.step != training.saved_step:
                 pending.flush()
                 training.save()
                 report.saved(training.state.step)
                 runtime.log(f"saving update {training.state.step} as requested; training goes on")
                 pending.restart_clock()
+            # Most devices make one update per call. Graphcore's IPUs may make several in one program. An
+            # update of 8 examples per worker with batch_size 2 is a list of 4 micro-batches.
             updates = [next(loader) for _ in range(device.updates_per_call)]
             before = training.state
             make = partial(training.update, updates)
+            # Forward and backward passes, exchange of gradients, clipping, optimiser. See Strategy.update.
             made, compile_seconds = compile_times.measure(updates, make) if compile_times else (make(), 0.0)
+            # Count the updates. The losses in ``sums`` are still on the device. ``update.position`` is the
+            # place in the data from which a resume would continue.
             for update, sums in zip(updates, made, strict=True):
                 examples = planned.examples_of(training.state.step)
                 pending.add(update, sums, examples, compile_seconds / len(updates))
                 training.advance(update.position, examples)
             count_update()
+            # Evaluations are counted in examples, checkpoints in updates. A call may step over the exact
+            # number: with checkpoint_every 100, 96 updates before and 104 now, a checkpoint is due.
             step, trained = training.state.step, training.state.trained
             is_last = step == last
             evaluates = is_last or passes(planned.interval, before.trained, trained)
             saves = is_last or passes(config.run.checkpoint_every, before.step, step)
+            # Log all updates before a checkpoint: a resume must find every earlier update in the log.
             if saves or evaluates or pending.is_due(step, config.reports.log_every):
                 pending.flush()
             if saves:
@@ -263,9 +314,10 @@ def make_updates(
                 last = step
             if saves or evaluates:
                 planned.tell_epochs(training.state)
-                pending.restart_clock()
-        stopping.check(exchanges=True)  # the request may have come in the last update
+                pending.restart_clock()  # saving and evaluating are not part of the logged training time
+        stopping.check(exchanges=True)  # a signal may have come during the last update
     except StopRequested:
+        # Weights and counts are those of the last whole update, which is saved below.
         stopped = True
         pending.flush()
     if training.saved_step != training.state.step:

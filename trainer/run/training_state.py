@@ -1,4 +1,4 @@
-"""One worker's training in a phase: its model, its strategy, its state and its checkpoints."""
+"""A worker's training in a phase: its model, strategy, state and checkpoints."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -20,23 +20,26 @@ from trainer.splitting.split_strategy import SplitStrategy
 from trainer.splitting.split_tensors import SplitTensors
 from trainer.update.worker import Runtime
 
-_LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
+# to wait for a save after a worker was lost, because the launcher will soon end this worker
+_LOST_SECONDS = 3.0
 
 
 class Training(AbstractContextManager["Training"]):
-    """The model, its strategy and its state, from the start point on.
+    """The model with its strategy and state, from the start point to the end of the phase.
 
-    Weights and moments have the same bits on all workers. is_over: all updates of the phase are made.
-    is_stopped: it was asked to stop before that.
-    tensors: ``WholeTensors``, or the like as the strategy divides them. saved_step: the update of the last
+    Weights and moments have the same bits on all workers. As a context manager, waits for the last
     checkpoint.
-    As a context it waits for the last save.
+    state: counts of updates and examples, and the position in the data.
+    start_point: kind and path of the start, for example "resumed run/checkpoints/step-00000100".
+    tensors: writer of weights and moments, for a whole or a divided model.
+    saved_step: update of the last checkpoint.
+    is_over: all updates of the phase are made. is_stopped: the run was asked to stop before that.
     """
 
     def __init__(
         self, runtime: Runtime, model: HeadedBert, fresh: State, schedule: Schedule | None = None
     ) -> None:
-        """schedule: of the learning rate; None: the configured one."""
+        """schedule: learning rate by update. None: the configured schedule."""
         self.state = fresh
         self.is_over = self.is_stopped = False
         self.start_point = "new"
@@ -54,27 +57,35 @@ class Training(AbstractContextManager["Training"]):
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
 
     def update(self, updates: Sequence[Update]) -> list[Tensor]:
-        """Make the updates. Returns of each this worker's sums, as Strategy.update does."""
+        """Make the updates.
+
+        Return for each the sums of loss and metrics on this worker, still on the device.
+        """
         self.learning_rate = self.schedule(self.state.step)
         batches = [update.batches for update in updates]
         return self.strategy.update(batches, self.learning_rate, self.state.update_number)
 
     def advance(self, position: Position, examples: int) -> None:
-        """Count one update of that many examples. position: in the data, after the update."""
+        """Count an update.
+
+        position: place in the data after the update. examples: size of the update over all workers.
+        """
         step = self.state.step + 1
         trained = self.state.trained + examples
         self.state = replace(self.state, step=step, trained=trained, position=position)
 
     @property
     def is_resumed(self) -> bool:
-        """True if the run goes on with the same phase after a checkpoint of it."""
+        """True if the run continues the same phase after a checkpoint."""
         return self.start_point.startswith("resumed")
 
     def save(self) -> None:
-        """Copy the state to host memory and start writing it, as a checkpoint on each machine.
+        """Copy the state to host memory and start writing it as a checkpoint on each machine.
 
-        The save before is waited for; its error ends all workers. NotFiniteError where a weight is not a
-        number, and an error too where workers that hold the same weights have different ones.
+        Training goes on while a thread writes the file. First waits for the previous checkpoint, and ends all
+        workers if writing it has failed.
+        Raises NotFiniteError if a weight is not a number, and TrainerError if workers that hold the same
+        weights have different bits.
         """
         failure = self._writer.wait()
         strategy = self.strategy
@@ -90,11 +101,13 @@ class Training(AbstractContextManager["Training"]):
         self.saved_step = self.state.step
 
     def finish_save(self) -> None:
-        """Wait until the last save is on each machine's disk. An error of one ends all workers."""
+        """Wait until the last checkpoint is on each machine's disk. End all workers if a machine failed to
+        write it.
+        """
         self._share_failure(self._writer.wait())
 
     def _share_failure(self, failure: Exception | None) -> None:
-        """End all workers if a save failed on any machine."""
+        """End all workers if writing a checkpoint failed on any machine."""
         if failure is not None and not isinstance(failure, BertDataError):
             raise failure
         for message in self.runtime.workers.gather(failure and str(failure)):
@@ -102,7 +115,7 @@ class Training(AbstractContextManager["Training"]):
                 self.runtime.stop_all(StorageError(message))
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Wait for the save under way after an error too, but not after a second Ctrl-C."""
+        """Wait until the checkpoint is written, also after an error, but not after a second Ctrl-C."""
         if isinstance(error, KeyboardInterrupt):
             return
         failure = self._writer.wait(_LOST_SECONDS if isinstance(error, WorkerLost) else None)

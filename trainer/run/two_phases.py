@@ -1,4 +1,4 @@
-"""Phases 1 and 2 of pre-training in one run."""
+"""Phases 1 and 2 of pre-training in a single run."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,12 +17,13 @@ from trainer.update.worker import Runtime
 def train_both(
     runtime: Runtime, phases: Sequence[Config], datasets: Sequence[OpenedDataset], about: Sequence[str]
 ) -> None:
-    """Train phase 1 unless it is over, and phase 2 unless phase 1 ends early. about: a line about each.
+    """Train phase 1 unless it is over, then phase 2 unless phase 1 ends early.
 
-    Phase 2 also follows the part of phase 1 that this run was to make, where it is to begin with its end.
+    Phase 2 also follows if phase 1 stops at the update from which phase 2 is to begin (phase1_end_step).
+    about: a line about the data of each phase.
     """
     skips_first = runtime.on_rank_0(partial(is_phase_over, phases[0]))
-    for config in [] if skips_first else phases[1:]:  # they start at update 0
+    for config in [] if skips_first else phases[1:]:  # a phase 2 that is not resumed starts at update 0
         runtime.device.check_updates(last_update(config, 0))
     for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):
         if line:
@@ -30,6 +31,7 @@ def train_both(
     training: Training | None = None
     for config, data in list(zip(phases, datasets, strict=True))[skips_first:]:
         if training:
+            # Free the memory of phase 1's compiled programs before phase 2 compiles its own.
             training.strategy.release()
             training.runtime.device.release()
         if config is not phases[0]:

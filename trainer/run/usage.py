@@ -7,7 +7,7 @@ EXAMPLES = """\
   horovodrun -np 2 python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
   torchrun --nproc-per-node 2 -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
 """
-"""A first run, started in each way."""
+"""A first run, started without and with each launcher."""
 
 USAGE = f"""\
 Example:
@@ -31,10 +31,13 @@ COMMANDS = {
     "like": "run another program's command line with the meaning that it has there",
     "doctor": "list the devices, launchers and packages of this machine, and those that are missing",
 }
-"""The purpose of each command; trainer.plugins names the functions."""
+"""One line about each command. ``trainer.plugins`` names the functions."""
 
 
 def print_usage(words: list[str]) -> int:
-    """Print the help. Returns 2 where no word asks for it. UsageError for a word that is no command."""
+    """Print the help. Return exit status 2 if no word asks for help.
+
+    Raises UsageError if the first word is not a command.
+    """
     choose_command(words, USAGE, COMMANDS)
     return 0 if words else 2

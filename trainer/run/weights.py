@@ -1,4 +1,4 @@
-"""Weights of a checkpoint given to a model."""
+"""Loading of a checkpoint's weights into the model of an evaluation."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,9 +16,10 @@ from trainer.update.worker import Runtime
 def give_weights(
     runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = call
 ) -> bool:
-    """Fill the model of every worker with the weights at the path. False where they are gone (``read``).
+    """Fill the model of every worker with the weights at ``path``.
 
-    DataError where they lack the task's own head.
+    read: calls the reading function, and may return None if the checkpoint was removed.
+    Returns False if the checkpoint was removed. Raises DataError if it lacks the task's head.
     """
     if isinstance(inference, SplitInference):
         return bool(read_split_weights(runtime, model.config, inference, path, read))

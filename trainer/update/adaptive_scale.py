@@ -1,7 +1,9 @@
-"""A loss scale that follows the gradients, for 16-bit floats with a narrow range.
+"""A loss scale for fp16 that adapts to the gradients.
 
-torch's GradScaler is not used: it halves its scale without end when every gradient is infinite (LAMB then
-changes nothing and no error is raised), and it checks gradients before they are averaged over workers.
+The loss is multiplied by the scale before the backward pass, so that small gradients do not become 0 in fp16.
+Gradients are divided by it again before they change the weights. torch's GradScaler is not used for two
+reasons. It halves its scale without end if every gradient is infinite (LAMB then changes nothing, and no
+error is raised). And it checks gradients before they are averaged over the workers.
 """
 
 import torch
@@ -11,13 +13,14 @@ from trainer.config.settings import Config
 from trainer.update.step import LossScale
 
 _GROWTH_INTERVAL = 2000
-"""Finite updates in a row after which the scale is doubled."""
+"""Number of finite updates in a row after which the scale is doubled."""
 
 
 class AdaptiveScale(LossScale):
-    """A factor for the loss: doubled after many finite updates in a row, halved after an overflow.
+    """Loss scale that is doubled after many finite updates in a row, and halved after an overflow.
 
-    Without bounds it stays 1. value: the scale, 0-dim on the device, so that no update waits for it.
+    Without bounds it stays 1.
+    value: the scale, 0-dim on the device, so that the host never waits to read it.
     """
 
     value: Tensor
@@ -38,11 +41,13 @@ class AdaptiveScale(LossScale):
         return loss if self.is_one else loss * self.value
 
     def update(self, overflow: Tensor) -> Tensor:
-        """Adjust the scale. overflow: 0-dim bool, true if a gradient of this update was not finite.
+        """Adjust the scale after an update. Return a 0-dim bool: True if the training has diverged.
 
-        To be called once for each update, on every worker with the same value. Returns a 0-dim bool: the
-        training has diverged, because a smaller scale would be below the lower bound.
+        The training has diverged if a gradient overflows at the smallest allowed scale. Call this once per
+        update, on every worker with the same value.
+        overflow: 0-dim bool, True if a gradient of this update was not finite.
         """
+        # Tensor operations instead of ``if``: reading a value would make the host wait for the device.
         diverged = overflow & (self.value <= self._floor)
         good = torch.where(overflow, 0.0, self._finite + 1)
         grows = good >= _GROWTH_INTERVAL
@@ -60,10 +65,10 @@ class AdaptiveScale(LossScale):
 
 
 def make_scale(config: Config, device: torch.device) -> AdaptiveScale:
-    """The loss scale of the configured bounds, which are for fp16. In bf16 it is always 1."""
+    """Return the configured loss scale for fp16, or a constant 1 for bf16."""
     if config.update.precision != "fp16":
         return AdaptiveScale()
     keys = config.scaling
-    fixed = float(keys.loss_scaling)  # JSON may have whole numbers
+    fixed = float(keys.loss_scaling)  # JSON may have an int here
     bounds = (float(keys.init_loss_scale), float(keys.min_loss_scale), float(keys.max_loss_scale))
     return AdaptiveScale(*((fixed, fixed, fixed) if fixed else bounds), device)

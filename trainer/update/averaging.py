@@ -1,4 +1,4 @@
-"""Averages of the gradients over several workers, at the end of an update or in its backward pass."""
+"""Averages of the gradients over the workers, computed after the backward pass or overlapping with it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,33 +14,41 @@ from trainer.workers.worker_group import split_into_buckets
 
 
 class WorkerAverages:
-    """The averages of some weights' gradients over the workers, once an update."""
+    """Averages of the weights' gradients over the workers, made once per update.
+
+    Usually the averages overlap with the last backward pass of the update (``GradientBuckets``). Otherwise
+    ``finish`` computes them at the end.
+    """
 
     def __init__(
         self, worker: Worker, weights: Sequence[Tensor], leaves: Sequence[Tensor] | None = None
     ) -> None:
-        """leaves: as for ``GradientBuckets``."""
+        """leaves: as in ``GradientBuckets``."""
         workers, keys = worker.workers, worker.config.workers
         self._workers, self._weights, self._type = workers, weights, sum_type(worker.config)
         self._syncs, self._averages_sums = keys.force_weight_sync, keys.allreduce_post_accumulation
         self._buckets: GradientBuckets | None = None
-        # Not in the backward pass where each micro-batch is averaged or clipped on its own.
+        # Averaging cannot overlap if each micro-batch is averaged or clipped separately: an average made
+        # during the last backward pass would leave out what the earlier micro-batches have added elsewhere.
         is_once = keys.allreduce_post_accumulation and not worker.config.update.clips_micro_batches
         if is_once and not worker.device.own_step:
             self._averages_sums = False
             self._buckets = GradientBuckets(weights, workers, worker.device.bucket_mb, self._type, leaves)
 
     def begin(self) -> None:
-        """Set the gradients to 0 before the first backward pass, where later ones average them."""
+        """Set the gradients to 0 before the first backward pass of an update."""
         if self._buckets:
             self._buckets.reset()
 
     def last_backward(self) -> AbstractContextManager[None]:
-        """The context of the update's last backward pass."""
+        """Return the context manager for the update's last backward pass."""
         return self._buckets.averaging() if self._buckets else nullcontext()
 
     def finish(self, gradients: Sequence[Tensor]) -> None:
-        """Average the gradients where no backward pass has done it, and the weights if it is configured."""
+        """Average the gradients unless the backward pass has done it.
+
+        Also average the weights if configured.
+        """
         if self._averages_sums:
             self._workers.average(gradients, self._type)
         sync_weights(self._workers.average, self._weights, self._syncs)
@@ -49,27 +57,28 @@ class WorkerAverages:
 def sync_weights(
     average: Callable[[Iterable[Tensor]], None], weights: Iterable[Tensor], always: bool = False
 ) -> None:
-    """Average the trainable weights over the workers, always or if FORCE_WEIGHT_SYNC is 1 or true.
+    """Average the trainable weights over the workers, if ``always`` or if FORCE_WEIGHT_SYNC is 1 or true.
 
-    average: ``Collective.average`` of all workers, or ``Subgroup.average`` of some.
+    average: ``Collective.average`` for all workers, or ``Subgroup.average`` for some of them.
     """
     if always or forces_weight_sync():
         average(weight for weight in weights if weight.requires_grad)
 
 
 def sum_type(config: Config) -> torch.dtype | None:
-    """The type in which gradients are added up over the workers. None: their own."""
+    """Return the type in which gradients are summed over the workers, or None for their own type."""
     if not config.workers.allreduce_post_accumulation_fp16:
         return None
     return torch.bfloat16 if config.update.precision == "bf16" else torch.float16
 
 
 class GradientBuckets:
-    """The gradients of the weights as views of a few flat tensors, each averaged as soon as it is complete.
+    """The gradients as views of a few flat tensors ("buckets"), each averaged as soon as it is complete.
 
-    The buckets are those of ``Collective.average`` over the same weights, so a sum has the same bits. They
-    are averaged from the last to the first, whatever order the backward pass completes them in: every
-    worker starts the same averages in the same order.
+    The exchange of one bucket overlaps with the backward pass that still computes the others. The buckets
+    have the same contents as in ``Collective.average``, so each sum has the same bits as there. Exchanges
+    start from the last bucket to the first, in whatever order the buckets are completed, because every worker
+    must start the same exchanges in the same order.
     """
 
     def __init__(
@@ -80,9 +89,9 @@ class GradientBuckets:
         dtype: torch.dtype | None,
         leaves: Sequence[Tensor] | None = None,
     ) -> None:
-        """megabytes: the size of a bucket. dtype: the type to add up in, or None for that of the gradients.
-
-        leaves: for each weight the tensor that the backward pass ends at, a copy of it; None: itself.
+        """megabytes: size of a bucket. dtype: type of the sums, or None for the gradients' type.
+        leaves: for each weight the tensor at which the backward pass ends. This is a 16-bit copy of the
+        weight with ``HalfWeights``. None: the weights themselves.
         """
         self._workers = workers
         self._dtype = dtype
@@ -91,10 +100,14 @@ class GradientBuckets:
             bucket[0].new_zeros(sum(weight.numel() for weight in bucket), requires_grad=False)
             for bucket in self._buckets
         ]
-        self._missing = [0 for _ in self._buckets]  # gradients that the backward pass has not made yet
-        self._next = -1  # the bucket to average next; -1: none
+        # gradients of each bucket that the backward pass has not computed yet
+        self._missing = [0 for _ in self._buckets]
+        self._next = -1  # bucket to exchange next, or -1 outside of the last backward pass
         self._under_way: list[Callable[[], None]] = []
         numbers = (number for number, bucket in enumerate(self._buckets) for _ in bucket)
+        # The backward pass begins at the loss, so the last weights get their gradients first. Example with 3
+        # buckets: bucket 2 completes and starts, bucket 0 completes and waits for bucket 1, then 1 completes
+        # and both start.
         for leaf, number in zip(leaves or weights, numbers, strict=True):
             leaf.register_post_accumulate_grad_hook(self._hook(number))  # type: ignore[no-untyped-call]
 
@@ -108,12 +121,15 @@ class GradientBuckets:
 
     @contextmanager
     def averaging(self) -> Iterator[None]:
-        """The context of an update's last backward pass. On exit the gradients are means over the workers."""
+        """Average the gradients during the context, which must hold the update's last backward pass.
+
+        When the context ends, the gradients are the means over the workers.
+        """
         self._missing = [len(bucket) for bucket in self._buckets]
         self._next = len(self._buckets) - 1
         try:
             yield
-            while self._next >= 0:  # a bucket with a weight that the loss does not reach, and those before it
+            while self._next >= 0:  # some weight may not take part in the loss, so its bucket never completes
                 self._start_next()
             for finish in self._under_way:
                 finish()
@@ -122,6 +138,10 @@ class GradientBuckets:
             self._under_way = []
 
     def _hook(self, number: int) -> Callable[[Tensor], None]:
+        """Return a function that counts one more complete gradient of bucket ``number``, and starts what is
+        ready.
+        """
+
         def count(_: Tensor) -> None:
             self._missing[number] -= 1
             while self._next >= 0 and not self._missing[self._next]:
@@ -130,6 +150,7 @@ class GradientBuckets:
         return count
 
     def _start_next(self) -> None:
+        """Start to average the next bucket. The call returns before the exchange is finished."""
         flat, name = self._flat[self._next], f"bucket.{self._next}"
         self._under_way.append(self._workers.start_average(flat, name, self._dtype))
         self._next -= 1

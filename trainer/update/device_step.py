@@ -1,4 +1,4 @@
-"""The end of an update by a device's own optimiser, or by ours in plain operations, called step by step."""
+"""The optimiser step on devices that call an optimiser object instead of a function over tensors."""
 
 from typing import Any
 
@@ -13,13 +13,14 @@ from trainer.update.step import LossScale, WeightStep
 
 
 class DeviceStep(WeightStep):
-    """Clipping by the device, then the optimiser's ``step``. No update is skipped."""
+    """Clipping by the device, then the optimiser's ``step``. No update is ever skipped."""
 
     _made = 0
 
     def __init__(
         self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]
     ) -> None:
+        """The optimiser is this trainer's in plain operations, or one that the device's library provides."""
         self.scale = LossScale()
         ours = build_optimiser(preset, groups)
         ours.fuses = False
@@ -45,7 +46,7 @@ class DeviceStep(WeightStep):
     def applied(self, count: int) -> None:
         self._made = count
         for group in self.optimiser.param_groups:
-            if "step" in group:  # our LAMB counts once a group, PyTorch's AdamW once a tensor
+            if "step" in group:  # this trainer's LAMB counts per group, PyTorch's AdamW per tensor
                 group["step"] = count
             elif "betas" in group:
                 for weight in group["params"]:

@@ -1,4 +1,4 @@
-"""Weights in 16 bits that are made once an update, where autocast would make them in each micro-batch."""
+"""16-bit copies of the weights, made once per update. Autocast would make them in each micro-batch."""
 
 from collections.abc import Callable
 
@@ -11,9 +11,11 @@ from trainer.tasks.task import Outcome
 
 
 class HalfWeights:
-    """A learner whose linear layers have copies of their weights in the type of the products.
+    """A learner whose linear layers use 16-bit copies of their weights.
 
-    The gradient of a copy is added to that of its weight as soon as it is there, in one operation.
+    The gradient of a copy is added to the gradient of its fp32 weight as soon as it is complete, and then
+    freed.
+    half: type of the copies, bfloat16 or float16.
     """
 
     def __init__(self, learner: nn.Module, half: torch.dtype) -> None:
@@ -31,17 +33,19 @@ class HalfWeights:
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Take over the weights' newest values."""
+        """Copy the current values of the weights. Call this before each update."""
         torch._foreach_copy_(list(self._copies.values()), list(self._weights.values()))
 
     def leaves(self, weights: list[Tensor]) -> list[Tensor]:
-        """For each weight the tensor whose gradient the backward pass makes: its copy, or itself."""
+        """Return for each weight the tensor whose gradient the backward pass computes: its copy, or the
+        weight.
+        """
         copies = {id(self._weights[name]): copy for name, copy in self._copies.items()}
         return [copies.get(id(weight), weight) for weight in weights]
 
 
 def linear_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Weights and biases of the model's linear layers, by name."""
+    """Return weights and biases of the model's linear layers, by name."""
     return {
         f"{path}.{name}": weight
         for path, module in model.named_modules()
@@ -51,6 +55,8 @@ def linear_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _adder(weight: Tensor) -> Callable[[Tensor], None]:
+    """Return a hook that adds the gradient of a copy to ``weight.grad``."""
+
     def add(copy: Tensor) -> None:
         assert copy.grad is not None
         if weight.grad is None:

@@ -1,4 +1,4 @@
-"""Evaluation of a model: its metrics on batches, between updates or without any."""
+"""Evaluation of a model on batches, during a training or without one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,15 +14,18 @@ from trainer.update.worker import Worker
 
 
 class Inference:
-    """Metrics of the model on batches, without dropout and gradients.
+    """The model without dropout and gradients, which returns loss and metrics of batches.
 
-    exchanges: the workers measure together, each as many batches as the others.
+    exchanges: evaluating a batch needs an exchange between the workers, so all must evaluate equally many
+    batches.
     """
 
     exchanges = False
 
     def __init__(self, worker: Worker, strategy: Any = None) -> None:
-        """strategy: that of the training, whose compiled model is used, or None without a training."""
+        """strategy: strategy of the training that is under way, to reuse its compiled model. None: no
+        training.
+        """
         self._worker = worker
         self._learner: Learner = strategy.learner if strategy else Learner(worker)
         if strategy is None:
@@ -30,11 +33,13 @@ class Inference:
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
-        """A function from a batch in host memory to its outcome. On exit the model is in training mode."""
+        """Yield a function from a batch in host memory to its outcome. Afterwards the model is in training
+        mode.
+        """
         self._worker.model.eval()
         with torch.no_grad():
             yield partial(self._worker.device.forward, self._learner)
         self._worker.model.train()
 
     def release(self) -> None:
-        """Free the device for the next phase."""
+        """Free the device's memory for the next phase."""

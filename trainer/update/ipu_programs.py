@@ -1,4 +1,4 @@
-"""PopTorch's programs: one makes whole updates on the IPUs, the other evaluates."""
+"""PopTorch's two programs on Graphcore's IPUs: one makes whole updates, the other evaluates."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,10 +32,12 @@ _STEP = "Step"
 
 
 class ModelWithLoss(nn.Module):
-    """The model as PopTorch needs it: from a batch's tensors to the loss, in fp32, and its sums.
+    """The model in the form that PopTorch compiles: from a batch's tensors to the fp32 loss and the sums.
 
-    In evaluation only the sums are returned. batch: one whose tensors are replaced by the given ones. A loss
-    that is added up is so over the replicas too, over which this trainer averages.
+    When evaluating, only the sums are returned.
+    batch: any batch of the same form. Its tensors are replaced by the arguments of ``forward``.
+    With reduction_type "sum" PopTorch adds losses up over its replicas too. This trainer averages over
+    replicas, so the loss is divided by their number.
     """
 
     batch: Batch
@@ -65,13 +67,14 @@ class ModelWithLoss(nn.Module):
 
 
 class IpuStep(WeightStep):
-    """The end of an update within the program: the optimiser's settings, and the count of updates."""
+    """The optimiser's settings and the count of updates. The program on the IPUs makes the step itself."""
 
     applied = 0
 
     def __init__(self, config: Config, optimiser: Any) -> None:
         self.optimiser = optimiser
-        fixed = loss_scale(config, 0)  # for the checkpoint only: PopTorch's optimisers scale the loss
+        # stored in checkpoints only: PopTorch's optimisers scale the loss themselves
+        fixed = loss_scale(config, 0)
         self.scale = AdaptiveScale(fixed, fixed, fixed)
 
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
@@ -79,10 +82,10 @@ class IpuStep(WeightStep):
 
 
 class IpuPrograms(Strategy, Inference):
-    """Both programs of a worker's model, which take turns on the same IPUs.
+    """Training and evaluation program of a worker's model, which use the same IPUs alternately.
 
-    The training program is compiled at the first update, when the model has the weights that the run starts
-    from. Between updates weights and moments are on the IPUs.
+    The training program is compiled at the first update, when the model has the run's first weights. Between
+    updates weights and moments stay on the IPUs.
     """
 
     def __init__(self, worker: Worker) -> None:
@@ -90,7 +93,7 @@ class IpuPrograms(Strategy, Inference):
         self.worker = worker
         self._device, self._poptorch = worker.device, worker.device.poptorch
         self._module = ModelWithLoss(self._poptorch, worker)
-        self._width = 2 * (1 + len(worker.task.metrics))  # the number of sums
+        self._width = 2 * (1 + len(worker.task.metrics))  # number of sums that a micro-batch returns
         self._names = {name for name, _ in worker.model.named_parameters()}
         self._training: Any = None
         self._inference: Any = None
@@ -108,12 +111,13 @@ class IpuPrograms(Strategy, Inference):
         self._training.setOptimizer(optimiser)
         _, values = self._training(*self._joined(updates))
         if config.ipu.synthetic_data:
-            values = torch.zeros_like(values)  # the IPU then sends no results back
+            values = torch.zeros_like(values)  # With synthetic data the IPU returns no results.
         self.step.applied += len(updates)
         return [self._added_up(rows) for rows in values.reshape(len(updates), -1)]
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-        # Depends on the updates made, so that a resumed run does not repeat the dropout of the first.
+        # The seed depends on the updates made so far. Otherwise a resumed run would repeat the dropout of the
+        # first updates.
         seed = self.worker.config.data.seed + first.total
         options = training_options(
             self._device, accumulation=len(updates[0]) // self._device.replicas, seed=seed
@@ -125,14 +129,16 @@ class IpuPrograms(Strategy, Inference):
             self._restore()
 
     def _joined(self, updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
-        """The tensors of all micro-batches, concatenated by update, by accumulation and by replica."""
+        """Concatenate the tensors of all micro-batches. PopTorch expects the order update, accumulation,
+        replica.
+        """
         batches = [batch for update in updates for batch in update]
         self._module.batch = batches[0]
         columns = zip(*(batch.tensors().values() for batch in batches), strict=True)
         return [torch.cat(column) for column in columns]
 
     def _restore(self) -> None:
-        """Fill PopTorch's state from the checkpoint. PopTorch names its tensors when it compiles."""
+        """Copy the checkpoint's moments into PopTorch's state, which has names only after compiling."""
         optimiser, moments = self.step.optimiser, self._moments
         state = optimiser.state_dict()
         targets = self._moments_of(state)
@@ -147,9 +153,10 @@ class IpuPrograms(Strategy, Inference):
         optimiser.load_state_dict(state)
 
     def _moments_of(self, state: dict[str, Any]) -> dict[str, Tensor]:
-        """The moments among PopTorch's tensors, as KIND/NAME.
+        """Return the moments in PopTorch's state as {"exp_avg/WEIGHT": tensor, ...}.
 
-        PopTorch's name is "Accl1___", the names of wrapping modules, our name.
+        PopTorch's names consist of "Accl1___" or "Accl2___", the names of wrapping modules, and the weight's
+        name.
         """
         is_adaptive = "betas" in self.step.optimiser.defaults
         kinds = {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"} if is_adaptive else {"Accl1": "momentum_buffer"}
@@ -190,7 +197,7 @@ class IpuPrograms(Strategy, Inference):
 
     @contextmanager
     def _training_off_the_ipus(self) -> Iterator[None]:
-        """Detach the training program. Weights and moments are then on the host."""
+        """Detach the training program from the IPUs. Weights and moments are then on the host."""
         if self._training is not None:
             self._training.detachFromDevice()
         yield
@@ -198,7 +205,10 @@ class IpuPrograms(Strategy, Inference):
             self._training.attachToDevice()
 
     def _measure(self, batch: Batch) -> Outcome:
-        """The sums of a batch over all replicas, padded with rows of weight 0 to a multiple of them."""
+        """Return the sums of a batch over all replicas.
+
+        Rows of weight 0 are added until the number of rows is a multiple of the replicas.
+        """
         self._module.batch = batch
         tensors = batch.tensors()
         if missing := -len(batch) % self._device.replicas:
@@ -207,14 +217,14 @@ class IpuPrograms(Strategy, Inference):
             tensors["next_sentence_labels"][-missing:] = -1
         if self._inference is None:
             options = self._device.fresh_options()
-            shared_options(self._device, options, "ShardedExecution")  # stages take turns
+            shared_options(self._device, options, "ShardedExecution")  # the stages of a pipeline take turns
             self._inference = self._poptorch.inferenceModel(self._module, options)
             self._inference.compile(*tensors.values())
         sums = self._added_up(self._inference(*tensors.values()))
         return Outcome(sums[0], sums[2:])
 
     def _added_up(self, values: Tensor) -> Tensor:
-        """One row of sums from one for each micro-batch."""
+        """Add up the rows of sums, one row per micro-batch."""
         return values.reshape(-1, self._width).float().sum(0)
 
     def release(self) -> None:
@@ -224,13 +234,13 @@ class IpuPrograms(Strategy, Inference):
 
 
 def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inference:
-    """The programs of the training where there is one, else programs that only evaluate."""
+    """Return the training's programs if there is a training, otherwise programs that only evaluate."""
     assert strategy is None or isinstance(strategy, IpuPrograms)
     return strategy or IpuPrograms(worker)
 
 
 class IpuTraining(IpuPrograms):
-    """The programs of a training. SettingsError for settings that PopTorch cannot train with."""
+    """The programs of a training. Raises SettingsError for settings that PopTorch cannot train with."""
 
     inference = staticmethod(find_inference)
 

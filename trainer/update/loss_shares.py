@@ -1,4 +1,4 @@
-"""The weight of each micro-batch's loss in an update: by micro-batches, masked words or sequences."""
+"""Share of each micro-batch in an update's loss: equal, by masked words, or by sequences."""
 
 from collections.abc import Sequence
 
@@ -12,56 +12,63 @@ from trainer.data.row_batches import RowBatch
 from trainer.update.worker import Worker
 
 _LEAST = 1e-6
-"""The weight of a micro-batch without any words, whose loss is 0."""
+"""Stands for 0 words, so that an empty micro-batch (whose loss is 0) does not divide by 0."""
 
 
 def loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequence[float | Tensor]:
-    """Return the divisor of the loss of each micro-batch of this worker's update.
+    """Return for each micro-batch of this worker's update the number to divide its loss by.
 
-    The gradients of the divided losses are added up, then averaged over the workers. batches: in host memory.
-    copies: of the model, over which gradients are averaged. Every worker must call this, as it exchanges the
-    number of words.
+    The gradients of the divided losses are added up, then averaged over the workers. Every worker must call
+    this, because the workers may exchange their numbers of masked words.
+    batches: micro-batches in host memory. copies: copies of the model whose gradients are averaged.
     """
     config, workers = worker.config, worker.workers
     over = config.update.loss_over
+    # Equal shares: 4 micro-batches -> [4, 4, 4, 4], so that the sum of the gradients is their mean
     if over in ("micro_batch", "sum"):
         divisor = loss_divisor(config, len(batches), copies)
         return [divisor] * len(batches)
     check(config.ipu.reduction_type != "sum", f"loss_over is {over}: expected reduction_type mean")
+    # By sequences of this worker: 8 and 24 sequences -> 32/8 and 32/24
     if over == "sequences":
         size, _ = config.update.micro_batches(copies)
         counts = [float(count_sequences(batch, size)) for batch in batches]
         return [sum(counts) / max(count, _LEAST) for count in counts]
     is_task = worker.task.is_fine_tuned
     counts = [count_learned(batch, is_task=is_task) for batch in batches]
-    # The words of all workers' updates over the number of workers, like the average of the gradients.
+    # By masked words over all workers. Worker 0 has 6 words, worker 1 has 10, so the mean is 8. A micro-batch
+    # with 2 words gets the divisor 8/2. Averaging over 2 workers makes its share 2/16, as if one machine had
+    # computed all 16 words.
     mean = torch.tensor(sum(counts), dtype=torch.float32, device=worker.device.torch_device)
     workers.average([mean])
     return [mean.clamp(min=_LEAST) / max(count, _LEAST) for count in counts]
 
 
 def loss_divisor(config: Config, count: int, copies: int) -> float:
-    """Return the divisor of the loss of each of a worker's ``count`` micro-batches in an update.
+    """Return the divisor of the loss for each of the ``count`` micro-batches of a worker's update.
 
-    Where micro-batches are added up, replicas says over how many workers; there may be another number, as one
-    may do the work of several.
+    With losses that are summed instead of averaged, the setting ``replicas`` says over how many workers the
+    original program summed. This run may have another number of workers, one doing the work of several.
     """
     is_sum = config.ipu.reduction_type == "sum" or config.update.loss_over == "sum"
     return (config.update.replicas or copies) / copies if is_sum else count
 
 
 def count_learned(batch: Batch, *, is_task: bool) -> float:
-    """Return the masked words of a batch, or the examples of a task that is fine-tuned."""
+    """Return the number of masked words in a batch.
+
+    For a fine-tuned task, return the number of its examples.
+    """
     if is_task:
         return float((batch.next_sentence_labels >= 0).sum())
     return float(batch.masked_lm_weights.sum())
 
 
 def count_sequences(batch: Batch, rows: int) -> int:
-    """Return the sequences of a batch as ModernBERT's program counts them.
+    """Return the number of sequences in a batch, counted as ModernBERT's program does.
 
-    rows: those of a full batch. In packed ones the padding behind the sequences of all counts as one more
-    sequence. Its own micro-batches have one row.
+    That program counts the padding behind packed sequences as one more sequence.
+    rows: rows of a full micro-batch.
     """
     count = int((batch.next_sentence_labels >= 0).sum())
     if isinstance(batch, FlatBatch):

@@ -1,4 +1,4 @@
-"""The choice of an update's end, by device and precision."""
+"""Choice of the optimiser step, by device and precision."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ from trainer.update.step import WeightStep
 def make_step(
     config: Config, device: Device, named_parameters: Iterable[tuple[str, nn.Parameter]]
 ) -> WeightStep:
-    """The end of the device's updates of these weights, by the configured optimiser."""
+    """Return the optimiser step for these weights, with the configured optimiser."""
     preset = configured_preset(config)
     groups = group_parameters(preset, named_parameters)
     if isinstance(device, SteppingDevice):

@@ -1,4 +1,4 @@
-"""Sums of gradients to which each micro-batch is added after it is clipped, or averaged over the workers."""
+"""Sums of the gradients of micro-batches that are clipped, or averaged over the workers, one by one."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,11 @@ from trainer.update.worker import Worker
 
 
 class MicroBatchSums:
-    """The sums of an update's gradients, to which each micro-batch adds its own."""
+    """Sums of an update's gradients, kept apart from the weights' ``grad``.
+
+    Usually each backward pass adds to ``grad``. Here every micro-batch's gradients must first be clipped or
+    averaged separately, so they are moved to the sums after each backward pass.
+    """
 
     def __init__(
         self,
@@ -22,17 +26,21 @@ class MicroBatchSums:
         step: WeightStep,
         row_norms: RowNorms | None = None,
     ) -> None:
-        """row_norms: those to clip by; None: the norm of the whole gradients."""
+        """row_norms: norms to clip by. None: the norm of the whole gradients."""
         self._row_norms = row_norms
         self._config, self._workers = worker.config, worker.workers
         self._weights, self._step = weights, step
         self._sums: list[Tensor] = []
 
     def add(self, divisor: float | Tensor) -> None:
-        """Move the gradients of a micro-batch to the sums. divisor: that of its loss."""
+        """Clip and average the gradients of a micro-batch if configured, and move them to the sums.
+
+        divisor: the number that the micro-batch's loss was divided by.
+        """
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         clip_norm = micro_batch_clip_norm(self._config.update, divisor)
         if clip_norm is not None:
+            # The gradients are still multiplied by the loss scale, so the limit must be too.
             scale = self._step.scale
             limit = clip_norm if scale.is_one else clip_norm * scale.value
             if self._row_norms is not None:
@@ -54,10 +62,10 @@ class MicroBatchSums:
 
 
 def micro_batch_clip_norm(keys: UpdateSection, divisor: float | Tensor) -> float | Tensor | None:
-    """Norm to clip the gradient of a micro-batch's loss / divisor to. None: not clipped there.
+    """Return the norm to which a micro-batch's gradients are clipped, or None if they are not.
 
-    MLPerf's program clips the gradient of the undivided loss to max_grad_norm, then divides it;
-    Habana's clips that of the divided loss.
+    The gradients are those of the loss divided by ``divisor``. MLPerf's program clips the gradient of the
+    undivided loss to max_grad_norm and then divides it. Habana's clips the gradient of the divided loss.
     """
     norms = {
         "per_micro_batch": keys.max_grad_norm / divisor,

@@ -1,4 +1,4 @@
-"""The base of every optimiser: its parameter groups, its tensors, and the norms of gradients."""
+"""Base class of the optimisers: parameter groups, chunks of tensors, and norms of weights and gradients."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,14 +16,17 @@ from trainer.devices.device import Device
 from trainer.plugins import find
 
 CHUNK = Device.step_chunk
-"""Elements changed at a time, unless the device has another number: they need little temporary memory."""
+"""Elements that are changed at a time, if the device has no other number. Few elements need little temporary
+memory.
+"""
 
 
 class Numbers(NamedTuple):
-    """Numbers of one step. A tensor is 0-dim, fp32 and on the weights' device.
+    """Scalars of an optimiser step. Tensors are 0-dim, fp32 and on the weights' device.
 
-    applied: steps that changed the weights, this one included. divisor: gradients are divided by it; None
-    means 1. skip: 1.0 if weights and moments must stay bit for bit, else 0.0; None means never.
+    rate: learning rate. applied: steps that changed the weights, including this one.
+    divisor: number to divide the gradients by, or None for 1.
+    skip: 1.0 to leave weights and moments bit for bit unchanged, otherwise 0.0. None: never skip.
     """
 
     rate: Tensor | float
@@ -33,7 +36,7 @@ class Numbers(NamedTuple):
 
 
 class Tensors(NamedTuple):
-    """Tensors of some weights of one parameter group: lists of the same length, in the same order."""
+    """Tensors of some weights of a parameter group: lists of equal length and order."""
 
     weights: list[Tensor]
     gradients: list[Tensor]
@@ -41,24 +44,28 @@ class Tensors(NamedTuple):
 
 
 class Norms:
-    """Norms of weights and gradients where each process holds the whole model.
+    """Norms of weights and gradients if each process holds the whole model.
 
-    Subclasses have norms over all processes that hold it together; each must make the same calls, in the same
-    order.
+    Subclasses compute norms over all processes that share a divided model. Then each process must make the
+    same calls in the same order.
     """
 
     def size(self, weight: Tensor) -> int:
-        """Elements of the whole weight, of which the tensor is this process's part."""
+        """Return the elements of the whole weight, of which the tensor may be this process's part."""
         return weight.numel()
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
-        """(n,): the norm of each weight, or of its gradient, of which a tensor is this process's part."""
+        """Return the norm of each weight or gradient, shape (n,).
+
+        A tensor may be this process's part of it.
+        """
         return norms_of(tensors)
 
     def all(self, tensors: Sequence[Tensor]) -> Tensor:
-        """0-dim: the norm of the whole model's gradients together, of which the tensors are this process's.
+        """Return the norm of all gradients of the model together, 0-dim.
 
-        The tensors are those of all weights that have a gradient, in the order of the optimiser's groups.
+        tensors: gradients of all weights that have one (or this process's parts), in the order of the
+        optimiser's groups.
         """
         norm: Tensor = torch.linalg.vector_norm(self.each(tensors))
         return norm
@@ -68,9 +75,10 @@ LOCAL_NORMS = Norms()
 
 
 class GroupSettings(NamedTuple):
-    """Settings of a parameter group, of which each optimiser reads those that it has. Its rate is apart.
+    """Settings of a parameter group, except its learning rate. Each optimiser reads those that it has.
 
-    trust: its weights have trust ratios. norms: of weights and changes. epsilon_in: as of ``Preset``.
+    trust: use trust ratios (LAMB) for these weights. norms: norms of weights and changes.
+    epsilon_in: as in ``Preset``.
     """
 
     betas: tuple[float, float]
@@ -84,17 +92,18 @@ class GroupSettings(NamedTuple):
 
 
 Rule = Callable[[Tensors, Numbers, GroupSettings], None]
-"""A step, in place, on tensors of one parameter group with its settings."""
+"""An optimiser step that changes tensors of a parameter group in place."""
 
 
 class Optimiser(torch.optim.Optimizer):
-    """An optimiser whose step is a function: ``rule`` in plain operations, ``fused`` in fused kernels.
+    """Optimiser whose step is a function over tensors: ``rule`` in plain operations, ``fused`` in fused
+    kernels.
 
-    A group's ``step`` counts the calls of ``step``. state_dict holds tensors and plain numbers only.
-    chunk: the approximate number of elements changed at a time, which bounds temporary memory. fuses: the
-    fused kernels are used, which PyTorch has for some devices.
-    sizes: elements that count for the chunks, of weights of which each process holds a part: processes that
-    compute norms together must have the same chunks.
+    A group's ``step`` counts the calls of ``step``. state_dict contains only tensors and plain numbers.
+    chunk: approximate number of elements changed at a time, which bounds temporary memory.
+    fuses: use the fused kernels, which PyTorch has for some devices.
+    sizes: element counts of the whole weights where each process holds only parts. Processes that compute
+    norms together must form the same chunks.
     """
 
     fuses = True
@@ -103,7 +112,9 @@ class Optimiser(torch.optim.Optimizer):
     fused: Rule
 
     def __init__(self, groups: Iterable[Any], preset: Preset, chunk: int = CHUNK) -> None:
-        """groups: those of ``group_parameters``, or weights that all have the preset's decay and trust."""
+        """groups: as ``group_parameters`` returns them, or weights that all have the preset's decay and
+        trust.
+        """
         self.preset, self.chunk = preset, chunk
         self.sizes: Mapping[Tensor, int] = {}
         usual = {"weight_decay": preset.weight_decay, "trust": preset.trust == "all"}
@@ -111,7 +122,7 @@ class Optimiser(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Update each parameter that has a gradient, with the groups' rates."""
+        """Change each parameter that has a gradient, with the learning rates of the groups."""
         for group in self.param_groups:
             group["step"] += 1
             for tensors in self._tensors(group, self.chunk):
@@ -121,7 +132,7 @@ class Optimiser(torch.optim.Optimizer):
                 (self.fused if self.fuses else self.rule)(tensors, Numbers(*values), self.settings(group))
 
     def settings(self, group: dict[str, Any]) -> GroupSettings:
-        """The group's settings."""
+        """Return the settings of a parameter group."""
         preset, own = self.preset, (group["weight_decay"], group["trust"])
         debias = preset.debias or preset.kind == "adamw"
         return GroupSettings(
@@ -138,10 +149,13 @@ class Optimiser(torch.optim.Optimizer):
     @property
     @abstractmethod
     def moments(self) -> tuple[str, ...]:
-        """Names of the moments that the state holds for each weight, as PyTorch names them."""
+        """Names of the moments that the state holds for each weight, as in PyTorch."""
 
     def tensors(self, chunk: int | None) -> list[tuple[Tensors, GroupSettings]]:
-        """Tensors of all weights that have a gradient, with settings. None: one entry a group."""
+        """Return the tensors of all weights that have a gradient, with their settings.
+
+        chunk: approximate number of elements per entry. None: an entry per parameter group.
+        """
         return [
             (tensors, self.settings(group))
             for group in self.param_groups
@@ -149,7 +163,10 @@ class Optimiser(torch.optim.Optimizer):
         ]
 
     def _tensors(self, group: dict[str, Any], chunk: int | None) -> Iterator[Tensors]:
+        """Yield the tensors of a parameter group in chunks of about ``chunk`` elements."""
         used = [weight for weight in group["params"] if weight.grad is not None]
+        # Weights whose ends lie in the same multiple of chunk are changed together: sizes [3, 3, 3, 3],
+        # chunk 6 -> ends [3, 6, 9, 12] -> numbers [0, 1, 1, 2] -> 3 chunks
         ends = accumulate(self.sizes.get(weight, weight.numel()) for weight in used)
         for _, items in groupby(zip(used, ends, strict=True), lambda item: chunk and item[1] // chunk):
             weights = [weight for weight, _ in items]
@@ -158,7 +175,7 @@ class Optimiser(torch.optim.Optimizer):
             yield Tensors(weights, gradients, moments)
 
     def moment(self, weight: Tensor, name: str) -> Tensor:
-        """That moment of the weight, zeros before the first step."""
+        """Return a moment of the weight, zeros before the first step."""
         state: dict[str, Tensor] = self.state[weight]
         if name not in state:
             state[name] = torch.zeros_like(weight, dtype=torch.float32, requires_grad=False)
@@ -166,7 +183,7 @@ class Optimiser(torch.optim.Optimizer):
 
 
 def configured_preset(config: Config) -> Preset:
-    """The configured optimiser's preset, with the settings that the configuration gives."""
+    """Return the preset of the configured optimiser, with its configured settings."""
     preset: Preset = find("optimiser", config.update.optimiser)
     if preset.decays_by_share:
         preset = replace(preset, lr=config.schedule.base_learning_rate)
@@ -176,7 +193,10 @@ def configured_preset(config: Config) -> Preset:
 def group_parameters(
     preset: Preset, named_parameters: Iterable[tuple[str, nn.Parameter]]
 ) -> list[dict[str, Any]]:
-    """Parameter groups, one for each combination of decay and trust: params, weight_decay, trust."""
+    """Return parameter groups with the keys params, weight_decay and trust.
+
+    There is a group for each combination of decay (yes or no) and trust ratio (yes or no).
+    """
     groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
     for path, parameter in named_parameters:
         if parameter.requires_grad:

@@ -1,6 +1,6 @@
-"""The optimisers with their formulas: each step in plain operations, and in PyTorch's fused kernels.
+"""The optimisers with their formulas, each in plain operations and in PyTorch's fused kernels.
 
-The plain form is for devices without fused kernels and for compilers, which join its operations.
+The plain form is for devices without fused kernels, and for compilers, which fuse its operations themselves.
 """
 
 import math
@@ -14,25 +14,25 @@ from trainer.config.schedules.form import Preset
 from trainer.update.optimiser import GroupSettings, Norms, Numbers, Optimiser, Tensors
 
 _NO_CORRECTION = 1e30
-"""A number of steps so large that the bias corrections are 1."""
+"""A step number so large that the bias corrections are 1."""
 
 
 class Lamb(Optimiser):
-    """Per tensor w, with bias-corrected averages m of the gradient and v of its square (if debias):
+    """LAMB. Per tensor w, with bias-corrected averages m of the gradient and v of its square (if debias):
 
         u = m / (sqrt(v) + eps) + weight_decay * w
-        w = w - lr * trust * u,  trust = |w| / |u|, 1 if either norm is 0 or the group has none
+        w = w - lr * trust * u,  trust = |w| / |u|, 1 if either norm is 0 or the group has no trust ratios
 
-    A preset may add eps elsewhere (``Preset.epsilon_in``). Parameter groups may set weight_decay and trust.
-    Separate query, key and value parameters have a ratio each, as Graphcore gives one to each part of a fused
-    parameter. The state is fp32.
+    A preset may add eps in another place (``Preset.epsilon_in``). Each parameter group has its weight_decay
+    and trust. Query, key and value are separate parameters with a ratio each, as Graphcore computes a ratio
+    for each part of a fused parameter. The moments are fp32.
     """
 
     moments = "exp_avg", "exp_avg_sq"
 
     @staticmethod
     def rule(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
-        """Make the step in plain operations."""
+        """Make a step in plain operations."""
         (beta1, beta2), (means, squares) = settings.betas, tensors.moments
         correction1, root = corrections(numbers.applied, settings)
         g = divided(tensors.gradients, numbers.divisor)
@@ -51,13 +51,14 @@ class Lamb(Optimiser):
 
     @staticmethod
     def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
-        """A step by PyTorch's fused AdamW, which reads and writes each tensor once.
+        """Make a step with PyTorch's fused AdamW kernel, which reads and writes each tensor only once.
 
-        With trust ratios it changes zeros by a rate of -1, which gives m / (sqrt(v) + eps).
+        The kernel has no trust ratios. For groups that have them, it is applied to zeros with a rate of -1,
+        which yields m / (sqrt(v) + eps). Decay and trust ratio are applied to that result afterwards.
         """
         rate = numbers.rate
         assert isinstance(rate, Tensor)
-        if settings.epsilon_in != "corrected":  # PyTorch's kernel adds it there alone
+        if settings.epsilon_in != "corrected":  # PyTorch's kernel adds eps only there
             Lamb.rule(tensors, numbers, settings)
             return
         if not settings.trust:
@@ -70,17 +71,21 @@ class Lamb(Optimiser):
         fused_adamw(u, tensors, numbers, settings, torch.full_like(rate, -1.0), 0.0)
         if settings.weight_decay:
             torch._foreach_add_(u, tensors.weights, alpha=settings.weight_decay)
-        # A rate of 0 leaves every bit of a weight: the product is a zero of the other sign, and u is +0.0
-        # where the weight is a zero.
+        # A skipped update must leave every bit of the weights. A rate of 0 does so: it adds +0.0 or -0.0.
+        # To a weight that is 0 it adds -0.0, which changes neither +0.0 nor -0.0.
         rates = trust_ratios(tensors.weights, u, settings.norms) * -(
             rate if numbers.skip is None else rate * (1 - numbers.skip)
         )
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
-            weight.addcmul_(change, factor)  # lists with 0-dim tensors would run tensor by tensor too
+            # torch._foreach_ functions with lists of 0-dim tensors would also go tensor by tensor
+            weight.addcmul_(change, factor)
 
 
 def denominators(squares: Iterable[Tensor], root: Tensor | float, settings: GroupSettings) -> list[Tensor]:
-    """The denominators of Adam's changes, by the averages of squares. root: of their bias correction."""
+    """Return the denominators of Adam's changes.
+
+    squares: averages of the squared gradients. root: square root of their bias correction.
+    """
     found = list(squares)
     if settings.epsilon_in == "square":
         found = list(torch._foreach_add(found, settings.eps**2))
@@ -92,7 +97,7 @@ def denominators(squares: Iterable[Tensor], root: Tensor | float, settings: Grou
 
 
 def trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:
-    """The norm of each weight over that of its change, 1 if either is 0."""
+    """Return the norm of each weight divided by the norm of its change, or 1 if either is 0."""
     w_norms, u_norms = norms.each(weights), norms.each(changes)
     return torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
 
@@ -105,7 +110,7 @@ def fused_adamw(
     rate: Tensor,
     decay: float,
 ) -> None:
-    """Change the targets by PyTorch's AdamW, unless the step is skipped."""
+    """Change the targets with PyTorch's fused AdamW kernel, unless the step is skipped."""
     count, (means, squares) = numbers.applied, tensors.moments
     assert isinstance(count, Tensor)
     if not settings.debias:
@@ -130,7 +135,7 @@ def fused_adamw(
 
 
 class Sgd(Optimiser):
-    """Per tensor w with gradient g, and an average b that starts at 0:
+    """SGD with momentum. Per tensor w with gradient g, and an average b that starts at 0:
 
     b = momentum * b + g + weight_decay * w
     w = w - lr * b
@@ -142,7 +147,7 @@ class Sgd(Optimiser):
 
     @staticmethod
     def rule(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
-        """Make the step in plain operations."""
+        """Make a step in plain operations."""
         b = divided(tensors.gradients, numbers.divisor)
         if settings.weight_decay:
             b = list(torch._foreach_add(b, tensors.weights, alpha=settings.weight_decay))
@@ -155,7 +160,7 @@ class Sgd(Optimiser):
 
     @staticmethod
     def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
-        """A step by PyTorch's fused kernel."""
+        """Make a step with PyTorch's fused kernel."""
         assert isinstance(numbers.rate, Tensor)
         torch._fused_sgd_(
             tensors.weights,
@@ -174,27 +179,27 @@ class Sgd(Optimiser):
 
 
 class StableAdamW(Optimiser):
-    """Per tensor w, with bias-corrected averages m of the gradient g and v of its square:
+    """StableAdamW. Per tensor w, with bias-corrected averages m of the gradient g and v of its square:
 
         r = rate / max(1, root mean square of g / max(sqrt(v), eps))
         w = w * (1 - r * weight_decay) - r * m / (sqrt(v) + eps)
 
-    With a preset that decays_by_share, r times the decay is divided by the preset's rate. The moments are
-    AdamW's, fp32. torch-optimi, and ModernBERT's program after it, keep corrected averages: the same numbers
-    but for rounding.
+    If the preset has decays_by_share, the decay is also divided by the preset's learning rate. The moments
+    are AdamW's, in fp32. torch-optimi, and ModernBERT's program, store corrected averages instead, which
+    gives the same numbers except for rounding.
     """
 
     moments = "exp_avg", "exp_avg_sq"
 
     def settings(self, group: dict[str, Any]) -> GroupSettings:
-        """The group's settings, with the decay of a rate of 1."""
+        """Return the group's settings, with the decay divided by the peak rate if decays_by_share is set."""
         given = super().settings(group)
         peak = self.preset.lr if self.preset.decays_by_share else 1.0
         return given._replace(weight_decay=given.weight_decay / peak)
 
     @staticmethod
     def rule(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
-        """Make the step in plain operations."""
+        """Make a step in plain operations."""
         (beta1, beta2), (means, squares) = settings.betas, tensors.moments
         correction, root = corrections(numbers.applied, settings)
         g = divided(tensors.gradients, numbers.divisor)
@@ -213,7 +218,10 @@ class StableAdamW(Optimiser):
 
     @staticmethod
     def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
-        """A step by PyTorch's fused AdamW, which changes zeros by a rate of -1: m / (sqrt(v) + eps)."""
+        """Make a step with PyTorch's fused AdamW kernel.
+
+        The kernel is applied to zeros with a rate of -1, which yields m / (sqrt(v) + eps).
+        """
         rate, skip = numbers.rate, numbers.skip
         assert isinstance(rate, Tensor)
         if numbers.divisor is not None:
@@ -227,7 +235,7 @@ class StableAdamW(Optimiser):
         torch._foreach_mul_(roots, 1 / corrections(numbers.applied, settings)[1])
         rates = stable_rates(rate, tensors, tensors.gradients, list(roots), settings)
         if skip is not None:
-            rates = torch.where(skip > 0, 0.0, rates)  # leaves every bit of a weight
+            rates = torch.where(skip > 0, 0.0, rates)  # a rate of 0 leaves every bit of the weights
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
             if settings.weight_decay:
                 weight.mul_(1 - factor * settings.weight_decay)
@@ -241,7 +249,10 @@ def stable_rates(
     roots: list[Tensor],
     settings: GroupSettings,
 ) -> Tensor:
-    """(n,): the rate of each weight. roots: of the corrected averages of squares, changed here."""
+    """Return the learning rate of each weight, shape (n,).
+
+    roots: square roots of the corrected averages of squares. Overwritten.
+    """
     torch._foreach_clamp_min_(roots, settings.eps)
     surprises = torch._foreach_div(gradients, roots)
     sizes = [settings.norms.size(weight) for weight in tensors.weights]
@@ -250,7 +261,11 @@ def stable_rates(
 
 
 def corrections(count: Tensor | float, settings: GroupSettings) -> tuple[Tensor | float, Tensor | float]:
-    """1 - beta1 ** count, the mean's bias correction, and the root of the square's, without cancellation."""
+    """Return the bias correction of the mean, 1 - beta1 ** count, and the square root of the square's
+    correction.
+
+    expm1 avoids the cancellation of 1 - beta ** count for small counts.
+    """
     if not settings.debias:
         return 1.0, 1.0
     log1, log2 = (math.log(beta) if beta else -math.inf for beta in settings.betas)
@@ -266,20 +281,20 @@ def overwrite(old: list[Tensor], new: Iterable[Tensor], skip: Tensor | None) -> 
 
 
 def divided(gradients: list[Tensor], divisor: Tensor | None) -> list[Tensor]:
-    """The gradients divided by a 0-dim tensor."""
+    """Return the gradients divided by a 0-dim tensor."""
     return gradients if divisor is None else list(torch._foreach_mul(gradients, 1 / divisor))
 
 
-# By ``Preset.kind``. The names that a user types are in trainer.plugins, with a preset each.
+# By ``Preset.kind``. The names that users type are in trainer.plugins, each with a preset.
 OPTIMISERS: dict[str, type[Optimiser]] = {
     "lamb": Lamb,
     "adamw": Lamb,  # PyTorch's AdamW: no group has trust ratios
     "sgd": Sgd,
     "stableadamw": StableAdamW,
 }
-"""The class of each kind that a preset names."""
+"""The class for each ``kind`` of a preset."""
 
 
 def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> Optimiser:
-    """The preset's optimiser over the groups."""
+    """Return the preset's optimiser over the groups."""
     return OPTIMISERS[preset.kind](groups, preset)

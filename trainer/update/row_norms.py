@@ -1,4 +1,4 @@
-"""The global norm as TensorFlow has it, with gradients of embeddings row by row."""
+"""The global gradient norm as TensorFlow computes it, with gradients of embeddings taken row by row."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,10 +15,10 @@ from trainer.update.optimiser import Norms
 
 
 def has_row_norms(config: Config, device: Device, workers: int) -> bool:
-    """True where clipping looks at the rows of embeddings, as configured. They are those of one micro-batch.
+    """Return True if clipping counts the rows of embedding gradients separately, as configured.
 
-    Not where a device ends an update itself or compiles the model, nor where a gradient is clipped that
-    several micro-batches or workers made.
+    Not possible if the device ends an update itself or compiles the model. Nor is it if the clipped gradient
+    comes from several micro-batches or workers, because the rows are recorded for one micro-batch only.
     """
     update = config.update
     if update.clipping_norm == "whole" or device.own_step or device.compiles:
@@ -27,21 +27,25 @@ def has_row_norms(config: Config, device: Device, workers: int) -> bool:
 
 
 class RowNorms(Norms):
-    """Norms where each lookup in a table counts for itself in that of the whole model.
+    """Norms in which each lookup in an embedding table counts separately.
 
-    TensorFlow's gradient of a lookup is a row for each id that was looked up, and its global norm takes these
-    rows before those of equal ids are added. An id that comes twice with the gradient g then counts 2 |g|^2,
-    not |2 g|^2. The gradients themselves are the same.
+    TensorFlow's gradient of a lookup has a row for each id that was looked up. Its global norm uses these
+    rows before the rows of equal ids are added. So an id that occurs twice with gradient g counts as 2 |g|^2
+    instead of |2 g|^2. The gradients themselves are the same.
     """
 
     def __init__(self, tables: Sequence[nn.Embedding]) -> None:
-        """tables: those whose gradient comes from lookups alone. Their lookups are recorded from now on."""
+        """tables: embeddings whose gradient comes only from lookups.
+
+        From now on their lookups are recorded.
+        """
         self._rows: dict[Tensor, Tensor] = {}
         self._tables = [table.weight for table in tables]
         for table in tables:
             table.register_forward_hook(self._record)
 
     def _record(self, table: nn.Module, given: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the gradient of the lookup's output, which has a row per id."""
         if output.requires_grad:
             weight = table.weight
             assert isinstance(weight, Tensor)
@@ -49,7 +53,7 @@ class RowNorms(Norms):
             output.register_hook(keep)  # type: ignore[no-untyped-call]
 
     def all(self, tensors: Sequence[Tensor]) -> Tensor:
-        """0-dim: the norm of the gradients of the micro-batch that was last computed backwards."""
+        """Return the norm of the gradients of the newest micro-batch, 0-dim."""
         norms = self.each(tensors).double()
         for table in self._tables:
             places = [place for place, one in enumerate(tensors) if one is table.grad]
@@ -60,9 +64,10 @@ class RowNorms(Norms):
 
 
 def tables_of(model: HeadedBert, config: Config) -> list[nn.Embedding]:
-    """Return the model's tables whose rows count, as configured.
+    """Return the model's embedding tables whose rows count separately, as configured.
 
-    That of words counts whole where it is the output layer too: TensorFlow adds the rows to that gradient.
+    The word embeddings count as a whole if they are also the output layer, because TensorFlow then adds the
+    rows to the output layer's gradient before it takes the norm.
     """
     embeddings = model.bert.embeddings
     found = [] if model.ties_words else [embeddings.word_embeddings]

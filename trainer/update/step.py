@@ -1,4 +1,4 @@
-"""The end of an update: clipping, the optimiser, and the scale of the loss."""
+"""The optimiser step that ends an update: clipping, the optimiser, and the scale of the loss."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,22 +11,25 @@ from trainer.devices.device import Device
 from trainer.update.optimiser import Numbers, Optimiser, Tensors
 
 Groups = Sequence[tuple[Tensors, Any]]
-"""The tensors of parameter groups, or of parts of them, each with the group's settings."""
+"""Tensors of the parameter groups, or of chunks of them, each with its group's settings."""
 
 
 class LossScale:
-    """The factor of the loss that keeps small fp16 gradients from underflow: always 1 in fp32 and bf16."""
+    """Factor of the loss that keeps small fp16 gradients from becoming 0.
+
+    Here, for fp32 and bf16, always 1.
+    """
 
     is_one = True
     value: Tensor | float = 1.0
-    _good = 0.0  # of a checkpoint in fp16, and kept for the next one
+    _good = 0.0  # kept from an fp16 checkpoint, so that it is saved again with the next one
 
     def scale(self, loss: Tensor) -> Tensor:
-        """The scaled loss, to be differentiated."""
+        """Return the loss multiplied by the scale, ready for the backward pass."""
         return loss
 
     def state_dict(self) -> dict[str, float]:
-        """The state for a checkpoint. Waits for the device."""
+        """Return the state for a checkpoint. Waits for the device."""
         return {"value": 1.0, "good": int(self._good)}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
@@ -37,11 +40,12 @@ class LossScale:
 class WeightStep:
     """Clipping and the optimiser as one function over tensors. In fp32 no update is skipped.
 
-    optimiser: ours, or one of the device's own step. applied: the updates of the phase that changed the
-    weights, which can be set; may wait for the device.
-    own_clip: the device's function in the place of ``trainer.devices.clipping.clip_``, if it has one.
-    gradient_norm: the global norm of the last update's gradients before clipping, 0-dim on the device; None
-    where the step computes none.
+    optimiser: this trainer's optimiser, or one from the device's library.
+    own_clip: the device's clipping function, or None for ``trainer.devices.clipping.clip_``.
+    gradient_norm: global norm of the newest update's gradients before clipping, 0-dim on the device. None if
+    it was not computed.
+    applied: number of the phase's updates that changed the weights. Can be set. Reading may wait for the
+    device.
     """
 
     optimiser: Any
@@ -61,19 +65,22 @@ class WeightStep:
 
     @torch.no_grad()
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
-        """Change the weights by the averaged gradients, still multiplied by the loss scale.
+        """Change the weights by the averaged gradients, which are still multiplied by the loss scale.
 
-        number: the update's in its phase, from 1; one more than that of the update before.
+        rate: learning rate. number: the update's number in its phase, from 1. Numbers are consecutive.
         """
         self._rate.fill_(rate)
         self._change(self.optimiser.tensors(self._chunk))
 
     def _change(self, groups: Groups) -> None:
+        """Clip by the global norm of all gradients, then let the optimiser change the weights."""
         divisor = None
         if self._max_norm is not None:
             norm = self.optimiser.norms.all([one for tensors, _ in groups for one in tensors.gradients])
             self._norm.copy_(norm)
             self.gradient_norm = self._norm
+            # Dividing by max(1, norm / max_norm) clips without a branch. The optimiser divides while it reads
+            # the gradients, which saves a pass over all of them.
             divisor = (norm / self._max_norm).clamp(min=1.0)
         self._applied.add_(1)
         numbers = Numbers(self._rate, self._applied.clamp(min=1.0), divisor)
@@ -89,8 +96,10 @@ class WeightStep:
         self._applied.fill_(count)
 
     def tell_skipped(self, updates: int) -> str:
-        """The number of the last updates that were skipped for a gradient, in words: "" for none.
+        """Say how many of the last ``updates`` updates were skipped because of a gradient, or return "" for
+        none.
 
-        Waits for the device. NotFiniteError names the update at which the training diverged, on every worker.
+        Waits for the device. Raises NotFiniteError, on every worker, with the update in which the training
+        diverged.
         """
         return ""

@@ -1,6 +1,7 @@
-"""One update, from its micro-batches to the new weights: forward, backward, average, clip, step.
+"""One update, from micro-batches to new weights: forward, backward, average, clip, optimiser step.
 
-A strategy makes updates over all workers. It is the seam between the training loop and the devices.
+A strategy makes updates over all workers. The training loop knows only this interface. Devices and divided
+models provide other strategies.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +30,10 @@ from trainer.workers.collective import Collective
 
 
 class UpdateNumber(NamedTuple):
-    """The place of an update in the run, counted from 0: phase, update of the phase, update of all phases."""
+    """Number of an update, counted from 0.
+
+    phase: 1 or 2. step: the update's number in its phase. total: its number over both phases.
+    """
 
     phase: int
     step: int
@@ -37,16 +41,19 @@ class UpdateNumber(NamedTuple):
 
 
 def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
-    """Make the model draw the dropout of this copy's micro-batch ``number`` of an update.
+    """Seed the dropout of micro-batch ``number`` of an update.
 
-    The seeds are functions of the run's seed, the update, the micro-batch and the part of the model. So
-    dropout is the same after a resume, for any number of workers, and however the model is split. The parts
-    of the model (``Bert.seeds``) have a seed each; on devices that compile them together they have one for
-    all, that of part 0.
+    Seeds are functions of the run's seed, the update, the micro-batch and the part of the model (embeddings,
+    each layer, heads). So dropout is the same after a resume, for any number of workers, and however the
+    model is divided.
+    at: number of the update.
     """
     division, device, bert = worker.division, worker.device, worker.model.bert
+    # Micro-batches are numbered over all copies: 2 copies, number 1 -> copy 0 computes 2, copy 1 computes 3
     micro_batch = division.copy + division.copies * number
     seeds = part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
+    # The model seeds before each part, unless the device runs all parts as one graph. A seed between the
+    # parts would break that graph, so there all parts share the first seed.
     if not (device.own_step or device.compiles):
         bert.seeds = lambda part: device.seed(seeds[part])
     else:
@@ -54,13 +61,13 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
 
 
 def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
-    """The seed of each part's dropout in a micro-batch, by the run's seed."""
+    """Return the seed of each part's dropout in a micro-batch."""
     found = numbers(parts, seed, "dropout", at.phase, at.step, micro_batch)
     return [int(number) >> 1 for number in found]
 
 
 class Learner(nn.Module):
-    """The model with its loss, so that forward pass and loss are compiled as one."""
+    """The model with its loss as one module, so that forward pass and loss are compiled together."""
 
     def __init__(self, worker: Worker) -> None:
         super().__init__()
@@ -72,22 +79,21 @@ class Learner(nn.Module):
 
 
 def set_softmax(worker: Worker) -> None:
-    """Let padding of the vocabulary take part in the softmax of masked words, where it is configured."""
-    heads = getattr(worker.model, "cls", None)  # a stage of a divided model may have none
+    """Include the padding of the vocabulary in the softmax over words, if configured."""
+    heads = getattr(worker.model, "cls", None)  # a stage of a divided model may have no heads
     words = getattr(heads, "predictions", None)
     if worker.config.update.softmax_over_padding and isinstance(words, Predictions):
         words.take_padding()
 
 
 class Strategy:
-    """Updates of a model that each worker holds as a whole: one worker or several, in any precision.
+    """Strategy for a model that each worker holds as a whole, with one or several workers, in any precision.
 
-    Weights and moments have the same bits on all workers. Subclasses divide the model, or have devices that
+    Weights and moments have the same bits on all workers. Subclasses divide the model, or use devices that
     make whole updates.
-
-    step: the end of each update, with the loss scale and the counts of updates. inference: the strategy's
-    class of ``trainer.update.inference.Inference``; None: the usual one. exchanges_each: the workers exchange
-    something in each micro-batch of an update, not in the last one alone.
+    step: optimiser step that ends each update, with the loss scale and the counts of updates.
+    inference: class to evaluate with. None: ``trainer.update.inference.Inference``.
+    exchanges_each: workers exchange gradients after each micro-batch instead of once per update.
     """
 
     inference: Callable[..., Any] | None = None
@@ -106,8 +112,8 @@ class Strategy:
         model, device, keys = worker.model, worker.device, worker.config.update
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
         leaves = self._weights
-        # In 16 bits the weights are cast once per update, not in each matrix product. Not where layers are
-        # computed again in the backward pass: that would find the fp32 weights themselves.
+        # Cast the weights to 16 bits once per update, not in each matrix product. This cannot be done if
+        # layers are computed again in the backward pass, because that would use the fp32 weights.
         if keys.precision != "fp32" and device.casts_once and not model.bert.recomputes:
             self._half_weights = HalfWeights(self.learner, HALVES[keys.precision])
             leaves = self._half_weights.leaves(self._weights)
@@ -117,14 +123,14 @@ class Strategy:
         if has_row_norms(worker.config, device, worker.workers.size):
             self._row_norms = RowNorms(tables_of(model, worker.config))
             self.step.optimiser.norms = self._row_norms
-        # Where each micro-batch is clipped or averaged by itself, its gradients are added up elsewhere.
+        # If each micro-batch is clipped or averaged separately, its gradients are added up in MicroBatchSums.
         self._sums_apart = self.exchanges_each or keys.clips_micro_batches
 
     @staticmethod
     def build(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
-        """This worker's part of a model, with first weights from torch's generator, on the device.
+        """Return this worker's part of a model on the device, with random weights from torch's generator.
 
-        model: the whole one on the meta device, which is changed.
+        model: whole model on the meta device. It is changed.
         """
         check_memory(model.count_weights())
         model.to_empty(device=HOST)
@@ -135,33 +141,39 @@ class Strategy:
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:
-        """Change the weights once for each update, which is a sequence of micro-batches.
+        """Change the weights once per update. An update is a sequence of micro-batches.
 
-        Returns for each update the sums and weights of the loss and of the task's metrics on this worker
-        (as ``loss_and_sums`` gives them, added up), still on the device. StopRequested leaves the weights as
-        they are, without gradients.
+        learning_rate: rate of these updates. first: number of the first one.
+        Returns for each update the sums and weights of the loss and of the task's metrics on this worker, as
+        ``loss_and_sums`` computes them, added over the micro-batches and still on the device.
+        If a signal asks to stop, raises StopRequested and leaves the weights unchanged, without gradients.
         """
         (batches,) = updates
         try:
-            # Forward and backward passes leave the mean gradient of all workers in each weight's grad.
+            # Forward and backward passes. Afterwards each weight's grad is the mean gradient over all
+            # workers.
             values = self._accumulate(batches, first)
         except StopRequested:
             self.step.optimiser.zero_grad()
             raise
         finally:
             self.worker.model.bert.seeds = None
-        # Clip by the global norm, then the optimiser's step at the schedule's rate.
+        # Clip by the global norm, then change the weights by the optimiser at the schedule's rate. All
+        # workers have the same averaged gradients, so their weights stay equal bit for bit.
         self.step.take(self._gradients(), learning_rate, first.step + 1)
         self.step.optimiser.zero_grad()
         return [values]
 
     def _gradients(self) -> list[Tensor]:
+        """Return the gradients of all weights that have one."""
         return [weight.grad for weight in self.worker.model.parameters() if weight.grad is not None]
 
     def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
-        """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad.
+        """Run forward and backward passes, and leave the mean of their gradients, times the loss scale, in
+        grad.
 
-        With reduction_type sum their sum. Returns the sums of ``loss_and_sums``.
+        With reduction_type "sum" it is the sum instead of the mean. Returns the sums of ``loss_and_sums``
+        over the micro-batches.
         """
         worker = self.worker
         if self._half_weights:
@@ -172,20 +184,25 @@ class Strategy:
         if self._averages:
             self._averages.begin()
         values = list[Tensor]()
-        # The loss of each of 4 micro-batches is divided by 4, so that the gradients' sum is their mean. Over
-        # the words of 4 micro-batches with 6, 2, 4 and 4 masked ones it is divided by 16/6, 8, 4 and 4.
+        # With 4 micro-batches each loss is divided by 4, so that the sum of the gradients is their mean. If
+        # the loss is averaged over words, micro-batches with 6, 2, 4 and 4 masked words are divided by 16/6,
+        # 16/2, 16/4 and 16/4.
         divisors = loss_divisors(worker, batches, worker.workers.size)
         for number, (batch, divisor) in enumerate(zip(batches, divisors, strict=True)):
             is_last = number == len(batches) - 1
+            # A signal may stop the run here, in the middle of an update. If workers exchange something before
+            # the next check, all of them must agree to stop here.
             worker.workers.stopping.check(exchanges=is_last or self.exchanges_each)
             seed_micro_batch(worker, at, number)
             outcome = self._forward(batch)
-            # The last backward pass averages each bucket of gradients over the workers as it is complete.
+            # During the last backward pass the workers exchange each bucket of gradients as soon as it is
+            # complete. Earlier passes only add to the gradients, so that an update needs one exchange.
             with self._averages.last_backward() if self._averages and is_last else nullcontext():
                 self._backward(outcome.loss, divisor)
             if sums:
                 sums.add(divisor)
             values.append(loss_and_sums(outcome))
+        # Gradients that were not averaged during the backward pass are averaged now.
         if sums:
             sums.finish()
         if self._averages:
@@ -193,19 +210,20 @@ class Strategy:
         return torch.stack(values).sum(0)
 
     def _forward(self, batch: Batch) -> Outcome:
+        """Compute the loss and metrics of a micro-batch."""
         outcome: Outcome = self.worker.device.forward(self._half_weights or self.learner, batch)
         return outcome
 
     def _backward(self, loss: Tensor, divisor: float | Tensor) -> None:
-        """Add the gradients of a micro-batch's loss, over the divisor, to those of the weights."""
+        """Add the gradients of ``loss / divisor`` to the weights' grad."""
         self.step.scale.scale(loss / divisor).backward()  # type: ignore[no-untyped-call]
         self.worker.device.after_backward()
 
     def fetch(self) -> None:
-        """Copy the newest weights into the model's parameters, where the device keeps them elsewhere."""
+        """Copy the newest weights into the model's parameters, if the device keeps them elsewhere."""
 
     def moments(self) -> dict[str, Tensor]:
-        """The optimiser's tensors as KIND/NAME, without its counts of updates."""
+        """Return the optimiser's moments as {"exp_avg/WEIGHT": tensor, ...} (no counts)."""
         return {
             f"{kind}/{name}": value
             for name, weight in self.worker.model.named_parameters()
@@ -214,7 +232,10 @@ class Strategy:
         }
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
-        """Set the optimiser's tensors (KIND/NAME) and its count of updates."""
+        """Set the optimiser's moments and its count of updates.
+
+        moments: as ``moments`` returns them.
+        """
         self.step.applied = applied
         weights = dict(self.worker.model.named_parameters())
         states = self.step.optimiser.state
@@ -223,19 +244,23 @@ class Strategy:
             states[weights[name]][kind] = moment
 
     def check_accumulation(self, accumulation: int) -> None:
-        """SettingsError where so few micro-batches of an update cannot be trained with."""
+        """Raise SettingsError if this strategy needs more micro-batches per update."""
 
     def release(self) -> None:
-        """Free the device for the next phase. No update may follow."""
+        """Free the device's memory for the next phase. No update may follow."""
 
 
 def loss_and_sums(outcome: Outcome) -> Tensor:
-    """The loss as a sum of weight 1, then the sums of the task's metrics."""
+    """Return the loss as a sum with weight 1, followed by the sums and weights of the task's metrics."""
+    # [loss, 1, sum of metric 1, weight of metric 1, ...]: adding such rows keeps all means computable.
     loss = outcome.loss.detach().float()
     return torch.cat([torch.stack([loss, torch.ones_like(loss)]), outcome.sums.float()])
 
 
 def named_means(task: Task, values: Sequence[float]) -> dict[str, float]:
-    """The mean of "loss" and of each metric of the task, from the values of ``loss_and_sums``."""
+    """Return the mean of "loss" and of each metric of the task.
+
+    values: sums and weights in the order of ``loss_and_sums``.
+    """
     means = (total / max(weight, 1e-5) for total, weight in zip(values[::2], values[1::2], strict=True))
     return dict(zip(("loss", *task.metrics), means, strict=True))

@@ -1,4 +1,7 @@
-"""A worker: its configuration, device, collective, place and task, without its model and with it."""
+"""A worker: its configuration, device, connection to the other workers, part of the model, and task.
+
+``Runtime`` has all of these before there is a model. ``Worker`` is the same with the model.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -26,11 +29,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Division:
-    """This worker's copy of the model, and its stage of that copy, each out of so many.
+    """The part of the model that this worker holds: stage ``stage`` of copy ``copy``.
 
-    Copies are given different examples; the stages of a copy the same ones. strategy: that of a plan; None:
-    there is no plan, and each worker has the whole model. recomputes: this worker's layers compute their
-    activations again in the backward pass.
+    Each copy of the model gets other examples. The stages of a copy process the same examples one after the
+    other. An undivided model has one stage.
+    strategy: strategy of the plan that divides the model, or None without a plan.
+    recomputes: this worker's layers compute their activations again in the backward pass, to save memory.
     """
 
     copy: int
@@ -42,23 +46,23 @@ class Division:
 
     @property
     def is_split(self) -> bool:
-        """True if no worker has the whole model."""
+        """True if no worker holds the whole model."""
         return self.strategy not in (None, "replicated")
 
     @property
     def is_last_stage(self) -> bool:
-        """True if this worker has the heads, and with them the results."""
+        """True if this worker has the heads, and therefore the results."""
         return self.stage == self.stages - 1
 
 
 def whole(workers: Collective) -> Division:
-    """The division of a model that each worker has as a whole."""
+    """Return the division for a model that each worker holds as a whole."""
     return Division(copy=workers.rank, copies=workers.size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worker:
-    """Everything that one worker makes an update with. The model is on the device."""
+    """Everything that a worker needs to make an update. The model is on the device."""
 
     config: Config
     device: Device
@@ -70,7 +74,7 @@ class Worker:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runtime:
-    """One worker: its configuration, its device, the collective of all workers, its place, the task."""
+    """A worker before its model is built, with the functions that make workers act and fail together."""
 
     config: Config
     device: Device
@@ -80,26 +84,26 @@ class Runtime:
 
     @property
     def copies(self) -> int:
-        """Copies of the model over all workers. Each computes its own micro-batches."""
+        """Number of copies of the model over all workers. Each computes different micro-batches."""
         return self.division.copies * self.device.replicas
 
     def worker(self, model: HeadedBert) -> Worker:
-        """Everything that an update of the model is made with."""
+        """Return the worker with this model."""
         return Worker(**{item.name: getattr(self, item.name) for item in fields(self)}, model=model)
 
     def empty_model(self, shape: ModelConfig) -> HeadedBert:
-        """The whole model without values, on the meta device."""
+        """Return the whole model without values, on the meta device."""
         attention = self.device.attention_for(shape)
         with torch.device("meta"):
             return self.task.new_model(shape, attention)
 
     @property
     def has_rows(self) -> bool:
-        """True if batches are rows, as the device or the configuration says. False: they are flat."""
+        """True if batches are padded rows, False if they are flat (all sequences end to end in one row)."""
         return bool(self.config.loading.rows or self.device.needs_rows)
 
     def name_idle_keys(self) -> None:
-        """Log the given keys that have no effect here, if there are any."""
+        """Log the configured settings that have no effect here."""
         config, idle_here = self.config, [*self.device.idle]
         if config.update.clipping_norm != "whole" and not has_row_norms(
             config, self.device, self.workers.size
@@ -111,18 +115,24 @@ class Runtime:
             self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
 
     def changed(self, config: Config, *data: OpenedDataset) -> "Runtime":
-        """The runtime with another configuration and its task, or that of pre-training on the data."""
+        """Return the runtime with another configuration and its task.
+
+        data: datasets that determine the task of pre-training.
+        """
         config = on_device(config, self.device.name)
         name = task_of(data) if data else config.task
         return replace(self, config=config, task=find_task(name, config, self.device.row_losses))
 
     def log(self, message: str) -> None:
-        """One line on standard error, from rank 0."""
+        """Print a line on standard error, from rank 0."""
         if self.workers.rank == 0:
             say_error(f"trainer: {message}")
 
     def on_rank_0(self, work: Callable[[], Any]) -> Any:
-        """The result of the work, done on rank 0 alone and sent as JSON. An error of it ends all workers."""
+        """Do the work on rank 0 only, and return its result on every worker.
+
+        The result is sent as JSON. An error on rank 0 ends all workers.
+        """
         result, failure = None, None
         if self.workers.rank == 0:
             try:
@@ -135,9 +145,11 @@ class Runtime:
         return result
 
     def on_every_worker(self, work: Callable[[], Result]) -> Result:
-        """This worker's result of work that every worker does. An error of any of them ends all.
+        """Do the work on every worker and return this worker's result. An error on any worker ends all of
+        them.
 
-        The error of the first worker is told, with its rank where others have none or another one.
+        Rank 0 prints the error of the first failed worker, with its rank unless all workers have the same
+        error.
         """
         results, failure = list[Result](), None
         try:
@@ -157,14 +169,17 @@ class Runtime:
         return results[0]
 
     def on_machines(self, work: Callable[[], Result]) -> Result | None:
-        """The result of work that the first worker of each machine does, None on the other workers."""
+        """Do the work on the first worker of each machine. Return its result there, and None on the other
+        workers.
+        """
         return self.on_every_worker(lambda: work() if self.workers.local_rank == 0 else None)
 
     def stop_all(self, error: BertDataError | None) -> NoReturn:
-        """End all workers, each of which must call this. Rank 0 prints the error, which only it needs."""
+        """End all workers. Each of them must call this. Rank 0 prints the error, so only rank 0 needs it."""
         if error and self.workers.size == 1:
             raise error
         status = self.workers.broadcast_object(error and error.exit_status)
         self.log(f"error: {error}")
-        self.workers.barrier()  # once one worker has ended, the launcher ends the others
+        # when one worker ends, the launcher kills the others, so wait until all have come here
+        self.workers.barrier()
         raise ReportedError(status)

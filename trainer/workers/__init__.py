@@ -1,1 +1,3 @@
-"""Communication between the workers of one training run, one adapter for each launcher."""
+"""Communication between the workers of a training run: launching, meeting, exchanging tensors, stopping
+together.
+"""

@@ -1,4 +1,4 @@
-"""The choice of the collective."""
+"""Choice of the collective, which connects the workers."""
 
 from trainer.devices.device import Device
 from trainer.plugins import find
@@ -8,9 +8,9 @@ from trainer.workers.launchers import find_launcher, is_in_job
 
 
 def find_collective(name: str | None, device: Device) -> Collective:
-    """The collective of that name. None: that of the launcher that started this process.
+    """Return the collective with this name. None: the collective of the launcher that started this process.
 
-    SettingsError for a launcher that is not known, because each process would train alone.
+    Raises SettingsError under an unknown launcher, because each process would train alone.
     """
     if name is None:
         name = find_launcher()

@@ -1,7 +1,7 @@
-"""The base of every collective (communication between the workers of a run): one worker alone.
+"""Base class of every collective (communication between the workers of a run), for a single worker.
 
-For several workers there are torch.distributed (torchrun, poprun; over gloo, NCCL or HCCL as the device has
-it) and Horovod (horovodrun); they are imported where they are asked for.
+For several workers there are torch.distributed (torchrun, poprun; over gloo, NCCL or HCCL, whichever the
+device has) and Horovod (horovodrun). They are imported only if they are used.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,9 +15,9 @@ from trainer.errors import StopRequested
 
 
 class Stopping:
-    """What all workers agree on after a signal: where they stop, and where they save and go on.
+    """Agreement of all workers after a signal: where to stop, or where to save a checkpoint and go on.
 
-    This is a worker alone, which stops or saves at its next check.
+    This class is for a single worker, which stops or saves at its next check.
     """
 
     def __init__(self) -> None:
@@ -25,38 +25,40 @@ class Stopping:
         self._is_save_asked = False
 
     def request(self) -> None:
-        """Ask all workers to stop. A signal handler may call this, because it takes no lock."""
+        """Ask all workers to stop. Signal handlers may call this, because it takes no lock."""
         self._is_asked = True
 
     def request_save(self) -> None:
-        """Ask all workers to save after an update and go on. A signal handler may call this."""
+        """Ask all workers to save after an update and go on. Signal handlers may call this."""
         self._is_save_asked = True
 
     def check(self, *, exchanges: bool) -> None:
-        """Raise StopRequested if the workers agreed to stop here.
+        """Raise StopRequested if the workers have agreed to stop here.
 
-        exchanges: before the next check this worker calls the collective, so that all workers must come
-        as far, or none. Every worker must pass the same sequence of such checks.
+        Every worker must make the same sequence of checks.
+        exchanges: this worker will call the collective before its next check, so all workers must get there
+        or none.
         """
         if self._is_asked:
             raise StopRequested
 
     def takes_save(self) -> bool:
-        """Return True, once for each agreed save, after the check from which on all workers save.
+        """Return True once for each agreed save, on all workers after the same update.
 
-        To be called after a check that exchanges, between two updates.
+        Call this between two updates, after a check with ``exchanges=True``.
         """
         is_asked, self._is_save_asked = self._is_save_asked, False
         return is_asked
 
 
 class Collective:
-    """All workers, as seen from one of them: ``rank`` of ``size``, ``local_rank`` on its machine.
+    """All workers as seen from one of them, with rank ``rank`` of ``size`` and ``local_rank`` on its machine.
 
-    This is a worker alone: values are returned as they are, all other calls do nothing.
-    ``stopping`` exchanges nothing through the calls below.
-    Every worker must make each call, in the same order, with tensors of the same shapes. Every call but
-    close raises WorkerLost, which names ranks, soon after another worker died or stopped responding.
+    This class is for a single worker: it returns values unchanged, and all other calls do nothing. Every
+    worker must make the same calls in the same order, with tensors of the same shapes. Every call except
+    ``close`` raises WorkerLost, which names the rank, soon after another worker has died or stopped
+    responding.
+    stopping: agreement on where to stop. Its messages do not use the calls below.
     """
 
     name = "single"
@@ -64,33 +66,38 @@ class Collective:
 
     @staticmethod
     def check(device: Device) -> None:
-        """SettingsError where the collective does not work with the device, or is not there."""
+        """Raise SettingsError if the collective is not installed or does not work with the device."""
 
     def __init__(self, device: Device) -> None:
-        """device: the one that exchanged tensors are on."""
+        """device: device of the tensors that are exchanged."""
         self.stopping = Stopping()
 
     def broadcast(self, tensors: Iterable[torch.Tensor], source: int = 0) -> None:
         """Overwrite the tensors with those of rank ``source``, bit for bit."""
 
     def broadcast_object(self, value: Any) -> Any:
-        """Rank 0's value, which must be valid JSON. The other workers' values are ignored."""
+        """Return rank 0's value, which must be JSON. The values of other workers are ignored."""
         return self.gather(value if self.rank == 0 else None)[0]
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
-        """Overwrite the tensors with their means over the workers. dtype: the type to add up in."""
+        """Overwrite the tensors with their means over the workers.
+
+        dtype: type of the sums. None: the tensors' type.
+        """
 
     def start_average(
         self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
     ) -> Callable[[], None]:
-        """Start to overwrite the tensor with its mean over the workers. Returns a function that waits for it.
+        """Start to overwrite a flat tensor with its mean over the workers. Return a function that waits for
+        the end.
 
-        Until then the tensor must not be used. name: unique among the averages under way.
+        Do not use the tensor before that function has returned.
+        name: must differ from the names of other averages that are not finished.
         """
         return lambda: None
 
     def gather(self, value: Any) -> list[Any]:
-        """Every worker's value, by rank. Each must be valid JSON."""
+        """Return every worker's value, by rank. Values must be JSON."""
         return [value]
 
     def barrier(self) -> None:
@@ -98,7 +105,9 @@ class Collective:
         self.gather(None)
 
     def naming_lost_workers(self) -> AbstractContextManager[None]:
-        """The context of exchanges between workers by other means: WorkerLost in place of their errors."""
+        """Return a context manager for exchanges by other means, which raises WorkerLost instead of their
+        errors.
+        """
         return nullcontext()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The launchers of this machine, for doctor. Works without torch."""
+"""Search for the launchers of this machine, for ``doctor``. Works without torch."""
 
 import shutil
 from importlib.metadata import PackageNotFoundError, version
@@ -9,7 +9,7 @@ from trainer.devices.choice import without_torch
 
 
 def examine_launchers() -> list[Availability]:
-    """One finding for each launcher."""
+    """Return whether each launcher is available."""
     return [_torchrun(), _horovodrun(), _poprun()]
 
 
@@ -50,8 +50,8 @@ def _poprun() -> Availability:
 
 
 def find_version(package: str) -> str:
-    """The installed version of a package that can be imported."""
+    """Return the installed version of a package that can be imported."""
     try:
         return version(package)
-    except PackageNotFoundError:  # on the path, but not installed
+    except PackageNotFoundError:  # it can be imported, but was not installed
         return "of unknown version"

@@ -14,7 +14,10 @@ _ADDRESS = "HOROVOD_GLOO_RENDEZVOUS_ADDR"
 
 
 class Horovod(WorkerGroup):
-    """Horovod's all-reduce. Its DistributedOptimizer is not used, as the trainer accumulates and clips."""
+    """Collective that uses Horovod's all-reduce.
+
+    Horovod's DistributedOptimizer is not used, because the trainer itself accumulates and clips gradients.
+    """
 
     name = "horovod"
 
@@ -31,17 +34,20 @@ class Horovod(WorkerGroup):
         except ImportError as error:
             raise MissingExtraError(f"horovod is not installed ({error}); run make horovod") from None
         self._horovod = horovod.torch
-        # Buckets are made here; Horovod would fuse them in order of arrival, which differs from run to run.
+        # Buckets are made by the trainer. Horovod would fuse them in order of arrival, which differs between
+        # runs.
         os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", "0")
         self._horovod.init()
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # nothing is sent
+        # sends nothing: connecting finds the local address
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((os.environ[_ADDRESS], 9))
             address = probe.getsockname()[0]
         super().__init__(self._horovod.rank(), self._horovod.size(), device, address)
 
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
         sent = tensor if self._horovod.nccl_built() else tensor.cpu()
-        if sent.dtype == torch.bfloat16:  # Horovod lacks it: values stay rounded, sent and added in 32 bits
+        # Horovod lacks bfloat16, so values rounded to bfloat16 are sent and added in 32 bits
+        if sent.dtype == torch.bfloat16:
             sent = sent.float()
         handle = self._horovod.allreduce_async_(sent, op=self._horovod.Sum, name=name)
-        return lambda: self._horovod.synchronize(handle).to(tensor)  # with its type and device
+        return lambda: self._horovod.synchronize(handle).to(tensor)  # back to its type and device

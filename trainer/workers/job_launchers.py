@@ -1,4 +1,4 @@
-"""Workers that mpirun or srun started: their variables, translated to those of torch.distributed.
+"""Workers started by mpirun or srun: their environment variables, translated to those of torch.distributed.
 
 Sources: the manuals of Open MPI, MPICH and Intel MPI (hydra), MVAPICH, HPE's PALS, and Slurm's srun.
 """
@@ -10,16 +10,16 @@ from hashlib import md5
 
 from bertdata.errors import SettingsError
 
-_FIRST_PORT, _PORTS = 20000, 10000  # below the ports that systems give to clients
+_FIRST_PORT, _PORTS = 20000, 10000  # below the range that systems assign to clients
 _NO_STEP = 0xFFFFFFF0
-"""Slurm's numbers from here on are batch scripts and interactive shells, not srun's steps."""
+"""Slurm's step numbers from here on are batch scripts and interactive shells, not steps that srun started."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobLauncher:
-    """The variables of one kind of launcher. Of alternatives, the first that is set counts.
+    """Environment variables of a launcher. If a field has several names, the first that is set counts.
 
-    jobs: names of variables that together identify the job; needs: one that must be set too.
+    jobs: variables that together identify the job. needs: another variable that must be set, or None.
     """
 
     name: str
@@ -33,7 +33,7 @@ class JobLauncher:
 
 
 def _mpirun(prefix: str, *jobs: str) -> JobLauncher:
-    """An mpirun whose variables have names of one form."""
+    """Return an mpirun whose variables all begin with ``prefix``."""
     return JobLauncher(
         name="mpirun",
         rank=f"{prefix}_RANK",
@@ -73,7 +73,9 @@ JOB_LAUNCHERS = (
         needs="SLURM_STEP_ID",
     ),
 )
-"""The launchers in order of precedence: mpirun starts its workers by srun on a Slurm cluster."""
+"""Launchers in order of precedence. mpirun comes before srun, because it starts its workers with srun on
+Slurm.
+"""
 
 _OTHERS = ("PMIX_RANK", "PMI_RANK")
 _NODE_LISTS = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
@@ -81,7 +83,7 @@ _NODE_LISTS = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
 
 @dataclass(frozen=True, slots=True)
 class JobPlace:
-    """One worker's place in its job."""
+    """A worker's rank, the number of workers, and its rank on its machine."""
 
     launcher: JobLauncher
     rank: int
@@ -90,13 +92,13 @@ class JobPlace:
 
 
 def find_place() -> JobPlace | None:
-    """This worker's place where mpirun or srun started several, or None for one process alone."""
+    """Return this worker's place if mpirun or srun started several processes, otherwise None."""
     place = find_place_of_any()
     return place if place and place.size > 1 else None
 
 
 def find_place_of_any() -> JobPlace | None:
-    """This process's place where mpirun or srun started it, be it alone or one of several, or None."""
+    """Return this process's place if mpirun or srun started it, even as the only process, otherwise None."""
     for launcher in JOB_LAUNCHERS:
         found = [_first(launcher.rank), _first(*launcher.size), _first(launcher.local_rank)]
         if None in found or (launcher.needs and int(_first(launcher.needs) or _NO_STEP) >= _NO_STEP):
@@ -109,7 +111,7 @@ def find_place_of_any() -> JobPlace | None:
 def join_environment() -> None:
     """Set torch.distributed's variables from those of mpirun or srun, if one of them started this worker.
 
-    Variables that are set stay. SettingsError where rank 0's address cannot be known.
+    Variables that are already set stay. Raises SettingsError if rank 0's address cannot be determined.
     """
     place = find_place()
     if place is None:
@@ -127,6 +129,8 @@ def join_environment() -> None:
             found = "the workers are on several machines and MASTER_ADDR, rank 0's machine, is not set"
             raise SettingsError(f"{name}: {found}; {remedy}")
         os.environ["MASTER_ADDR"] = address
+    # All workers must choose the same port, and two jobs on a machine should choose different ones. So the
+    # port is derived from the job's number.
     job = [os.environ[variable] for variable in place.launcher.jobs if variable in os.environ]
     number = int(md5("/".join(job).encode(), usedforsecurity=False).hexdigest(), 16)
     if not os.environ.get("MASTER_PORT"):
@@ -134,7 +138,9 @@ def join_environment() -> None:
 
 
 def refuse_unknown_launchers() -> None:
-    """SettingsError under a launcher that tells a rank, but not which workers there are on which machine."""
+    """Raise SettingsError under a launcher that sets a rank, but neither the number of workers nor local
+    ranks.
+    """
     if any(_first(*launcher.size) == "1" for launcher in JOB_LAUNCHERS):
         return
     if variable := next((name for name in _OTHERS if name in os.environ), None):
@@ -144,11 +150,15 @@ def refuse_unknown_launchers() -> None:
 
 
 def _first(*names: str) -> str | None:
+    """Return the value of the first variable that is set to a number, or None."""
     return next((os.environ[name] for name in names if os.environ.get(name, "").isdecimal()), None)
 
 
 def _find_address(place: JobPlace) -> str | None:
-    """Rank 0's address: this machine if it has all workers, else the first of Slurm's nodes."""
+    """Return rank 0's address, or None if it is not known.
+
+    This machine if it has all workers, otherwise the first of Slurm's nodes.
+    """
     launcher = place.launcher
     local_size = _first(*launcher.local_size)
     if local_size == str(place.size) or _first(*launcher.nodes) == "1":
@@ -159,6 +169,6 @@ def _find_address(place: JobPlace) -> str | None:
 
 
 def first_host(nodes: str) -> str:
-    """The first host of a list in Slurm's form: node[003-005,9],other is node003."""
+    """Return the first host of a list in Slurm's form: node003 for node[003-005,9],other."""
     first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)
     return re.sub(r"\[(\w+)[^\]]*\]", r"\1", first.group() if first else nodes)

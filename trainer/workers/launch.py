@@ -1,4 +1,4 @@
-"""Launch of the workers on this machine by the command itself, by torch's launcher: ``--dist``."""
+"""The ``--dist`` flag: the command starts the workers on this machine itself, with torch's launcher."""
 
 import logging
 import os
@@ -21,20 +21,23 @@ from trainer.workers.launchers import LAUNCHED, find_launcher, is_launched
 from trainer.workers.signals import bear, ending_signals, number_of
 
 PATHS = "BERTDATA_PATHS"
-"""In the environment of a worker of --dist: the directories in which it looks for modules, one a line."""
+"""Environment variable of --dist workers: directories in which they search for modules, one per line."""
 
 _BY_PATH = Path(__file__).parents[1] / "by_path.py"
 _REPORTED, _WORKER, _DONE = "reported", "worker.", "done."
-"""In the folder that launcher and workers share: the file of a reported error, one for each process, and one
-for each that has done its work."""
+"""Names of files in the folder that launcher and workers share: a worker has reported an error, a worker has
+started, a worker has done its work. The last two end with the process id.
+"""
 
 
 def launch_workers(config: Config, *words: str) -> bool:
-    """Run the trainer's command in world_size workers, with --dist. True when all are done.
+    """With --dist, run the trainer's command in world_size workers. Return True when all are done.
 
-    False where --dist is not given, where one worker is enough, and where a launcher started this process.
-    The signals of a training are forwarded to each worker. ReportedError when a worker failed and printed
-    why, WorkerLost when one failed without, or ended before it had done its work.
+    Returns False without --dist, if one worker is enough, and if a launcher started this process. The signals
+    of a training are forwarded to each worker.
+    words: command line for the workers.
+    Raises ReportedError if a worker failed and printed why. Raises WorkerLost if a worker failed without a
+    message, or ended before its work was done.
     """
     bear(config.run.checkpoint_signal)
     keys = config.workers
@@ -45,6 +48,7 @@ def launch_workers(config: Config, *words: str) -> bool:
         raise SettingsError("world_size is missing: give --world-size")
     signals = list[int]()
     ending = ending_signals(config.run.checkpoint_signal)
+    # Collect signals. _forward sends them to the workers.
     for number in (*ending, number_of(config.run.checkpoint_signal)):
         signal.signal(number, lambda received, _: signals.append(received))
     with TemporaryDirectory() as name:
@@ -53,13 +57,15 @@ def launch_workers(config: Config, *words: str) -> bool:
         os.environ[LAUNCHED] = f"{os.getpid()} {folder}"
         os.environ[PATHS] = "\n".join(_module_paths())
         try:
-            # In a thread torch leaves signals alone. In the main one it kills workers that save for 30 s.
+            # torch's launcher runs in a thread, where it leaves signals alone. In the main thread it would
+            # kill workers that take longer than 30 s to save.
             with ThreadPoolExecutor(1) as pool:
                 ended = pool.submit(_launch, size, folder, [str(_BY_PATH), *words])
                 _forward(signals, folder, ended)
         finally:
             del os.environ[LAUNCHED], os.environ[PATHS]
         statuses = ended.result()
+        # Status 0 alone does not mean that a worker has done its work. Each must also have left its file.
         done = len(list(folder.glob(f"{_DONE}*")))
         if not statuses and done == size:
             return True
@@ -72,25 +78,29 @@ def launch_workers(config: Config, *words: str) -> bool:
 
 
 def _module_paths() -> list[str]:
-    """The directories in which the workers look for modules: this process's, the working directory last.
+    """Return the directories in which workers search for modules, with the working directory last.
 
-    A user's plug-ins may be in it; a file trainer.py or a folder schemas there must not hide the packages.
+    A user's plug-ins may be in the working directory. But a file trainer.py or a folder schemas there must
+    not replace the packages of that name.
     """
     own, here = str(Path(__file__).parents[2]), os.getcwd()
     paths = list(dict.fromkeys(map(os.path.abspath, sys.path)))
-    if own not in paths:  # packages are found by other means too, as those of an editable install
+    if own not in paths:  # the packages may have been found otherwise, as in an editable install
         paths.append(own)
     return paths if here == own else [*(path for path in paths if path != here), here]
 
 
 def _launch(size: int, folder: Path, words: Sequence[str]) -> list[int]:
-    """Run Python with these words in so many workers. Returns the statuses of those that failed first."""
+    """Run Python with these words in ``size`` workers.
+
+    Return the exit statuses of those that failed first.
+    """
     with naming_extra("torch", "train"):
         from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
         from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.disable()  # of this process: the workers say what there is to say
+    logging.disable()  # of the launcher only: the workers print what there is to say
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -111,22 +121,28 @@ def _launch(size: int, folder: Path, words: Sequence[str]) -> list[int]:
 
 
 def _forward(signals: Sequence[int], folder: Path, ended: "Future[Any]") -> None:
-    """Send each signal that this process receives to all workers, also to those that start after it."""
+    """Send each signal that this process receives to all workers, also to workers that start later."""
     sent = dict[int, int]()
     while not ended.done():
         time.sleep(0.05)
         if not signals:
             continue
+        # sent: how many of the signals each process has received. A worker that starts later gets all of
+        # them.
         for process in (int(path.name.removeprefix(_WORKER)) for path in folder.glob(f"{_WORKER}*")):
             for number in signals[sent.get(process, 0) :]:
-                with suppress(ProcessLookupError):  # it has ended
+                with suppress(ProcessLookupError):  # the process has ended
                     os.kill(process, number)
             sent[process] = len(signals)
 
 
 @contextmanager
 def as_worker() -> Iterator[None]:
-    """Context of a launcher's worker: it ends with its launcher. Of those of --dist one reports its error."""
+    """Run the block as a launcher's worker, which ends when its launcher ends.
+
+    If several --dist workers raise errors, only the first keeps its error. The others raise ReportedError,
+    which prints nothing.
+    """
     launcher, _, name = os.environ.get(LAUNCHED, "").partition(" ")
     if is_launched():
         Thread(target=_end_after, args=[int(launcher or os.getppid())], daemon=True).start()
@@ -135,7 +151,7 @@ def as_worker() -> Iterator[None]:
         return
     folder = Path(name)
     try:
-        with suppress(FileNotFoundError):  # the launcher has ended
+        with suppress(FileNotFoundError):  # the launcher has ended and removed the folder
             Path(folder, f"{_WORKER}{os.getpid()}").touch()
         yield
         with suppress(FileNotFoundError):
@@ -150,9 +166,10 @@ def as_worker() -> Iterator[None]:
 
 
 def _end_after(launcher: int) -> None:
-    """End this process, with a checkpoint if it trains, when the launcher, its parent, has ended.
+    """When the launcher, which is the parent process, has ended, end this process, with a checkpoint if it
+    trains.
 
-    The parent of a process whose parent has ended is the system's first one, or another that took its place.
+    The system then gives the process another parent, usually process 1.
     """
     while os.getppid() == launcher:
         time.sleep(1)

@@ -10,26 +10,27 @@ VARIABLES = {
     "torch_distributed": ("RANK", "WORLD_SIZE"),
     "poprun": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "POPDIST_NUM_TOTAL_REPLICAS"),
 }
-"""The variables that a collective's launcher sets, rank and size first; in order of precedence."""
+"""Variables that each collective's launcher sets, rank and size first. In order of precedence."""
 
 LAUNCHED = "BERTDATA_LAUNCHED"
-"""In the environment of a worker of --dist: its launcher's process id, and the folder that they share."""
+"""Environment variable of --dist workers: the launcher's process id and the folder that they share."""
 
 _JOB_RANKS = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
-"""The ranks that mpirun, mpiexec and srun set."""
+"""Rank variables that mpirun, mpiexec and srun set."""
 
 
 def find_launcher() -> str:
-    """The collective of the launcher that started this process, or single without a launcher.
+    """Return the name of the collective for the launcher that started this process, "single" without a
+    launcher.
 
-    Workers of mpirun and srun join by torch.distributed.
+    Workers of mpirun and srun use torch.distributed.
     """
     started = (name for name, variables in VARIABLES.items() if all(map(os.environ.get, variables)))
     return next(started, "torch_distributed" if _find_place() else "single")
 
 
 def find_rank() -> tuple[int, int]:
-    """This worker's rank and the number of workers, as the launcher set them, or (0, 1) without one."""
+    """Return (rank, number of workers) as the launcher has set them, or (0, 1) without a launcher."""
     variables = VARIABLES.get(find_launcher())
     if variables and os.environ.get(variables[0]):
         return read_number(variables[0]), read_number(variables[1])
@@ -38,7 +39,7 @@ def find_rank() -> tuple[int, int]:
 
 
 def find_local_rank() -> int:
-    """This worker's number on its machine, as the launcher set it, or 0 without a launcher."""
+    """Return this worker's number on its machine as the launcher has set it, or 0 without a launcher."""
     names = ("HOROVOD_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
     given = next((name for name in names if os.environ.get(name)), None)
     if given is not None:
@@ -48,7 +49,10 @@ def find_local_rank() -> int:
 
 
 def read_number(variable: str) -> int:
-    """The number in an environment variable of a launcher. SettingsError where it is not set, or none."""
+    """Return the number in a launcher's environment variable.
+
+    Raises SettingsError if the variable is not set or has no number.
+    """
     given = os.environ.get(variable, "")
     if not given:
         raise SettingsError(f"{variable} is not set; start by a launcher, or set it for each worker")
@@ -58,21 +62,23 @@ def read_number(variable: str) -> int:
 
 
 def is_started_here() -> bool:
-    """True in a worker of --dist: the process that launched it has said what there is to say."""
+    """Return True in a --dist worker. Its launcher has already printed what there is to say."""
     return LAUNCHED in os.environ
 
 
 def is_launched() -> bool:
-    """True where a launcher started this process: --dist, torchrun, horovodrun, mpirun or srun."""
+    """Return True if a launcher started this process: --dist, torchrun, horovodrun, mpirun or srun."""
     variables = (LAUNCHED, "TORCHELASTIC_RUN_ID", "HOROVOD_RANK")
     return any(os.environ.get(name) for name in variables) or find_place_of_any() is not None
 
 
 def is_in_job() -> bool:
-    """True where mpirun, mpiexec or srun may have started this process, by a variable of theirs."""
+    """Return True if mpirun, mpiexec or srun may have started this process, because one of their variables is
+    set.
+    """
     return any(name in os.environ for name in _JOB_RANKS)
 
 
 def _find_place() -> JobPlace | None:
-    """This worker's rank, size and local rank, where mpirun or srun started several, else None."""
+    """Return this worker's place if mpirun or srun started several, otherwise None."""
     return find_place() if is_in_job() else None

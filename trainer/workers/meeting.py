@@ -1,7 +1,8 @@
-"""Where the workers of torch.distributed meet: a store at rank 0's address and port, empty at each start.
+"""Meeting of the workers of torch.distributed: a key-value store at rank 0's address, empty at each start.
 
-torchrun keeps one store over the restarts of its workers, where those of a restart would find the addresses
-of processes that have ended, and wait for them. So rank 0 names a part of the store that nobody has used.
+torchrun keeps the same store when it restarts its workers. There the restarted workers would find the
+addresses of processes that have ended, and wait for them. So at each start rank 0 chooses a part of the store
+that has never been used.
 """
 
 import os
@@ -22,20 +23,24 @@ from trainer.errors import WorkerLost
 from trainer.workers.launchers import read_number
 
 _RESOLVE_SECONDS = 10.0
-"""Seconds in which a name must be found; that of a machine that has just started may be unknown at first."""
+"""Seconds in which a host name must be resolved. The name of a machine that has just started may be unknown
+at first.
+"""
 
 _AGAIN_SECONDS = 1.0
 _SILENT_SECONDS = 15.0
 """Seconds of waiting for the other workers before a line says so."""
 
-_JOIN_SECONDS = 1800.0  # torch's own
+_JOIN_SECONDS = 1800.0  # torch's default
 _CURRENT = "bertdata/current"
 
 
 def meet() -> tuple[Store, int, int]:
-    """Meet the other workers. Returns an empty store that all of them have, rank and size.
+    """Meet the other workers. Return an empty store that all of them share, the rank and the number of
+    workers.
 
-    SettingsError where rank 0's address is not known; WorkerLost where the workers do not find each other.
+    Raises SettingsError if rank 0's address is not known, and WorkerLost if the workers do not find each
+    other.
     """
     rank, size = read_number("RANK"), read_number("WORLD_SIZE")
     address = os.environ.get("MASTER_ADDR")
@@ -86,7 +91,7 @@ def compare_devices(store: Store, rank: int, size: int, device: str) -> None:
 
 
 def _resolve(address: str) -> None:
-    """SettingsError where the name of rank 0's machine is not known in time."""
+    """Raise SettingsError if the name of rank 0's machine cannot be resolved in time."""
     faults = ["no answer"]
     is_known = threading.Event()
 
@@ -99,7 +104,7 @@ def _resolve(address: str) -> None:
                 faults.append(getattr(error, "strerror", None) or str(error))
                 time.sleep(_AGAIN_SECONDS)
 
-    # In a thread: the system may wait for a name server much longer.
+    # In a thread, because the system may wait for a name server much longer.
     threading.Thread(target=look_up, daemon=True).start()
     if not is_known.wait(_RESOLVE_SECONDS):
         is_known.set()  # ends the thread
@@ -120,13 +125,14 @@ def _telling_of_waiting(line: str) -> Iterator[None]:
 
 
 def _take_unused_part(store: Store, rank: int, size: int) -> Store:
-    """Return the part of the store that rank 0 names now.
+    """Return the part of the store that rank 0 chooses at this start.
 
-    The name that another rank reads may be of rank 0 of an earlier start, which answers no more: then it
-    reads again.
+    Another rank may read a name that rank 0 chose at an earlier start. That process no longer answers, so the
+    rank asks rank 0 under the name that it read, and reads again until it gets an answer.
     """
     current = f"{_CURRENT}/{os.environ.get('TORCHELASTIC_RUN_ID', '')}"
     mine = secrets.token_hex(8)
+    # Rank 0 publishes a random name and answers each rank that asks under this name.
     if rank == 0:
         name = mine
         store.set(current, name)
@@ -134,6 +140,8 @@ def _take_unused_part(store: Store, rank: int, size: int) -> Store:
             process = store.get(f"{name}/asks/{other}").decode()
             store.set(f"{name}/answer/{other}/{process}", "yes")
         return PrefixStore(name, store)
+    # The other ranks ask again every second under the newest name. The answer contains ``mine``, so that it
+    # cannot be an answer to a process of an earlier start.
     deadline = time.monotonic() + _JOIN_SECONDS
     while time.monotonic() < deadline:
         name = store.get(current).decode()

@@ -1,4 +1,4 @@
-"""The collective for workers that Graphcore's poprun started, through Open MPI."""
+"""The collective for workers that Graphcore's poprun started through Open MPI."""
 
 import os
 
@@ -9,7 +9,7 @@ from trainer.workers.torch_distributed import TorchDistributed
 class Poprun(TorchDistributed):
     """torch.distributed with Open MPI's variables. On several hosts MASTER_ADDR must be rank 0's address.
 
-    Only the processes use it; gradients go from IPU to IPU directly.
+    Only the processes communicate this way. Gradients go directly from IPU to IPU.
     """
 
     name = "poprun"

@@ -1,8 +1,9 @@
-"""The signals of a training: those that end it with a checkpoint, and the one that asks for a checkpoint.
+"""The signals of a training: those that end it with a checkpoint, and the signal that only asks for a
+checkpoint.
 
-The checkpoint signal is USR1 unless ``--checkpoint-signal`` names another. All others that schedulers and
-terminals send (Slurm, Grid Engine and LSF: TERM, USR2, XCPU; a lost terminal: HUP) end the training as Ctrl-C
-does, with a checkpoint. SIGQUIT is left for emergencies: it ends the process at once.
+The checkpoint signal is USR1, unless ``--checkpoint-signal`` names another. All other signals that schedulers
+and terminals send (TERM, USR2 and XCPU from Slurm, Grid Engine and LSF, HUP from a lost terminal) end the
+training with a checkpoint, as Ctrl-C does. SIGQUIT is left for emergencies and ends the process at once.
 """
 
 import signal
@@ -19,18 +20,19 @@ if TYPE_CHECKING:
     from trainer.workers.collective import Stopping  # which needs torch
 
 ENDING_SIGNALS = ("TERM", "INT", "HUP", "USR1", "USR2", "XCPU")
-"""The signals that end a training, if they do not ask for a checkpoint."""
+"""Signals that end a training, except the one that asks for a checkpoint."""
 
 
 def number_of(name: str) -> signal.Signals:
-    """The signal of that name, which is written without SIG."""
+    """Return the signal with this name, which is written without SIG."""
     return signal.Signals[f"SIG{name}"]
 
 
 def ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
-    """The signals that end a training whose checkpoint signal is this.
+    """Return the signals that end a training.
 
-    HUP, which this process ignores under nohup, stays ignored, and so do USR1, USR2 and XCPU.
+    Without the checkpoint signal. Without HUP if this process ignores it because it runs under nohup, and
+    likewise USR1, USR2 and XCPU.
     """
     found = [number_of(name) for name in ENDING_SIGNALS]
     always = (signal.SIGTERM, signal.SIGINT)
@@ -44,7 +46,10 @@ def ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
 
 @contextmanager
 def bearing_checkpoint_signals() -> Iterator[None]:
-    """Outlive the checkpoint signal in the block where no training is under way: before it, between two."""
+    """Ignore checkpoint signals in the block while no training is under way, before it or between two.
+
+    Otherwise the system would end the process.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -58,14 +63,17 @@ def bearing_checkpoint_signals() -> Iterator[None]:
 
 
 def bear(checkpoint_signal: str) -> None:
-    """Let the checkpoint signal do nothing until a training begins."""
+    """Make the checkpoint signal do nothing until a training begins."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(number_of(checkpoint_signal), _do_nothing)
 
 
 @contextmanager
 def training_signals(stopping: "Stopping", checkpoint_signal: str) -> Iterator[None]:
-    """Ask all workers to stop, or to save, on signals. A second Ctrl-C interrupts at once."""
+    """In the block, ask all workers to stop, or to save, when signals arrive.
+
+    A second Ctrl-C interrupts at once.
+    """
 
     def stop(number: int, _: FrameType | None) -> None:
         stopping.request()
@@ -83,7 +91,8 @@ def training_signals(stopping: "Stopping", checkpoint_signal: str) -> Iterator[N
     try:
         yield
     except WorkerLost:
-        before.clear()  # keep ignoring SIGTERM: the launcher's must not end this process before the message
+        # keep ignoring SIGTERM, so that the launcher's SIGTERM does not end this process before its message
+        before.clear()
         raise
     finally:
         for ended, handler in before.items():

@@ -1,10 +1,14 @@
-"""Agreement of all workers on the micro-batch after which they stop, and on the update after which they save.
+"""Agreement of all workers on the micro-batch after which they stop, and the update after which they save.
 
-A worker that stops or saves alone would leave the others waiting in a reduction. So once any worker is asked
-to, rank 0 holds all of them before their next exchange, collects how many exchanges each has entered, and
-announces the largest of these numbers: each worker continues until it has made as many, then stops, or saves
-after the update. Messages travel over the heartbeat's connections, on the host: while nobody asks, nothing
-is sent.
+A worker that stops or saves alone would leave the others waiting in an exchange. So when a worker is asked to
+stop, rank 0 tells all workers to hold before their next exchange, collects how many exchanges each has
+entered, and announces the largest number. Each worker continues until it has made that many exchanges, then
+stops, or saves after the update.
+
+Example: worker 0 has entered 7 exchanges, worker 1 has entered 8 and waits in it for worker 0. The largest
+number is 8, so worker 0 makes one more exchange and both stop after 8.
+
+Messages use the heartbeat's connections, on the host. As long as nobody asks, nothing is sent.
 """
 
 import threading
@@ -16,33 +20,36 @@ from trainer.errors import StopRequested
 from trainer.workers.collective import Stopping
 
 PREFIX = "stop "
-"""The beginning of the messages: then end or save, then asked, hold, at RANK EXCHANGES, until EXCHANGES."""
+"""Beginning of the messages. It is followed by "end" or "save", and by "asked", "hold", "at RANK EXCHANGES"
+or "until EXCHANGES".
+"""
 
 
 class Rounds:
-    """Agreements on one purpose, as seen from one worker; rank 0 begins one after the other.
+    """Agreements for one purpose ("end" or "save"), as seen from one worker. Rank 0 begins each round.
 
-    Connections keep the order of messages, so a worker knows a round's number before it hears of the next.
-    limits: the agreed numbers of exchanges that this worker has not acted on yet.
+    Connections keep messages in order, so a worker knows the result of a round before the next round begins.
+    limits: agreed numbers of exchanges that this worker has not acted on yet.
+    is_held: a round is under way, and this worker must not enter another exchange.
     """
 
     def __init__(self, purpose: str, rank: int, size: int, send: Callable[[str], None]) -> None:
         self._begin, self._rank, self._size, self._send = f"{PREFIX}{purpose}", rank, size, send
         self.is_held = False
         self.limits = deque[int]()
-        self._entered_by_rank: dict[int, int] = {}  # rank 0's
+        self._entered_by_rank: dict[int, int] = {}  # used on rank 0 only
 
     def ask(self, entered: int) -> None:
-        """Have rank 0 begin a round. entered: the exchanges that this worker has entered."""
+        """Ask rank 0 to begin a round. entered: number of exchanges that this worker has entered."""
         if self._rank > 0:
             self._send(f"{self._begin} asked")
-        elif not (self.is_held or self.limits):  # else one is under way
+        elif not (self.is_held or self.limits):  # otherwise a round is under way
             self.is_held = True
             self._send(f"{self._begin} hold")
             self._note(0, entered)
 
     def receive(self, word: str, values: list[int], entered: int) -> None:
-        """Act on another worker's message of this purpose."""
+        """Act on another worker's message for this purpose."""
         if word == "asked":
             self.ask(entered)
         elif word == "hold":
@@ -54,6 +61,10 @@ class Rounds:
             self._agree(*values)
 
     def _note(self, rank: int, entered: int) -> None:
+        """On rank 0, note how many exchanges a worker has entered.
+
+        When all are known, announce the largest.
+        """
         self._entered_by_rank[rank] = entered
         if len(self._entered_by_rank) == self._size:
             limit = max(self._entered_by_rank.values())
@@ -62,15 +73,16 @@ class Rounds:
             self._agree(limit)
 
     def _agree(self, limit: int) -> None:
+        """Keep the agreed number and go on."""
         self.limits.append(limit)
         self.is_held = False
 
 
 class StopAgreement(Stopping):
-    """One worker's part of the agreements."""
+    """This worker's part in the agreements on stopping and saving."""
 
     def __init__(self, rank: int, size: int, send: Callable[[str], None]) -> None:
-        """send: to rank 0, or from rank 0 to all others."""
+        """send: sends a message to rank 0, or from rank 0 to all others."""
         self._entered = 0
         self._is_abandoned = False
         self._rounds = {purpose: Rounds(purpose, rank, size, send) for purpose in ("end", "save")}
@@ -82,6 +94,7 @@ class StopAgreement(Stopping):
         threading.Thread(target=self._forward_requests, daemon=True).start()
 
     def request(self) -> None:
+        # A queue, because a signal handler may not wait for the lock that the interrupted code may hold.
         self._requests.put("end")
 
     def request_save(self) -> None:
@@ -89,19 +102,22 @@ class StopAgreement(Stopping):
 
     @property
     def is_agreed(self) -> bool:
-        """True once the workers have agreed where they stop."""
+        """True when the workers have agreed where to stop."""
         return bool(self._rounds["end"].limits)
 
     def check(self, *, exchanges: bool) -> None:
         with self._changed:
             if exchanges:
+                # Wait while a round is under way. Entering another exchange now would make the collected
+                # numbers wrong.
                 self._changed.wait_for(self._may_go_on)
             if self.is_agreed and self._entered >= self._rounds["end"].limits[0]:
                 raise StopRequested
             self._entered += exchanges
 
     def takes_save(self) -> bool:
-        # The exchange of the check before is entered: the worker that was furthest must make it first.
+        # The exchange of the last check is already counted as entered, though not made. Save only if the
+        # worker that was furthest ahead must make it first too.
         with self._changed:
             limits = self._rounds["save"].limits
             is_due = bool(limits) and self._entered > limits[0]
@@ -110,7 +126,7 @@ class StopAgreement(Stopping):
             return is_due
 
     def abandon(self) -> None:
-        """Wait for the others no longer: one is lost, and the next exchange fails with its name."""
+        """Stop waiting for the others. One of them is lost, and the next exchange fails with its name."""
         with self._changed:
             self._is_abandoned = True
             self._changed.notify_all()
@@ -126,6 +142,7 @@ class StopAgreement(Stopping):
             self._changed.notify_all()
 
     def _forward_requests(self) -> None:
+        """Forward requests from the signal handlers. Runs in a thread."""
         while True:
             purpose = self._requests.get()
             with self._changed:

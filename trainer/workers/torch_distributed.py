@@ -1,4 +1,4 @@
-"""The collective for workers that torchrun started, or any launcher that sets the same variables."""
+"""The collective for workers that torchrun started, or another launcher that sets the same variables."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from trainer.workers.worker_group import WorkerGroup
 
 
 class TorchDistributed(WorkerGroup):
-    """torch.distributed over the device's backend."""
+    """Collective that uses torch.distributed over the device's backend."""
 
     name = "torch_distributed"
 
@@ -29,7 +29,7 @@ class TorchDistributed(WorkerGroup):
 
         try:
             device.join(meet_with_device)
-        except ValueError as error:  # of torch's own variables
+        except ValueError as error:  # raised for torch's environment variables
             raise SettingsError(f"torch.distributed: {error}") from None
         except RuntimeError as error:
             raise WorkerLost(f"the workers could not connect: {str(error).splitlines()[0]}") from error
@@ -37,7 +37,7 @@ class TorchDistributed(WorkerGroup):
 
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
         work = dist.all_reduce(tensor, async_op=True)
-        assert work is not None  # this process belongs to the group
+        assert work is not None  # None only in processes outside of the group
 
         def wait() -> torch.Tensor:
             work.wait()

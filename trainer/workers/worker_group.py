@@ -1,4 +1,4 @@
-"""Base of the collectives of several workers: buckets, JSON as numbers, detection of lost workers."""
+"""Base class of collectives for several workers: buckets, JSON sent as numbers, detection of lost workers."""
 
 import json
 import os
@@ -17,15 +17,15 @@ from trainer.workers.job_launchers import join_environment
 from trainer.workers.launchers import VARIABLES, find_local_rank, is_in_job
 
 LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
-"""The launcher of each collective."""
+"""The launcher for each collective."""
 
 
 class WorkerGroup(Collective, ABC):
-    """A collective built on one operation, the sum of flat tensors."""
+    """Collective that is built on a single operation, the sum of flat tensors."""
 
     @classmethod
     def check(cls, device: Device) -> None:
-        """SettingsError where the group's launcher did not start this process, or not for this device."""
+        """Raise SettingsError if its launcher did not start this process, or the device has no such group."""
         name = cls.name
         if name == "torch_distributed" and not os.environ.get("RANK") and is_in_job():
             join_environment()
@@ -36,7 +36,7 @@ class WorkerGroup(Collective, ABC):
             raise SettingsError(f"{name}: not for device {device.name!r}; {remedy}")
 
     def __init__(self, rank: int, size: int, device: Device, address: str) -> None:
-        """address: this worker's, as others reach it. Only rank 0's is used."""
+        """address: this worker's address for other workers. Only rank 0's is used."""
         self.rank = rank
         self.size = size
         self.local_rank = find_local_rank()
@@ -46,11 +46,12 @@ class WorkerGroup(Collective, ABC):
         self._heartbeat.start(address, self.broadcast_object)
 
     def broadcast(self, tensors: Iterable[torch.Tensor], source: int = 0) -> None:
-        # x + -0.0 keeps the bits of every x; 0.0 would turn -0.0 into 0.0.
+        # A broadcast is a sum to which the other ranks add -0.0. That keeps the bits of every x, while adding
+        # 0.0 would turn -0.0 into 0.0.
         self._sum(tensors, lambda flat: flat if self.rank == source else torch.full_like(flat, -0.0))
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
-        # Divided first: the sum of 16-bit numbers must not overflow.
+        # Divide before summing, because a sum of 16-bit numbers could overflow.
         self._sum(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
 
     def start_average(
@@ -68,8 +69,10 @@ class WorkerGroup(Collective, ABC):
         return finish
 
     def gather(self, value: Any) -> list[Any]:
+        # JSON text as a row of numbers. First exchange the lengths, because all rows must have the same
+        # width.
         text = json.dumps(value).encode("ascii")
-        # Powers of two: devices that compile for each shape get only a few shapes.
+        # Widths are powers of two, so that devices which compile for each shape get only a few shapes.
         width = 2 ** max(6, (max(self._rows([len(text)], 1))[0] - 1).bit_length())
         return [json.loads(bytes(row).rstrip(b"\0")) for row in self._rows(list(text), width)]
 
@@ -82,16 +85,20 @@ class WorkerGroup(Collective, ABC):
 
     @abstractmethod
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
-        """Start the sum over the workers. Returns a function that waits for it.
+        """Start to sum the tensor over the workers. Return a function that waits and returns the sum.
 
-        The tensor may be overwritten. name: unique among the sums under way.
+        The tensor may be overwritten. name: must differ from the names of other sums that are not finished.
         """
 
     @torch.no_grad()
     def _sum(self, tensors: Iterable[torch.Tensor], term: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        """Overwrite the tensors with sums over the workers. term: from a flat tensor to its summand."""
+        """Overwrite the tensors with sums over the workers.
+
+        term: returns this worker's summand for a flat tensor.
+        """
         with self.naming_lost_workers():
             under_way = []
+            # Start all buckets before waiting for the first, so that their transfers overlap.
             for number, bucket in enumerate(split_into_buckets(tensors, self._device.bucket_mb)):
                 flat = term(torch.cat([tensor.reshape(-1) for tensor in bucket]))
                 under_way.append((bucket, self._start_sum(flat, f"bucket.{number}")))
@@ -101,7 +108,10 @@ class WorkerGroup(Collective, ABC):
                 _overwrite(bucket, shaped)
 
     def _rows(self, row: list[int], width: int) -> list[list[int]]:
-        """Every worker's row, by rank, padded with zeros: the sum of tables with one row filled."""
+        """Return every worker's row of numbers, by rank, padded with zeros to ``width``.
+
+        Each worker fills its row of a table of zeros. The sum of the tables has all rows.
+        """
         table = torch.zeros(self.size, width, dtype=torch.int32)
         table[self.rank, : len(row)] = torch.tensor(row)
         with self.naming_lost_workers():
@@ -110,7 +120,11 @@ class WorkerGroup(Collective, ABC):
 
 
 def split_into_buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Iterator[list[torch.Tensor]]:
-    """The tensors in order, grouped by type up to that size. A larger tensor is a bucket of its own."""
+    """Yield the tensors in order, in buckets of one type and at most ``megabytes``.
+
+    A larger tensor is a bucket alone. Large buckets make few exchanges, and an exchange takes time even for
+    few bytes.
+    """
     bucket: list[torch.Tensor] = []
     room = 0
     for tensor in tensors:
@@ -125,7 +139,8 @@ def split_into_buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Itera
 
 
 def _overwrite(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
-    if hasattr(torch, "_foreach_copy_"):  # one call for all, from torch 2.1 on
+    """Copy the values into the tensors."""
+    if hasattr(torch, "_foreach_copy_"):  # one call for all tensors, available from torch 2.1
         torch._foreach_copy_(tensors, values)
         return
     for tensor, value in zip(tensors, values, strict=True):

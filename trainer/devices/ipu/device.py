@@ -29,10 +29,10 @@ _LEAST_LOGIT = -1e4
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row its loss in fp32, and 1.0 where the label has the largest logit, else 0.0.
+    """Return for each row its fp32 loss, and 1.0 if the label has the largest logit, otherwise 0.0.
 
-    In operations that PopART can differentiate. Logits are clamped: the minus infinity of the padded
-    vocabulary would give 0 * inf.
+    Uses only operations that PopART can differentiate. Logits are clamped, because the padded vocabulary has
+    minus infinity, which would give 0 * inf.
     """
     logits = logits.float().clamp(min=_LEAST_LOGIT)
     losses = F.cross_entropy(logits, ids, reduction="none")
@@ -42,7 +42,7 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 class Ipu(Device):
     """The IPUs of one process: replicas of the model, each on the IPUs of its pipeline.
 
-    Tensors stay in host memory between calls.
+    Between calls tensors are in host memory.
     """
 
     name = "ipu"
@@ -74,7 +74,9 @@ class Ipu(Device):
         self.updates_per_call = config.ipu.batches_per_step or 1
 
     def place(self, model: HeadedBert) -> HeadedBert:
-        """The model, still on the host, with its stages marked and in the configured precision."""
+        """Return the model, still on the host, in the configured precision and with its pipeline stages
+        marked.
+        """
         if type(model) not in (BertForMaskedLM, BertForPreTraining):
             raise SettingsError(
                 "device 'ipu' pre-trains on masked words, with or without next sentence, only; train this on "
@@ -97,7 +99,7 @@ class Ipu(Device):
         return model
 
     def compile(self, learner: nn.Module) -> None:
-        """Nothing: PopTorch compiles whole programs."""
+        """Do nothing, because PopTorch compiles whole programs."""
 
     def check_updates(self, updates: int) -> None:
         if updates % self.updates_per_call:
@@ -105,13 +107,13 @@ class Ipu(Device):
             raise SettingsError(f"{updates} updates to make, {wanted}")
 
     def check_workers(self, workers: int) -> None:
-        """SettingsError for processes that poprun did not start."""
+        """Raise SettingsError if there are several processes that poprun did not start."""
         if workers != (self._popdist.getNumInstances() if self._popdist else 1):
             found = f"{workers} processes that poprun did not start"
             raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
 
     def fresh_options(self) -> Any:
-        """Options with only the number of replicas set. Those of popdist where poprun started the process."""
+        """Return options in which only the number of replicas is set. Under poprun they come from popdist."""
         if self._popdist is None:
             options = self.poptorch.Options()
             options.replicationFactor(self.replicas)
@@ -122,7 +124,7 @@ class Ipu(Device):
         return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus_per_replica)
 
     def to_host(self, tensor: Tensor) -> Tensor:
-        """A plain tensor in fp32. Any access to PopTorch's own tensor class reads from the IPU."""
+        """Return a plain fp32 tensor. PopTorch's own tensor class would read from the IPU at each access."""
         return tensor.detach().as_subclass(Tensor).float()
 
     def describe(self) -> str:
@@ -134,7 +136,9 @@ class Ipu(Device):
 
 
 def examine() -> Availability:
-    """PopTorch and the IPUs of this machine. ``count`` stays 1, because one worker drives all replicas."""
+    """Describe PopTorch and the IPUs of this machine. ``count`` stays 1, because one worker drives all
+    replicas.
+    """
     try:
         poptorch = import_module("poptorch")
     except ImportError as error:
@@ -150,7 +154,7 @@ def examine() -> Availability:
 
 @cache
 def _find_popdist() -> ModuleType | None:
-    """popdist, joined once in this process, or None where poprun did not start it."""
+    """Return popdist, which this process joins only once, or None if poprun did not start the process."""
     try:
         popdist = import_module("popdist")
     except ImportError:

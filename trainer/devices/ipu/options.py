@@ -12,13 +12,13 @@ from trainer.config.settings import Config
 from trainer.devices.ipu.device import Ipu
 from trainer.devices.ipu.stages import IpuPipeline
 
-_PIPELINED_RECOMPUTATION = 3  # popart.RecomputationType.Pipeline; PopTorch knows its enumerations by number
+_PIPELINED_RECOMPUTATION = 3  # popart.RecomputationType.Pipeline. PopTorch takes its enumerations as numbers
 
 
 def check_training(device: Ipu, accumulation: int) -> None:
-    """SettingsError, with the remedy, for the first setting that PopTorch cannot train with.
+    """Raise SettingsError, with the remedy, for the first setting that PopTorch cannot train with.
 
-    Called early: the options themselves are made at the first update, when output_dir is already in use.
+    Called early, because the options are made only at the first update, when output_dir is already in use.
     """
     config, pipeline = device.config, device.pipeline
     keys, point = config.ipu, config.update.clipping_point
@@ -59,7 +59,7 @@ def check_training(device: Ipu, accumulation: int) -> None:
 
 
 def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
-    """PopTorch's options for training."""
+    """Return PopTorch's options for training."""
     config, poptorch, options = device.config, device.poptorch, device.fresh_options()
     keys = config.ipu
     options.deviceIterations(keys.batches_per_step or 1)
@@ -67,7 +67,7 @@ def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
     reduction = "Sum" if keys.reduction_type == "sum" else "Mean"
     options.Training.accumulationAndReplicationReductionType(getattr(poptorch.ReductionType, reduction))
     shared_options(device, options, _strategy(keys))
-    # Graphcore's programs round stochastically wherever they train in 16 bits.
+    # Graphcore's programs round stochastically whenever they train in 16 bits.
     given = keys.stochastic_rounding
     options.Precision.enableStochasticRounding(config.update.precision == "fp16" if given is None else given)
     if keys.fp_exceptions is not None:
@@ -87,7 +87,10 @@ def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
 
 
 def shared_options(device: Ipu, options: Any, strategy: str) -> Any:
-    """The given options with everything set for training and evaluation. strategy: of the pipeline."""
+    """Set the options that training and evaluation share, and return them.
+
+    strategy: PopTorch's name for the schedule of the pipeline.
+    """
     keys, poptorch = device.config.ipu, device.poptorch
     options.autoRoundNumIPUs(True)
     options.outputMode(poptorch.OutputMode.All)
@@ -104,12 +107,12 @@ def shared_options(device: Ipu, options: Any, strategy: str) -> Any:
 
 
 def _strategy(keys: IpuSection) -> str:
-    """PopTorch's name for the schedule of the pipeline."""
+    """Return PopTorch's name for the schedule of the pipeline."""
     return "ShardedExecution" if keys.pipeline_schedule == "Sequential" else "PipelinedExecution"
 
 
 def _memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:
-    """The memory proportion of each IPU, by its name, or empty where none is given."""
+    """Return the memory proportion of each IPU by its name, or {} if none is configured."""
     given = keys.available_memory_proportion
     if given is None:
         return {}
@@ -122,19 +125,19 @@ def _memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:
 
 
 def _optimiser_location(poptorch: ModuleType, keys: IpuSection) -> Any:
-    """The location settings of the optimiser's state."""
+    """Return the settings for where the optimiser's state is stored."""
     settings = poptorch.TensorLocationSettings()
     if keys.variable_offloading is not None:
         settings.useOnChipStorage(not keys.variable_offloading)
     if keys.replicated_tensor_sharding is not None:
         settings.useReplicatedTensorSharding(keys.replicated_tensor_sharding)
     if keys.min_remote_tensor_size is not None:
-        settings.minElementsForOffChip(-(-keys.min_remote_tensor_size // 4))  # bytes of fp32
+        settings.minElementsForOffChip(-(-keys.min_remote_tensor_size // 4))  # from bytes to fp32 elements
     return settings
 
 
 def loss_scales(config: Config) -> dict[int, float]:
-    """The loss scales by the first update (counted from 0) that each applies to."""
+    """Return the loss scales, by the first update (counted from 0) that uses each."""
     if config.update.precision != "fp16":
         return {0: 1.0}
     by_step = config.ipu.loss_scaling_by_step or {}
@@ -143,13 +146,15 @@ def loss_scales(config: Config) -> dict[int, float]:
 
 
 def loss_scale(config: Config, step: int) -> float:
-    """The loss scale of an update, counted from 0."""
+    """Return the loss scale of an update, counted from 0."""
     scales = loss_scales(config)
     return scales[max(since for since in scales if since <= step)]
 
 
 def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups: list[dict[str, Any]]) -> Any:
-    """PopTorch's LAMB, AdamW or SGD with the preset's arithmetic. SettingsError for another optimiser."""
+    """Return PopTorch's LAMB, AdamW or SGD with the preset's arithmetic. Raises SettingsError for another
+    one.
+    """
     if preset.kind == "stableadamw":
         raise SettingsError("device 'ipu': PopTorch has no StableAdamW; give another optimiser")
     if preset.epsilon_in != "corrected":

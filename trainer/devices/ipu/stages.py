@@ -20,9 +20,10 @@ _NAMES = {"emb": "", "pool": _HEADS, "enc_out": _HEADS, "heads": _HEADS}
 
 @dataclass(frozen=True, slots=True)
 class IpuPipeline:
-    """first_modules: the first module of each stage (the first stage begins with the model itself).
+    """The stages of a pipeline and the IPU of each.
 
-    ipus: the number of each stage's IPU.
+    first_modules: name of the first module of each stage. The first stage begins with the model itself ("").
+    ipus: number of each stage's IPU.
     """
 
     first_modules: tuple[str, ...]
@@ -30,26 +31,31 @@ class IpuPipeline:
 
     @property
     def ipus_per_replica(self) -> int:
-        """IPUs of one copy of the model, a power of 2 as PopTorch requires."""
+        """The number of IPUs for one copy of the model, a power of 2 as PopTorch requires."""
         return 1 << max(self.ipus).bit_length()
 
     @property
     def least_accumulation(self) -> int:
-        """Micro-batches that fill the pipeline both ways. Adjacent stages on one IPU count as one."""
+        """The micro-batches that fill the pipeline forwards and backwards. Adjacent stages on one IPU count
+        as one.
+        """
         stages = len(list(groupby(self.ipus)))
         return 2 * stages - 1
 
 
 def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
-    """The pipeline that Graphcore's keys describe. The heads come last, on the word embeddings' IPU.
+    """Return the pipeline that Graphcore's settings describe.
 
-    hidden_layers_per_stage is a list, or a number; with a number the remaining layers come first, beside
-    the embeddings. SettingsError where the layers do not divide.
+    The heads come last, on the IPU of the word embeddings. hidden_layers_per_stage is a list or a number.
+    With a number, the remaining layers come first, together with the embeddings. Raises SettingsError if the
+    layers cannot be divided this way.
     """
     if keys.pipeline_stages is not None:
         begins = _named_stages(keys.pipeline_stages, layers)
     else:
         placement = keys.embeddings_placement or "same_as_hidden_layers"
+        # Example with 12 layers and 4 per stage, embeddings on their own IPU: stages begin at "", layers 0, 4
+        # and 8, and the heads.
         apart = {"same_as_hidden_layers": [], "same_ipu": [""], "two_ipus": ["", _SECOND_EMBEDDINGS]}
         if placement not in apart:
             raise SettingsError(f"embeddings_placement is {placement!r}, expected one of {', '.join(apart)}")
@@ -64,6 +70,10 @@ def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
 
 
 def _layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool) -> list[int]:
+    """Return the number of layers in each stage.
+
+    with_rest: the first stage may have the remaining layers.
+    """
     if not isinstance(wanted, int):
         counts = list(wanted)
     else:
@@ -75,7 +85,9 @@ def _layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool)
 
 
 def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
-    """The first module of each stage, from lists of emb, hid (once a layer), pool, enc_out and heads."""
+    """Return the first module of each stage, from lists of emb, hid (once per layer), pool, enc_out and
+    heads.
+    """
     flat = [name for stage in stages for name in stage]
     seen = 0
     begins = list[str]()
@@ -91,6 +103,7 @@ def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
 
 
 def _layer(number: int) -> str:
+    """Return the name of a layer's module."""
     return f"bert.encoder.layer.{number}"
 
 
@@ -103,7 +116,7 @@ def make_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: HeadedBert) 
 
 
 def checkpoint_layers(poptorch: ModuleType, model: HeadedBert) -> None:
-    """Keep only each layer's output. Everything within a layer is recomputed in the backward pass."""
+    """Keep only each layer's output. Everything inside a layer is computed again in the backward pass."""
 
     def keep(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
         return tuple(poptorch.recomputationCheckpoint(*outputs)) if layer.training else outputs
@@ -113,7 +126,7 @@ def checkpoint_layers(poptorch: ModuleType, model: HeadedBert) -> None:
 
 
 def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
-    """Compute the product with the word embeddings in ``factor`` parts, one after another."""
+    """Compute the product with the word embeddings in ``factor`` parts in turn, to save memory."""
     if factor < 1 or model.config.padded_vocab_size % factor:
         wanted = f"expected a divisor of the {model.config.padded_vocab_size} rows of the word embeddings"
         raise SettingsError(f"matmul_serialize_factor is {factor}, {wanted}")
