@@ -12,7 +12,7 @@ from typing import Any
 from bertdata.config.value_check import check_names, check_values, types_of
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
-from trainer.config.settings import Config, add_flag, flag, known_names, older_names, phase_names, united
+from trainer.config.settings import Config, add_flag, by_key, flag, known_names, phase_names, united
 from trainer.config.value_sources import Layered, over_model_file, under_model_file
 
 PRETRAIN = "python -m trainer pretrain"
@@ -136,12 +136,7 @@ def read_keys(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """The values by key. SettingsError for a wrong value."""
     given = {name: _whole(name, value) for name, value in given.items()}
     check_values(given, known_names(), where)
-    keys: dict[str, Any] = {}
-    for name, value in given.items():
-        key = older_names().get(name, name)
-        if keys.setdefault(key, value) != value:
-            raise SettingsError(f"{where}{name} is an older name of {key}: they contradict each other")
-    return keys
+    return by_key(given, where)
 
 
 def _whole(name: str, value: Any) -> Any:

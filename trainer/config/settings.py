@@ -15,6 +15,7 @@ from typing import Any
 from bertdata.config.declared import schema_of
 from bertdata.config.settings import check
 from bertdata.config.value_check import check_names, read_value, types_of
+from bertdata.errors import SettingsError
 from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
 from trainer.config.sections.data import DataSection, LoadingSection
 from trainer.config.sections.devices import CudaSection, HpuSection, IpuSection, XlaSection
@@ -82,6 +83,7 @@ class Config:
         """Return the configuration with these keys, side by side as in a JSON file. The rest are defaults."""
         given = deepcopy(given)
         given |= given.pop(DEVICE_OPTIONS, {})
+        given = by_key(given)
         check_names(given, properties() | device_properties())
         sections: dict[str, Any] = {
             section: kind(**{name: given[name] for name in schema_of(kind) if name in given})
@@ -91,7 +93,7 @@ class Config:
 
     def changed(self, **given: Any) -> "Config":
         """Return a copy with these keys changed."""
-        return Config.of(**{**self.values(), **given})
+        return Config.of(**{**self.values(), **by_key(given)})
 
     def values(self) -> dict[str, Any]:
         """Return all keys side by side, in the order of the sections, then the given device options."""
@@ -220,14 +222,29 @@ def known_names() -> dict[str, dict[str, Any]]:
     """The schema of every name that a file or a command line may contain."""
     own = {name: item for name, item in properties().items() if name != DEVICE_OPTIONS}
     own |= {name: own[key] for name, (key, _) in phase_names().items()}
-    own |= {name: own[key] for name, key in older_names().items()}
+    own |= {name: own[key] for name, key in other_names().items()}
     return own | device_properties()
 
 
 @cache
-def older_names() -> dict[str, str]:
+def other_names() -> dict[str, str]:
     """The key of each name that this trainer used before."""
-    return {name: key for key, item in properties().items() for name in item.get("older_names", ())}
+    return {name: key for key, item in properties().items() for name in item.get("other_names", ())}
+
+
+def by_key(given: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """Return the values with every other name replaced by its key: optimizer becomes optimiser.
+
+    SettingsError for two names of a key with different values.
+    where: the file, as the beginning of the message.
+    """
+    keys: dict[str, Any] = {}
+    for name, value in given.items():
+        key = other_names().get(name, name)
+        if key in keys and keys[key] != value:
+            raise SettingsError(f"{where}{name} is another name of {key}: they contradict each other")
+        keys[key] = value
+    return keys
 
 
 @cache
@@ -247,7 +264,7 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def add_flag(parser: Any, name: str, help: str = SUPPRESS) -> None:
+def add_flag(parser: Any, name: str) -> None:
     """Add the flag of a name. Its value keeps the name as its destination."""
     item = known_names()[name]
     more: dict[str, Any] = {}
@@ -257,7 +274,7 @@ def add_flag(parser: Any, name: str, help: str = SUPPRESS) -> None:
         more = {"action": "append"}
     elif "by_phase" in item:
         more = {"nargs": "+"}
-    more |= {"type": partial(read_word, name), "metavar": "X", "default": SUPPRESS, "help": help}
+    more |= {"type": partial(read_word, name), "default": SUPPRESS}
     parser.add_argument(flag(name), dest=name, **more)
 
 
