@@ -1,4 +1,4 @@
-"""Features as a dataset of the toolkit: a shard and a manifest, made once, found again and verified."""
+"""Features of a task as a dataset: a shard and a manifest, made once, then verified and reused."""
 
 import json
 from array import array
@@ -26,9 +26,10 @@ Settings = TypeVar("Settings", bound=ExampleSettings)
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SourceExamples:
-    """The examples of a source. documents, sentences: counts for the manifest. warnings: for a person.
-
-    values: the same features for audits, each as a dictionary. count: their number in words.
+    """The examples made from a source file.
+    documents, sentences: counts for the manifest.
+    values: the same features as dictionaries, for audits.
+    count: number of features as text.
     """
 
     examples: Sequence[Any]
@@ -45,9 +46,8 @@ MakeExamples = Callable[[DataFile, Tokenizer, Settings], SourceExamples]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FeatureSet:
-    """A finished dataset of features. kept: an earlier run had made it.
-
-    warnings: of the run that made it, which its manifest keeps.
+    """A finished dataset of features.
+    kept: the dataset existed before. warnings: of the run that made it, as stored in the manifest.
     """
 
     directory: str
@@ -57,14 +57,14 @@ class FeatureSet:
 
     @property
     def examples(self) -> int:
-        """The number of features."""
+        """Number of features."""
         return sum(shard.examples for shard in self.manifest.shards)
 
 
 def feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
-    """A directory's name for these features: the objective, and a digest of all that its manifest tells.
-
-    The file's name is among it: two files with the same bytes have a directory each.
+    """Return a directory name for these features: the objective, and a digest of everything that determines
+    them.
+    The digest includes the file's name, so that two equal files have separate directories.
     """
     value: list[Any] = [source.name, source.md5, vocabulary.md5, settings.as_json()]
     if separators := _separators(vocabulary):
@@ -79,10 +79,11 @@ def make_feature_set(
     settings: Settings,
     make: MakeExamples[Settings],
 ) -> FeatureSet:
-    """The dataset in the directory, made by the commit protocol, or kept where it fits source and settings.
+    """Make the dataset of features in a directory, or keep an existing one that fits source and settings.
 
-    make is called only where it has to be made. The tokeniser's file is copied beside the shard.
-    DatasetError for a directory of other settings or of something else.
+    The tokeniser's file is copied next to the shard. DatasetError for a directory with other settings or
+    other content.
+    make: function that makes the examples, called only if needed.
     """
     vocabulary = tokenizer.vocabulary
     records = records_of(settings, vocabulary, tokenizer=_record(vocabulary))
@@ -95,7 +96,7 @@ def make_feature_set(
     dataset = Dataset(directory, plan)
     shard = f"features.{settings.format}"
     entries, manifest = dataset.finished_entry(shard, source.md5), dataset.found_manifest()
-    kept = entries is not None and manifest is not None  # nothing is written: it may be read-only
+    kept = entries is not None and manifest is not None  # an existing dataset may be on a read-only disk
     if not kept:
         with dataset.run():
             made = make(source, tokenizer, settings)
@@ -105,13 +106,15 @@ def make_feature_set(
                 [entries[0]], [entries[1]], vocabulary=vocabulary.name, warnings=warnings
             )
     assert manifest is not None
-    # The warnings have the path that the source has now.
+    # The manifest stores warnings without the path, since the file may have moved. Add today's path.
     warnings = [f"{source.path}: {warning}" for warning in manifest.warnings]
     return FeatureSet(directory=directory, manifest=manifest, kept=kept, warnings=warnings)
 
 
 def padded_columns(ids: list[int], first_length: int, length: int, padding_id: int) -> dict[str, Any]:
-    """The ids, mask and segments of an example, padded to ``length``, under the names of the originals."""
+    """Return ids, mask and segments padded to ``length``, named as in the original programs.
+    first_length: number of ids in segment 0.
+    """
     padding = [0] * (length - len(ids))
     return {
         "input_ids": ids + [padding_id] * len(padding),
@@ -121,7 +124,7 @@ def padded_columns(ids: list[int], first_length: int, length: int, padding_id: i
 
 
 def json_line(value: Any) -> str:
-    """A line of JSON: keys sorted, no blanks."""
+    """Return the value as a line of JSON with sorted keys and no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
 
 
