@@ -27,6 +27,7 @@ EXTRAS = {
 
 def run(arguments: list[str]) -> None:
     """Print the report as a table or as JSON. With --device, report only that device, or raise SettingsError.
+
     MissingExtraError after the report if torch is not installed, since nothing can be trained.
     """
     summary = (

@@ -115,8 +115,9 @@ def run(arguments: Sequence[str]) -> None:
 def _override(
     phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Apply flags of this trainer to the keys of each phase. Return the keys and warnings about
-    contradictions.
+    """Apply flags of this trainer to the keys of each phase.
+
+    Return the keys and warnings about contradictions.
 
     A flag with two values sets one in each phase. Other programs' data have no manifest, so ``unverified`` is
     the default.

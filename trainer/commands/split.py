@@ -197,6 +197,7 @@ def _model(config: Config) -> ModelConfig | None:
 
 def _task(config: Config) -> str:
     """Return the task to plan for: the configured task, or the task of objective or train_data.
+
     SettingsError for an objective without a task, or one that differs from the data's.
     """
     from trainer.tasks.choice import task_of_objective

@@ -30,6 +30,7 @@ def wandb_mode() -> str | None:
 
 def keys_of_environment(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
     """Return value and variable of each key that the environment overrides.
+
     keys: the configuration's keys and values.
     """
     found: dict[str, tuple[Any, str]] = {}

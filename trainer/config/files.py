@@ -16,6 +16,7 @@ def shipped_configs() -> dict[str, str]:
 
 def read_config(path: str) -> dict[str, Any]:
     """Return the keys in a JSON file, or in the shipped configuration of that name.
+
     MissingInputError names the nearest shipped configuration.
     """
     shipped = shipped_configs()

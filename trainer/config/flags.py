@@ -21,6 +21,7 @@ _NO_KEYS = ("config", "help", "help_all")
 
 class UnknownKeyError(SettingsError):
     """A flag, or a key in a configuration file, that the trainer does not have.
+
     name: the flag with its hyphens, or the key.
     where: the file, as the beginning of a message; empty for a flag.
     """
@@ -109,8 +110,9 @@ def make_layered(
 
 
 def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Parse a command line and return the values of its flags by name. A key with a value for each phase has
-    a list.
+    """Parse a command line and return the values of its flags by name.
+
+    A key with a value for each phase has a list.
 
     The first parser knows only the flags in use, because adding all 250 flags to argparse takes long. If it
     cannot parse the words, or they ask for help, a parser of all flags prints the help or the error.
@@ -151,6 +153,7 @@ def _normal(word: str) -> str:
 
 def read_keys(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """Return the values by key, with other spellings replaced. SettingsError for a wrong value.
+
     where: the file, as the beginning of a message.
     """
     given = {name: _whole(name, value) for name, value in given.items()}
@@ -159,8 +162,9 @@ def read_keys(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
 
 
 def _whole(name: str, value: Any) -> Any:
-    """Return a float without fraction as an integer if the key takes integers. JSON does not distinguish 8
-    from 8.0.
+    """Return a float without fraction as an integer if the key takes integers.
+
+    JSON does not distinguish 8 from 8.0.
     """
     whole = isinstance(value, float) and value.is_integer() and "integer" in types_of(known_names()[name])
     return int(value) if whole else value
@@ -168,6 +172,7 @@ def _whole(name: str, value: Any) -> Any:
 
 def _check_known(name: str, where: str) -> None:
     """Raise UnknownKeyError for an unknown name.
+
     where: the file, as the beginning of a message, or ``--`` for a flag.
     """
     known: Collection[str] = known_names()

@@ -109,6 +109,7 @@ def label_warnings(values: Mapping[str, Any]) -> list[str]:
 
 def foreign_warnings(values: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
     """Return a warning for each key that is ignored and may matter.
+
     known: all keys that are read or known to be harmless.
     """
     found = [f"{name} names {what}" for name, what in WARNED.items() if values.get(name)]

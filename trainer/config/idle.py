@@ -8,6 +8,7 @@ from trainer.config.settings import DEVICE_OPTIONS, SECTIONS, Config, device_pro
 
 def idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) -> list[str]:
     """Return the keys that are set to another value than the default, but have no effect in this run.
+
     device: name of the device.
     idle_there: keys that only other devices read.
     """

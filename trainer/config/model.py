@@ -16,6 +16,7 @@ MEGATRON = "megatron-bert"
 
 def check_length(ids: int, longest: int | None, where: str = "", remedy: str = "") -> None:
     """Raise SettingsError if sequences have more ids than the model has positions.
+
     longest: max_position_embeddings, or None if it is not known yet, which accepts every length.
     where: what contains the sequences, as the beginning of the message.
     remedy: advice at the end of the message.
@@ -100,8 +101,9 @@ class ModelConfig:
 
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Translate the keys of a bert_config.json or config.json to this class's fields. Subclasses rename
-        keys.
+        """Translate the keys of a bert_config.json or config.json to this class's fields.
+
+        Subclasses rename keys.
         """
         return dict(values)
 

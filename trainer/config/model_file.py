@@ -36,6 +36,7 @@ model_type.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelFile:
     """The content of a model file.
+
     keys: fields of the model configuration that the file has, with this trainer's meaning.
     label_keys: keys about a classifier's labels, as in the file.
     classes: names of the transformers classes that the model was saved from.
@@ -50,6 +51,7 @@ class ModelFile:
 
 def read_model_file(path: str, *, tanh: bool = False) -> ModelFile:
     """Read a bert_config.json or config.json. SettingsError begins with the path.
+
     tanh: ``gelu`` means the tanh approximation, as in Google's, MLPerf's and NVIDIA's programs.
     """
     values = read_object(path)
@@ -59,8 +61,9 @@ def read_model_file(path: str, *, tanh: bool = False) -> ModelFile:
 
 
 def of_file(values: Mapping[str, Any], where: str) -> ModelFile:
-    """Return the content of a bert_config.json or config.json that is already parsed. SettingsError begins
-    with ``where``.
+    """Return the content of a bert_config.json or config.json that is already parsed.
+
+    SettingsError begins with ``where``.
     """
     try:
         return _of_file(values, where)

@@ -22,6 +22,7 @@ def model_kind(values: Mapping[str, Any]) -> type[ModelConfig]:
 
 def read_model_config(values: Mapping[str, Any], where: str = "model configuration") -> ModelConfig:
     """Return the model configuration described by the keys of a bert_config.json or config.json.
+
     SettingsError for an unknown key or a wrong value. where: the beginning of its message.
     """
     try:
@@ -36,8 +37,9 @@ def read_model_config(values: Mapping[str, Any], where: str = "model configurati
 
 
 def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value in Python's type. JSON has a single type of number, so that a dropout may be 0 or
-    0.0.
+    """Return the value in Python's type.
+
+    JSON has a single type of number, so that a dropout may be 0 or 0.0.
     """
     kinds = types_of(schema)
     if value is None:

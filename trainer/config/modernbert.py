@@ -165,6 +165,7 @@ class ModernBertConfig(ModelConfig):
 
 def _of_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
     """Return this class's keys for config.json's layer_types and rope_parameters, the form of transformers 5.
+
     SettingsError for layers or rotary positions that no published ModernBERT has.
     """
     found: dict[str, Any] = {}

@@ -32,6 +32,7 @@ def values_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict
 
 def of_phase(given: Given, phase: int, named: int) -> dict[str, Any]:
     """Return the values that apply in a phase.
+
     phase: index from 0 into values with a list. named: index from 0 that names such as train_data_phase1
     refer to.
     """
@@ -50,6 +51,7 @@ def of_phase(given: Given, phase: int, named: int) -> dict[str, Any]:
 
 def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """Return all keys with either steps, or epochs or tokens. A flag overrides the file; otherwise steps win.
+
     below: keys of the file. above: flags.
     """
     keys = below | above
@@ -64,6 +66,7 @@ def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, A
 
 def ambiguous(name: str, paths: Sequence[str], spell: Callable[[str], str] = str) -> SettingsError:
     """Return the error for several datasets that could be read together, or each belong to a phase.
+
     spell: turns a key into what the user types, such as its flag.
     """
     key = next((key for one, (key, _) in phase_names().items() if one == name), name)
@@ -74,8 +77,9 @@ def ambiguous(name: str, paths: Sequence[str], spell: Callable[[str], str] = str
 
 
 def _count_phases(given: Given, where: str = "") -> int:
-    """Return 2 if any key has two values or data for phase 2 are named, else 1. SettingsError for other
-    counts.
+    """Return 2 if any key has two values or data for phase 2 are named, else 1.
+
+    SettingsError for other counts.
     """
     names = known_names()
     count = max([1 + phase for name, (_, phase) in phase_names().items() if name in given], default=1)

@@ -15,6 +15,7 @@ def print_config(
     program: str, phases: Sequence[Config], given: Sequence[Mapping[str, str]] = (), **others: Any
 ) -> None:
     """Print the keys of each phase, with the source of every value.
+
     given: for each phase, the sources of keys that are set. Empty prints no sources.
     others: further entries of the printed object, such as the settings of an evaluation.
     """
@@ -29,6 +30,7 @@ def print_config(
 
 def resolved(config: Config) -> dict[str, Any]:
     """Return all keys of a phase, with values from optimiser, schedule and model file filled in.
+
     An extra entry update_examples is the number of examples per update over all workers.
     """
     keys = config.as_json()

@@ -83,8 +83,9 @@ class Config:
 
     @classmethod
     def of(cls, **given: Any) -> "Config":
-        """Return the configuration with these keys, named as in a JSON file. All others have their
-        defaults.
+        """Return the configuration with these keys, named as in a JSON file.
+
+        All others have their defaults.
         """
         given = deepcopy(given)
         given |= given.pop(DEVICE_OPTIONS, {})
@@ -101,8 +102,9 @@ class Config:
         return Config.of(**{**self.values(), **by_key(given)})
 
     def values(self) -> dict[str, Any]:
-        """Return all keys in a flat dictionary, in the order of the sections. The device options come last,
-        nested.
+        """Return all keys in a flat dictionary, in the order of the sections.
+
+        The device options come last, nested.
         """
         keys: dict[str, Any] = {}
         for section in SECTIONS:
@@ -174,8 +176,9 @@ class Config:
         return kind
 
     def find_warmup(self, steps: int) -> Warmup:
-        """Return the warm-up of a training of ``steps`` updates. SettingsError if it does not end within
-        them.
+        """Return the warm-up of a training of ``steps`` updates.
+
+        SettingsError if it does not end within them.
         """
         found = Warmup.of(self.schedule.warmup, steps)
         wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
@@ -185,6 +188,7 @@ class Config:
 
     def make_schedule(self, workers: int) -> Schedule:
         """Return the learning rate as a function of the update, counted from 0.
+
         workers: number of workers, by which some programs multiply the base rate.
         """
         kind, steps = self.schedule_kind, self.schedule.steps
@@ -297,6 +301,7 @@ def add_flag(parser: Any, name: str) -> None:
 
 def united(found: dict[str, Any]) -> dict[str, Any]:
     """Join the values of a repeated dataset flag with ``+``, and unpack lists of a single value.
+
     found: parsed values by name, changed in place and returned.
     """
     for name, value in found.items():
@@ -308,8 +313,9 @@ def united(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_word(name: str, word: str) -> Any:
-    """Return the value of a flag's word. SettingsError for a wrong type. A list of texts is separated by
-    commas.
+    """Return the value of a flag's word.
+
+    SettingsError for a wrong type. A list of texts is separated by commas.
     """
     item = known_names()[name]
     is_list = item.get("items") == {"type": "string"}

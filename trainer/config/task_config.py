@@ -35,6 +35,7 @@ def make_task_config(
     arguments: Sequence[str], prog: str = FINETUNE, known: Mapping[str, Any] | None = None
 ) -> Config:
     """Return the configuration of a command that fine-tunes or evaluates a task.
+
     known: keys from elsewhere, such as the run to evaluate. Arguments override them.
     """
     return make_layered_task(arguments, prog, known).config
@@ -51,6 +52,7 @@ def make_layered_task(
 
 def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return fine-tuning's default values of keys that are not set.
+
     given: the keys that are set.
     """
     found: dict[str, Any] = {"base_learning_rate": 5e-5}

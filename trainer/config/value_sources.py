@@ -27,6 +27,7 @@ _DERIVED = "intermediate_size"
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layered:
     """The configuration of a phase, and where its values came from.
+
     sources: for each key that is set: a flag, a file, another program, or the command's default.
     contradictions: warnings about two sources that describe different models.
     """
@@ -86,6 +87,7 @@ def model_keys() -> set[str]:
 
 def source_of_each(config: Config, given: Mapping[str, str]) -> dict[str, str]:
     """Return the source of every key's value, including values from the model file, optimiser and schedule.
+
     given: source of each key that is set.
     """
     keys = config.values()

@@ -13,6 +13,7 @@ from trainer.tasks.task import RowLosses, Task
 
 def find_task(name: str, config: Config, row_losses: RowLosses | None = None) -> Task:
     """Return the configured task of this name.
+
     row_losses: the device's implementation of the masked-word loss, or None.
     """
     return task_class(name).configured(config, row_losses)
@@ -27,8 +28,9 @@ def task_class(name: str) -> type[Task]:
 
 
 def task_of(data: Sequence[OpenedDataset]) -> str:
-    """Return the name of the pre-training task for these datasets. SettingsError if they need different
-    tasks.
+    """Return the name of the pre-training task for these datasets.
+
+    SettingsError if they need different tasks.
     """
     tasks = {task_of_objective(one.layout.objective, f"{one.name}: has the objective"): one for one in data}
     found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
@@ -38,6 +40,7 @@ def task_of(data: Sequence[OpenedDataset]) -> str:
 
 def task_of_objective(objective: str, found: str) -> str:
     """Return the name of the pre-training task for an objective.
+
     found: the beginning of the SettingsError if there is no such task.
     """
     name = find_objective(objective).task

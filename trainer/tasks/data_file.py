@@ -52,6 +52,7 @@ def read_file(path: str) -> DataFile:
 
 def parse_json(text: str, where: str, expected: str, *, any_number: bool = False) -> Any:
     """Return the JSON value of a text. InputError if the text is not JSON.
+
     any_number: passed on to ``parse_json_text``.
     """
     try:

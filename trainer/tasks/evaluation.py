@@ -42,6 +42,7 @@ class TaskEvaluation(ABC):
     @abstractmethod
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
         """Return the value of each name in ``Columns.evaluation``.
+
         totals: sums and weights of the task's metrics and of ``host_sums``.
         kept: the values of ``kept``, one per worker by rank. Together they are in the order of the examples.
         """
@@ -64,6 +65,7 @@ class PretrainingEvaluation(TaskEvaluation):
 
     def __init__(self, data: OpenedDataset, survey: Mapping[str, Any], source: str) -> None:
         """Prepare the baselines from the labels of a dataset.
+
         survey: counts of the labels, from ``Task.survey``. source: "training" or "evaluation", the set
         surveyed.
         """

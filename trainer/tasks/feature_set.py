@@ -27,6 +27,7 @@ Settings = TypeVar("Settings", bound=ExampleSettings)
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SourceExamples:
     """The examples made from a source file.
+
     documents, sentences: counts for the manifest.
     values: the same features as dictionaries, for audits.
     count: number of features as text.
@@ -47,6 +48,7 @@ MakeExamples = Callable[[DataFile, Tokenizer, Settings], SourceExamples]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FeatureSet:
     """A finished dataset of features.
+
     kept: the dataset existed before. warnings: of the run that made it, as stored in the manifest.
     """
 
@@ -64,6 +66,7 @@ class FeatureSet:
 def feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
     """Return a directory name for these features: the objective, and a digest of everything that determines
     them.
+
     The digest includes the file's name, so that two equal files have separate directories.
     """
     value: list[Any] = [source.name, source.md5, vocabulary.md5, settings.as_json()]
@@ -113,6 +116,7 @@ def make_feature_set(
 
 def padded_columns(ids: list[int], first_length: int, length: int, padding_id: int) -> dict[str, Any]:
     """Return ids, mask and segments padded to ``length``, named as in the original programs.
+
     first_length: number of ids in segment 0.
     """
     padding = [0] * (length - len(ids))
@@ -129,7 +133,10 @@ def json_line(value: Any) -> str:
 
 
 def _record(vocabulary: Vocabulary) -> SettingsRecord | None:
-    """The record of a tokenizer.json by its vocabulary. None for a WordPiece vocabulary, told by settings."""
+    """Return the manifest's record of a tokenizer.json.
+
+    None for a WordPiece vocabulary, which settings describe.
+    """
     if isinstance(vocabulary, WordPieceVocabulary):
         return None
     ids = {role: getattr(vocabulary, role) for role in ROLES}
@@ -138,7 +145,10 @@ def _record(vocabulary: Vocabulary) -> SettingsRecord | None:
 
 
 def _separators(vocabulary: Vocabulary) -> SettingsRecord:
-    """The number of separators of a pair, as a setting of the objective. None where it is 1, the usual."""
+    """Return the number of separators between two texts as an objective's setting.
+
+    Empty if it is 1, as usual.
+    """
     count = vocabulary.pair_separators
     return {} if count == 1 else {"pair_separators": count}
 
@@ -151,7 +161,7 @@ def _write(
     settings: ExampleSettings,
     vocabulary: Vocabulary,
 ) -> tuple[InputEntry, ShardEntry]:
-    """Write the shard and its lengths, and note it as finished."""
+    """Write the shard of features, and record it and its source in the dataset."""
     layout = replace(settings.layout, padding_id=vocabulary.padding_id)
 
     def make(number: int, sink: HashingSink) -> ShardWriter:

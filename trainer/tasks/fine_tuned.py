@@ -15,6 +15,7 @@ from trainer.tasks.task_data import FineTuningData
 
 def predict_task(given: Namespace, opened: "Trained", task: str) -> None:
     """Print the prediction of a fine-tuned model for one text.
+
     task: the task's name, in any case.
     """
     given.task = find_name(task)

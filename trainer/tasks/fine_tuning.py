@@ -22,6 +22,7 @@ from trainer.tasks.task import Outcome, RowLosses, Task
 
 class FineTuning(Task):
     """A task that learns from a dataset of features.
+
     objective: the objective that the dataset must have.
     """
 
@@ -73,6 +74,7 @@ def target_of(batch: Batch, name: str) -> Tensor:
 
 def outcome_of(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor | None) -> Outcome:
     """Return the weighted mean loss with gradients, and the sums and weights of all metrics without.
+
     weights, losses, others: (examples,).
     """
     weight = weights.sum()
@@ -82,8 +84,9 @@ def outcome_of(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor
 
 
 def configured_tokenizer(config: Config) -> Tokenizer:
-    """Return the configured tokeniser. A vocabulary is read as WordPiece in Google's dialect, with its
-    casing.
+    """Return the configured tokeniser.
+
+    A vocabulary is read as WordPiece in Google's dialect, with its casing.
     """
     config.require("vocab")
     file = named_tokenizer(str(config.masking.vocab))

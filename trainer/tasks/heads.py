@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 class BertForSequenceClassification(HeadedBert):
     """BERT with label logits, or a score, for each sequence.
+
     RoBERTa has another dropout before the dense layer, which transformers counts as part of this head.
     """
 
     def __init__(self, config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> None:
         """Build the model with random weights.
+
         labels: number of labels, or 1 for a score.
         """
         super().__init__(config, attention=attention)
@@ -45,6 +47,7 @@ class BertForSequenceClassification(HeadedBert):
 
 class BertForQuestionAnswering(HeadedBert):
     """BERT with two logits for each token: the answer starts there, the answer ends there.
+
     The pooler is kept for checkpoints but not trained, since it takes no part.
     """
 
@@ -84,6 +87,7 @@ class ModernBertForSequenceClassification(HeadedBert):
         self, config: ModernBertConfig, labels: int, attention: FlatAttention = attend_anywhere
     ) -> None:
         """Build the model with random weights.
+
         labels: number of labels, or 1 for a score.
         """
         super().__init__(config, attention=attention)
@@ -122,6 +126,7 @@ class ModernBertForQuestionAnswering(HeadedBert):
 
 def classifier_of(config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> HeadedBert:
     """Return a classification model for this architecture.
+
     labels: number of labels, or 1 for a score.
     """
     if isinstance(config, ModernBertConfig):
@@ -137,8 +142,9 @@ def answerer_of(config: ModelConfig, attention: FlatAttention = attend_anywhere)
 
 
 def sequence_rows(tokens: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Cut a batch's tokens into sequences. Return (sequences, longest) bool, and (sequences, longest, ...)
-    values.
+    """Cut a batch's tokens into sequences.
+
+    Return (sequences, longest) bool, and (sequences, longest, ...) values.
 
     The mask is true at a sequence's tokens. Values after its end belong to other sequences.
     tokens: (tokens, ...) values in the batch's order.

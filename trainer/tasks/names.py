@@ -10,6 +10,7 @@ FileNames = tuple[str, str, str]
 def find_name(name: str) -> str:
     """Return the fine-tuning task with this name, ignoring case, hyphens and underscores (STS-B, sts_b,
     stsb).
+
     SettingsError for an unknown name.
     """
     plain = {task.replace("-", ""): task for task in FINE_TUNED}

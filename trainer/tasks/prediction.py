@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trained:
     """An opened checkpoint with its tokeniser. Its tensors have not been read yet.
+
     source: the path on the command line.
     fill_from: fills a model from the checkpoint and returns the names of missing weights.
     longest: ids in the longest sequence of its training, or None if unknown.
@@ -44,8 +45,10 @@ class Trained:
         return self.tokenizer.vocabulary
 
     def fill(self, model: "HeadedBert", head: str, missing: str) -> None:
-        """Fill the model from the checkpoint. DataError with the text ``missing`` if the checkpoint lacks the
-        head.
+        """Fill the model from the checkpoint.
+
+        DataError with the text ``missing`` if the checkpoint lacks the head.
+
         head: the beginning of the names of the head's weights.
         """
         if any(name.startswith(head) for name in self.fill_from(model)):

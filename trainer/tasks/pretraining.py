@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def columns_of(metrics: tuple[str, ...], second: str = "") -> Columns:
     """Return the report columns of masked words, and of a second loss if there is one.
+
     metrics: names of loss and accuracy, for each loss. second: prefix of the second loss's results.
     """
     own = (f"{second}_accuracy", f"{second}_loss") if second else ()
@@ -36,6 +37,7 @@ def columns_of(metrics: tuple[str, ...], second: str = "") -> Columns:
 
 class MaskedWords(Task):
     """Learn masked words. The loss is the weighted mean of the masked words' losses.
+
     row_losses: a device's implementation in place of ``cross_entropy``.
     """
 
@@ -76,8 +78,9 @@ class Pretraining(MaskedWords):
     columns = columns_of(metrics, "next_sentence")
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """Raise DataError for a model trained on masked words alone. An encoder without any head is
-        accepted.
+        """Raise DataError for a model trained on masked words alone.
+
+        An encoder without any head is accepted.
         """
         has_words = not any(name.startswith(WORD_HEAD) for name in missing)
         if has_words and any(name.startswith(PAIR_HEAD) for name in missing):
@@ -96,8 +99,9 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _RowCrossEntropy(torch.autograd.Function):
-    """Cross entropy that stores only the softmax for the backward pass. PyTorch's stores two more copies of
-    logits.
+    """Cross entropy that stores only the softmax for the backward pass.
+
+    PyTorch's stores two more copies of logits.
 
     Numerically stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p),
     and max(p) is at least 1 / (length of the row).
@@ -125,6 +129,7 @@ class _RowCrossEntropy(torch.autograd.Function):
 
 def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross_entropy) -> Outcome:
     """Return the outcome of Pretraining, or of MaskedWords if the model has no next-sentence head.
+
     Sequences with a negative label are padding and do not count. Without any masked word, or any sequence,
     that part of the loss is 0.
     """

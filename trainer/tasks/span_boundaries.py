@@ -1,4 +1,5 @@
 """SpanBERT's task: masked words, and the words of a span predicted from its boundaries (Joshi et al.
+
 2020).
 """
 
@@ -29,6 +30,7 @@ PLACE_SIZE = 200
 
 class SpanSlots(NamedTuple):
     """For each of M masked slots: its span's boundaries (rows of tokens) and its place in the span, from 0.
+
     weights: 1.0 for a slot in a span with boundaries and among its first PLACES ids. Otherwise 0.0, and the
     other values have no meaning.
     """
@@ -87,6 +89,7 @@ def _boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
 
 class BoundaryHead(nn.Module):
     """Two layers that predict a masked word from its span's boundaries and its place in the span.
+
     Their output goes to the masked-word output layer, whose weights are the word embeddings.
     """
 
@@ -99,6 +102,7 @@ class BoundaryHead(nn.Module):
 
     def forward(self, rows: Tensor, slots: SpanSlots) -> Tensor:
         """Return (M, hidden) vectors of the masked slots.
+
         rows: the encoder's vectors of all tokens.
         """
         of_places = self.places(slots.places)
@@ -138,8 +142,9 @@ class BertForSpanBoundaries(BertForMaskedLM):
 
 
 class SpanBoundaries(MaskedWords):
-    """Learn masked words, and the same words from span boundaries. The loss is the sum of both mean
-    losses.
+    """Learn masked words, and the same words from span boundaries.
+
+    The loss is the sum of both mean losses.
     """
 
     name = "span_boundaries"

@@ -26,6 +26,7 @@ RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
     """A task's columns in the tables of a run, and the metrics to watch.
+
     training: for each column of training.csv, the metric whose mean it shows.
     evaluation: names of an evaluation's results, in the order of evaluation.csv.
     shown: metric next to the loss in the progress bar.
@@ -42,6 +43,7 @@ class Columns:
 
 class Outcome(NamedTuple):
     """A task's result for one micro-batch, on the model's device.
+
     loss: fp32 scalar with gradients.
     sums: (2 x metrics,) fp32 without gradients: sum and weight of each metric, in order. Over many batches, a
     metric is total sum / total weight.
@@ -55,6 +57,7 @@ class Outcome(NamedTuple):
 
 class TaskModel(Protocol):
     """A model that computes a task's output: a ``HeadedBert``, or the last stage of a split model.
+
     training: whether dropout is applied.
     """
 
@@ -75,8 +78,9 @@ class Task(ABC):
     metrics: tuple[str, ...]
     columns: Columns
     model_class: type[HeadedBert] = HeadedBert
-    """Class of the task's models, used to count the heads' weights in a plan. HeadedBert means a small head
-    that is not counted.
+    """Class of the task's models, used to count the heads' weights in a plan.
+
+    HeadedBert means a small head that is not counted.
     """
     architecture: str | None = None
     """Class name of the models in transformers. None: derived from the names of the heads."""
@@ -87,6 +91,7 @@ class Task(ABC):
     @abstractmethod
     def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
         """Return the task with the configured settings.
+
         row_losses: the device's implementation of the masked-word loss, or None.
         """
 
@@ -94,14 +99,16 @@ class Task(ABC):
         self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
         """Open the datasets at these paths and check that they fit the configuration.
+
         held_out: in a directory with training and test files, take the test files.
         """
         return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
 
     @classmethod
     def generated(cls, config: Config) -> OpenedDataset:
-        """Return random examples for the configured objective. SettingsError if the task cannot generate
-        them.
+        """Return random examples for the configured objective.
+
+        SettingsError if the task cannot generate them.
         """
         from trainer.data.generated import configured_data
 
@@ -114,12 +121,14 @@ class Task(ABC):
 
     def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
         """Return the model with random weights, in host memory or on the default device.
+
         attention: attention function of the device that the model will be placed on.
         """
         return self.model_class(shape, attention=attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
         """Raise DataError if a checkpoint lacks the task's head.
+
         missing: names of weights that the checkpoint lacks. path: the checkpoint, for the message.
         """
         if self.head is not None and any(name.startswith(self.head) for name in missing):
@@ -131,8 +140,9 @@ class Task(ABC):
 
     @abstractmethod
     def survey(self, data: OpenedDataset) -> Any:
-        """Return JSON about a dataset for the argument ``survey`` of ``evaluation``. Called on one worker
-        only.
+        """Return JSON about a dataset for the argument ``survey`` of ``evaluation``.
+
+        Called on one worker only.
         """
 
     @abstractmethod
@@ -140,5 +150,6 @@ class Task(ABC):
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "TaskEvaluation":
         """Return the evaluation on a dataset.
+
         survey: result of ``survey`` for the training set if there is one, else for this dataset.
         """

@@ -41,6 +41,7 @@ class Scores(NamedTuple):
 
 class CheckedFiles(NamedTuple):
     """The files of a fine-tuning run, and what is known about its starting checkpoint.
+
     train, evaluation: paths, or None.
     tell: function that writes a line to the log.
     trains: whether the training file is used.
@@ -58,6 +59,7 @@ class CheckedFiles(NamedTuple):
 
 class FineTuningData(ABC):
     """The data side of a fine-tuning task: files, features and scores.
+
     settings: class of the settings of features.
     feature_flags: flags of ``features`` that are settings of this task only.
     refused: flags of ``features`` and ``score`` that only other tasks have.
@@ -78,8 +80,9 @@ class FineTuningData(ABC):
 
     @abstractmethod
     def check_files(self, given: FinetuningSection, files: "CheckedFiles") -> dict[str, Any]:
-        """Check the files before anything is written. Return configuration keys that follow from them and the
-        head.
+        """Check the files before anything is written.
+
+        Return configuration keys that follow from them and the head.
 
         For a classification these are the labels in the order of their ids: configured, the task's, or the
         file's, reordered as in the checkpoint's head. InputError for an evaluation file that cannot be
@@ -93,12 +96,14 @@ class FineTuningData(ABC):
     @abstractmethod
     def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
         """Return settings and function for the configured features.
+
         length: ids in a feature. labelled: whether labels are read.
         """
 
     @abstractmethod
     def asked_for(self, given: Namespace, source: DataFile, settings: Any) -> Making:
         """Return settings and function for features requested by the flags of ``features``.
+
         settings: settings that follow from the flags alone, to be completed from the file.
         """
 

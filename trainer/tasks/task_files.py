@@ -35,6 +35,7 @@ class TaskFiles(NamedTuple):
 
 def find_files(config: Config) -> TaskFiles:
     """Return the configured files, or else the files in task_dir under their usual names.
+
     SettingsError if neither is configured. MissingInputError if a needed file does not exist.
     """
     given, trains = config.finetuning, config.run.do_train
@@ -73,6 +74,7 @@ def same_file_warnings(files: TaskFiles) -> list[str]:
 
 def _missing(given: FinetuningSection, kind: int, said: str) -> BertDataError:
     """Return the error for a missing file. It lists all file names that were tried in task_dir.
+
     kind: 0 for training, 1 for evaluation, 2 for prediction. said: the message if there is no task_dir.
     """
     folder = given.task_dir
@@ -108,6 +110,7 @@ def make_features(
     config: Config, path: str, *, training: bool, labelled: bool, tell: Callable[[str], None]
 ) -> FeatureSet:
     """Make the dataset of a file's features in output_dir, or verify and keep an existing one.
+
     labelled: for a classification, whether its labels are read.
     tell: function that writes warnings and a summary to the log.
     """

@@ -16,6 +16,7 @@ Schedule = Callable[[int], float]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preset:
     """Settings of an optimiser.
+
     decay_skips: weights whose name contains one of these have no weight decay.
     trust: weights that have a trust ratio: "all", "none", "named" (not matched by decay_skips), "decayed"
     (with a weight decay other than 0) or "weights" (all except biases).
@@ -75,6 +76,7 @@ class Warmup:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScheduleKind:
     """A schedule's formula and how its program reads the settings.
+
     formula: function of base rate, number of updates and warm-up. Its keyword arguments are keys that it
     reads.
     may_end_in_warmup: training may end before warm-up does, as in the program's published trial commands.
@@ -87,8 +89,9 @@ class ScheduleKind:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Keys that the formula reads, with their defaults. ``Parameter.empty`` means that the key must be
-        set.
+        """Keys that the formula reads, with their defaults.
+
+        ``Parameter.empty`` means that the key must be set.
         """
         parameters = signature(self.formula).parameters.values()
         return {each.name: each.default for each in parameters if each.kind is Parameter.KEYWORD_ONLY}

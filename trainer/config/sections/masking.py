@@ -14,8 +14,9 @@ _AT_LOAD = ", in dynamic masks"
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingSection(Section):
-    """Keys about the masks of the training examples. All except the first apply only to masks drawn at
-    load.
+    """Keys about the masks of the training examples.
+
+    All except the first apply only to masks drawn at load.
     """
 
     masking: str = named(
@@ -80,6 +81,7 @@ class MaskingSection(Section):
 
     def settings(self, max_predictions_per_seq: int) -> MaskingSettings:
         """Return the settings of dynamic masks.
+
         max_predictions_per_seq: most masked positions in an example.
         """
         given = self.values()

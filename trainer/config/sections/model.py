@@ -17,6 +17,7 @@ _GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
 
 def with_form(activation: str, form: str | None) -> str:
     """Return the name of the activation with gelu in the requested form.
+
     form: exact, tanh, or None to leave the activation as it is. Activations other than gelu never change.
     """
     if form is None or activation not in _GELUS:
@@ -85,6 +86,7 @@ _COMMON = ("hidden_size", "num_hidden_layers", "num_attention_heads", "model_typ
 
 def inline_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
     """Return name, type and declaration of the section key that overrides a field of the model class.
+
     The key's default is None, which means that it is not set.
     """
     otherwise = _OTHERWISE.get(item.name, json.dumps(item.default))

@@ -129,6 +129,7 @@ class StartSection(Section):
 
     def updates_of_moments(self, stored: int | None) -> int:
         """Return the number of updates that the moments loaded from start_from_ckpt count as.
+
         stored: the number of updates in that checkpoint, or None if it has none.
         """
         return self.moments_updates if self.moments_updates is not None else stored or 0

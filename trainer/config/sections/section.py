@@ -19,6 +19,7 @@ def named(
 ) -> Any:
     """Declare a key whose value is a name in the plug-in table, or ``package.module:NAME`` for a user's
     class.
+
     kind: name of the table in ``trainer.plugins``.
     others: further allowed names, listed before the table's.
     without: names in the table that a user cannot choose.

@@ -15,8 +15,9 @@ _DEFAULT_BATCH_SIZE = 32
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateSection(Section):
-    """Keys about how an update of the weights is computed. None means the optimiser's usual value, unless the
-    help text says otherwise.
+    """Keys about how an update of the weights is computed.
+
+    None means the optimiser's usual value, unless the help text says otherwise.
     """
 
     batch_size: int | None = shown(
