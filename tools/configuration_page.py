@@ -12,7 +12,7 @@ from trainer.config.files import shipped_configs
 from trainer.config.flags import make_configs
 from trainer.config.help import TITLES
 from trainer.config.schedules.form import Schedule, Warmup
-from trainer.config.settings import SECTIONS, Config, device_properties, older_names, properties
+from trainer.config.settings import SECTIONS, Config, device_properties, other_names, properties
 from trainer.plugins import find, names
 from trainer.run.course import UpdateCourse, grow
 
@@ -75,8 +75,8 @@ def page() -> str:
     for devices in sorted({tuple(item["devices"]) for item in options.values()}):
         names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
         parts.append(f"### Device {' or '.join(devices)}\n\n{_rows(names, options)}")
-    older = "".join(f"`{name}` is `{key}`. " for name, key in older_names().items()).strip()
-    return "\n".join([*parts, f"### Older names\n\n{older}\n"])
+    others = "".join(f"`{name}` is `{key}`. " for name, key in other_names().items()).strip()
+    return "\n".join([*parts, f"### Other spellings and older names\n\n{others}\n"])
 
 
 _HEAD = """\

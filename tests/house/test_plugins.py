@@ -13,7 +13,7 @@ from tests.support.house import ORDER, circles, draw_plugins, plugin_calls, read
 from tests.support.paths import ROOT
 from trainer.config import settings
 from trainer.config.flags import make_config
-from trainer.config.help import make_parser
+from trainer.config.help import make_help
 from trainer.config.sections.reports import ReportsSection
 from trainer.config.settings import Config
 from trainer.plugins import TABLE, find, names
@@ -102,7 +102,7 @@ def test_a_key_added_to_a_section_works_at_once_in_flag_help_file_and_checkpoint
     class WithCats(Config):
         reports: WithKey = field(default_factory=WithKey)
 
-    caches = (settings.properties, settings.known_names, settings.older_names, settings.phase_names)
+    caches = (settings.properties, settings.known_names, settings.other_names, settings.phase_names)
     with monkeypatch.context() as patch:
         patch.setattr(settings, "Config", WithCats)
         patch.setattr("trainer.config.flags.Config", WithCats)
@@ -110,7 +110,7 @@ def test_a_key_added_to_a_section_works_at_once_in_flag_help_file_and_checkpoint
             one.cache_clear()
         config = make_config(["--cats=5"])
         assert config.reports.cats == 5
-        assert "number of cats" in make_parser("python -m trainer pretrain").format_help()
+        assert "number of cats" in make_help("python -m trainer pretrain").format_help()
         assert WithCats.of(**config.as_json()) == config
         with pytest.raises(SettingsError, match="cats is 0, expected 1 or more"):
             make_config(["--cats=0"])

@@ -1,1 +1,1 @@
-"""Checkpoints of a run: written, read, resumed from."""
+"""Checkpoints: writing them, reading them, resuming from them, and other programs' formats."""

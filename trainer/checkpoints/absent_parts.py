@@ -1,4 +1,4 @@
-"""Parts of the model that its configuration may leave out: biases, and the layer before the word logits."""
+"""Parts that a model may lack: biases, and the dense layer before the word logits."""
 
 from collections.abc import Iterable
 
@@ -11,10 +11,14 @@ BIASES = {
     "use_qkv_bias": ("attention.self.query", "attention.self.key", "attention.self.value"),
     "use_attention_projection_bias": ("attention.output.dense",),
 }
+"""For each key of the model configuration, the layers that lack a bias if the key is false."""
 
 
 def missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
-    """Name and size of each bias that the model lacks. heads: those of pre-training count too."""
+    """Return name and size of each bias that the model lacks.
+
+    heads: whether the model has the pre-training heads.
+    """
     found = {
         f"bert.encoder.layer.{layer}.{part}.bias": config.hidden_size
         for layer in range(config.num_hidden_layers)
@@ -28,7 +32,7 @@ def missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
 
 
 def without_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str, StoredTensor]:
-    """The tensors without biases of zeros that the model lacks. DataError names one that is not zero."""
+    """Remove biases that are zero and that the model lacks. DataError for such a bias with other values."""
     absent = missing_biases(config, heads=True)
     for name in absent:
         if name in found and found[name].read().any():
@@ -38,7 +42,9 @@ def without_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[s
 
 
 def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> None:
-    """DataError where a checkpoint has the layer before the word logits, and the model's head has not."""
+    """Raise DataError if the checkpoint has the layer before the word logits and the model's head lacks
+    it.
+    """
     there = any(name.startswith(_TRANSFORM) for name in found)
     if there and not config.use_cls_layer:
         found_there = f"has the layer before the word logits ({_TRANSFORM[:-1]})"
@@ -46,7 +52,10 @@ def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> Non
 
 
 def remedy(lost: Iterable[str]) -> str:
-    """The keys of a model without the missing biases, for an error, or empty if others are missing."""
+    """Return the keys to set for a model without the missing biases, as the end of an error.
+
+    Empty if anything else than such biases is missing.
+    """
     keys = {name: _key_of(name) for name in lost}
     if not keys or not all(keys.values()):
         return ""
@@ -54,7 +63,7 @@ def remedy(lost: Iterable[str]) -> str:
 
 
 def _key_of(name: str) -> str | None:
-    """The key of a bias that a model may lack, or None for another tensor."""
+    """Return the key for a bias that a model may lack, or None for any other tensor."""
     if name == WORD_BIAS:
         return "use_prediction_bias"
     found = (key for key, parts in BIASES.items() if any(name.endswith(f".{part}.bias") for part in parts))

@@ -1,4 +1,4 @@
-"""A checkpoint of any program under this model's names. Each tensor is read when it is asked for."""
+"""A checkpoint of any program, with tensors under this trainer's names. Tensors are read on demand."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,52 +12,53 @@ from trainer.errors import CheckpointError
 from trainer.tasks.classification.head_labels import HeadLabels, listed
 
 OURS = "bertdata"
-"""The kind of this trainer's own checkpoints."""
+"""Name of this trainer's checkpoint format."""
 
 WORDS = "bert.embeddings.word_embeddings.weight"
 WORD_BIAS = "cls.predictions.bias"
 DECODER = "cls.predictions.decoder.weight"
-"""The weights of the word logits in a model that does not tie them to the word embeddings."""
+"""Weights of the word logits, in a model that does not tie them to the word embeddings."""
 DECODER_BIAS = "cls.predictions.decoder.bias"
-"""Another name of WORD_BIAS in other programs."""
+"""Name of WORD_BIAS in some other programs."""
 VOCABULARY = (WORDS, WORD_BIAS, DECODER)
-"""The tensors with a row for each token of the vocabulary."""
+"""Tensors with a row for each token of the vocabulary."""
 
 CLASSIFIER = "classifier.weight"
-"""The weight of a classification's head, with a row for each label."""
+"""Weight of a classification head, with a row for each label."""
 
 HEADS = ("cls.", "qa_outputs.", "classifier.")
-"""Beginnings of the names of heads: of pre-training, of SQuAD, of a classification."""
+"""Prefixes of the heads' tensors: pre-training, SQuAD, classification."""
 
 OPTIONAL = (*HEADS, "bert.pooler.", "boundary.")
-"""Beginnings of the names that a checkpoint may lack, or hold for nothing: heads and the pooler."""
+"""Prefixes of tensors that a checkpoint may lack, or have without need: heads and the pooler."""
 
 MOST_UPDATES = 1 << 53
-"""The largest number of updates that a file may tell; a larger one is damage."""
+"""Largest number of updates that a file may contain. Larger numbers mean that it is damaged."""
 
 MEAN, SQUARE = "exp_avg", "exp_avg_sq"
-"""The moments, which are named KIND/NAME."""
+"""Prefixes of the moments, whose names are KIND/NAME, such as exp_avg/bert.pooler.dense.bias."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor's shape, and a function that reads it. ``read`` returns fp32, contiguous."""
+    """A tensor's shape, and a function that reads it. ``read`` returns contiguous fp32."""
 
     shape: tuple[int, ...]
     load: Callable[[], Tensor]
 
     @classmethod
     def of(cls, tensor: Tensor) -> "StoredTensor":
-        """A tensor that is in memory."""
+        """Wrap a tensor in memory."""
         return cls(tuple(tensor.shape), lambda: tensor)
 
     def read(self) -> Tensor:
+        """Read the tensor as contiguous fp32."""
         return self.load().float().contiguous()
 
     def checked(self, where: str) -> "StoredTensor":
-        """The tensor, for which DataError is raised when it is read unless it holds finite numbers of floats.
+        """Return a tensor whose reading raises DataError unless all values are finite floating-point numbers.
 
-        where: file and name of the tensor.
+        where: file and name of the tensor, for the error.
         """
 
         def load() -> Tensor:
@@ -75,11 +76,14 @@ class StoredTensor:
         return StoredTensor(self.shape, load)
 
     def changed(self, shape: tuple[int, ...], change: Callable[[Tensor], Tensor]) -> "StoredTensor":
-        """The tensor after a change that gives it this shape."""
+        """Return a tensor that applies a function after reading.
+
+        shape: the shape after the change.
+        """
         return StoredTensor(shape, lambda: change(self.load()))
 
     def transposed(self) -> "StoredTensor":
-        """A matrix with rows and columns exchanged."""
+        """Return the matrix with rows and columns exchanged."""
         return self.changed(self.shape[::-1], lambda tensor: tensor.t())
 
 
@@ -88,16 +92,19 @@ Stored = Mapping[str, StoredTensor]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint:
-    """Weights by name, moments as KIND/NAME, and what the files say of the model and of the run.
+    """Weights and moments by name, and what the files say about model and run.
 
-    config: None where no file gives it. updates: those that were made; None where it is not said.
-    steps_of_update: steps that the run's numbers count for each, as MLPerf's micro-steps.
-    optimiser: the preset whose moments these are; betas: its two. task: the one that the run has learned;
-    "": not said. architecture: transformers' class of the model; None: found from its heads. longest:
-    ids of the longest sequence that the model was trained on; None: not known. token_ids: the ids of special
-    tokens under the names that transformers' config.json has for this kind of model. label_names, problem:
-    what the files say of a classification's head, as of HeadLabels. warnings: about what the files hold and
-    is not read, a line each, for whoever opens the checkpoint to show once.
+    config: the model, or None if no file describes it.
+    moments: named KIND/NAME.
+    updates: number of updates done, or None if unknown.
+    steps_of_update: steps that the run's numbers count per update, such as MLPerf's micro-steps.
+    optimiser: preset that the moments belong to. betas: its two decay rates.
+    task: task that the run has learned, or "" if unknown.
+    architecture: name of the model's class in transformers. None: derived from its heads.
+    longest: ids in the longest sequence of the model's training, or None if unknown.
+    token_ids: ids of special tokens, named as in transformers' config.json for this architecture.
+    label_names, problem: what the files say about a classification head. See HeadLabels.
+    warnings: lines about content that is ignored, to be shown once by the code that opens the checkpoint.
     """
 
     kind: str
@@ -119,9 +126,9 @@ class Checkpoint:
 
     @property
     def head_labels(self) -> HeadLabels | None:
-        """The labels of the classification's head, or None where it has none.
+        """Labels of the classification head, or None without such a head.
 
-        DataError where the files name more or fewer labels than the head has rows.
+        DataError if the number of labels in the files is not the head's number of rows.
         """
         if (weight := self.weights.get(CLASSIFIER)) is None:
             return None
@@ -132,31 +139,31 @@ class Checkpoint:
         return HeadLabels(path=self.path, rows=rows, names=names, problem=self.problem)
 
     def expect_config(self) -> ModelConfig:
-        """The configuration. CheckpointError with the remedy where no file gives it."""
+        """Return the model configuration. CheckpointError, with a remedy, if no file describes the model."""
         if self.config is None:
             raise CheckpointError(f"{self.path}: no bert_config.json beside it; name one with --model-config")
         return self.config
 
 
 def padded(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
-    """Weights or moments with rows of zeros for the vocabulary's padding."""
+    """Return the tensors with rows of zeros that pad the vocabulary to a multiple of 8."""
     return _resized(tensors, config.vocab_size, config.padded_vocab_size)
 
 
 def unpadded(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
-    """Weights or moments without the vocabulary's padding."""
+    """Return the tensors without the rows that pad the vocabulary."""
     return _resized(tensors, config.padded_vocab_size, config.vocab_size)
 
 
 def _resized(tensors: Stored, found: int, wanted: int) -> dict[str, StoredTensor]:
-    """The tensors, with rows added or removed at the end of those that have ``found`` rows of vocabulary."""
+    """Add or remove rows at the end of all tensors that have ``found`` vocabulary rows."""
 
     def resize(name: str, tensor: StoredTensor) -> StoredTensor:
         is_table = name.rpartition("/")[2] in VOCABULARY
         if not is_table or found == wanted or tensor.shape[:1] != (found,):
             return tensor
         columns = tensor.shape[1:]
-        padding = (*(0, 0) * len(columns), 0, wanted - found)  # negative: rows are taken away
+        padding = (*(0, 0) * len(columns), 0, wanted - found)  # a negative number removes rows
         return tensor.changed((wanted, *columns), lambda whole: F.pad(whole, padding))
 
     return {name: resize(name, tensor) for name, tensor in tensors.items()}

@@ -1,15 +1,16 @@
-"""Checkpoints: one directory each, written atomically, every byte under an md5.
+"""Checkpoints of this trainer: a directory each, written atomically, with an md5 for every file.
 
     output_dir/checkpoints/step-00000100/
         model.safetensors       weights by name
-        optimizer.safetensors   moments as KIND/NAME; absent where only weights were converted
-        state.json              everything else, and the md5s of the others
+        optimizer.safetensors   moments as KIND/NAME; missing if only weights were converted
+        state.json              everything else, and the md5s of the other files
 
-A split run writes several files of each, named model-00001-of-00004.safetensors and so on, which share the
-tensors among them, and model.safetensors.index.json, which tells where each is, as Hugging Face has it.
+A split run divides the tensors among several files, named model-00001-of-00004.safetensors and so on. Then
+model.safetensors.index.json says which file has which tensor, as in Hugging Face's format.
 
-The number counts updates over both phases. Nothing is pickled. No random state is kept: the strategy
-seeds each micro-batch, so that dropout too is the same after a resume and for any number of workers.
+The number in the directory's name counts steps over both phases. Nothing is pickled. No random state is
+stored. Each micro-batch has its own seed, so that dropout is the same after a resume and for any number of
+workers.
 """
 
 import json
@@ -48,45 +49,45 @@ STATE, WEIGHTS, MOMENTS = "state.json", "model.safetensors", "optimizer.safetens
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class State:
-    """Everything but tensors that a run needs to resume."""
+    """Everything except tensors that a run needs to resume."""
 
     phase: int = 1
-    phase_start: int = 0  # number of the checkpoint that the phase began with
+    phase_start: int = 0  # number of the checkpoint that the phase started from
     step: int = 0  # updates of this phase
-    applied: int = 0  # updates of this phase without those skipped because of an overflow
+    applied: int = 0  # updates of this phase, without updates skipped because of overflow
     trained: int = 0  # examples of this phase
     position: tuple[int, ...] = (0, 0, 0)  # trainer.data.order.Position
-    order: str = "as stored"  # the rows that it counts
-    data: str | None = None  # digest of the dataset that the position refers to
+    order: str = "as stored"  # description of the rows that position counts
+    data: str | None = None  # digest of the dataset that position refers to
     seed: int
     open_files: int
     optimiser: str
-    task: str = ""  # "": not known, in a converted checkpoint or an older one
-    longest: int | None = None  # ids of the longest sequence that the model was trained on; None: not known
+    task: str = ""  # "" if unknown, in converted or older checkpoints
+    longest: int | None = None  # ids in the longest sequence of training; None if unknown
     loss_scale: dict[str, float] = field(default_factory=dict)
     model: dict[str, Any]
     config: dict[str, Any]
     versions: tuple[str, ...] = (f"bertdata {__version__}", f"torch {torch.__version__}")
-    files: dict[str, str] = field(default_factory=dict)  # md5s by name
+    files: dict[str, str] = field(default_factory=dict)  # md5 of each other file by name
 
     @property
     def steps_of_update(self) -> int:
-        """Steps that the numbers of checkpoints count for an update."""
+        """Steps that the numbers of checkpoints count per update."""
         return int(self.config.get("steps_per_update") or 1)
 
     @property
     def told_step(self) -> int:
-        """Steps of this phase as logs and the names of checkpoints count them."""
+        """Steps of this phase, as logs and names of checkpoints count them."""
         return self.step * self.steps_of_update
 
     @property
     def number(self) -> int:
-        """Steps of both phases. The checkpoint is named after it."""
+        """Steps over both phases, the number in the checkpoint's name."""
         return self.phase_start + self.told_step
 
     @property
     def update_number(self) -> UpdateNumber:
-        """The place of the next update."""
+        """Number of the next update, in this phase and overall."""
         return UpdateNumber(self.phase, self.step, self.phase_start + self.step)
 
 
@@ -98,7 +99,10 @@ def new_state(
     task: str = "",
     longest: int | None = None,
 ) -> State:
-    """The state before the first update. order: as ``Rows.describe`` says it. longest: as in ``State``."""
+    """Return the state before the first update.
+
+    order: description of the rows' order, from ``Rows.describe``. longest: as in ``State``.
+    """
     return State(
         phase=config.phase,
         data=data,
@@ -114,32 +118,32 @@ def new_state(
 
 
 def checkpoint_path(output_dir: str, state: State) -> Path:
-    """The directory of the state's checkpoint in a run."""
+    """Return the directory of the checkpoint for this state."""
     return checkpoints_folder(output_dir) / f"step-{state.number:08d}"
 
 
 def find_checkpoints(output_dir: str) -> dict[int, Path]:
-    """The checkpoints of a run by number, in order, unchecked."""
+    """Return the checkpoints of a run by number, in ascending order. Their files are not checked."""
     paths = sorted(checkpoints_folder(output_dir).glob("step-*"))
     return {int(path.name[5:]): path for path in paths if path.name[5:].isdecimal()}
 
 
 def checkpoints_folder(output_dir: str) -> Path:
-    """The directory of a run's checkpoints."""
+    """Return the directory with a run's checkpoints."""
     return Path(output_dir.removeprefix("file://")) / "checkpoints"
 
 
 def md5_of_state(values: Mapping[str, Any]) -> str:
-    """The md5 of a state's values, which its file holds beside them."""
+    """Return the md5 of a state's values, which state.json stores next to them."""
     return md5(json.dumps(values, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
 def save_checkpoint(
     output_dir: str, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], keep: int
 ) -> Path:
-    """Write a checkpoint and return its path. Only the last ``keep`` of this phase are kept.
+    """Write a checkpoint, then remove all but the last ``keep`` of this phase. Return its path.
 
-    The tensors must be on the host.
+    The tensors must be in host memory.
     """
     path = checkpoint_path(output_dir, state)
     write_checkpoint(path, state, weights, moments)
@@ -148,7 +152,7 @@ def save_checkpoint(
 
 
 def prune(output_dir: str, state: State, keep: int) -> None:
-    """Remove all checkpoints of the state's phase but the last ``keep``."""
+    """Remove all checkpoints of the state's phase except the last ``keep``."""
     found = find_checkpoints(output_dir)
     _remove([found[number] for number in found if number > state.phase_start][:-keep])
 
@@ -160,12 +164,16 @@ def write_checkpoint(
     moments: "Mapping[str, Tensor | StoredTensor]",
     others: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a checkpoint at once. Another one at the path is replaced, the same one stays.
+    """Write a checkpoint atomically. An equal checkpoint at the path is kept, another is replaced.
 
-    others: contents of further files by name, a tokeniser's.
+    others: content of further files by name, such as a tokeniser's.
     """
     files = {}
     try:
+        # The commit: all files go into a directory with a temporary name. state.json, with the md5s of the
+        # others, is written last. When the block ends, the directory is flushed to disk and renamed. A crash
+        # at
+        # any point leaves either no new checkpoint or a complete one, never half of one under its final name.
         with open_checkpoint_directory(path) as growing:
             for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
                 if tensors:
@@ -180,19 +188,22 @@ def write_checkpoint(
 
 
 def open_checkpoint_directory(path: Path) -> AbstractContextManager[Path]:
-    """A directory written under another name, then renamed. An equal checkpoint already there stays."""
+    """Return a context that writes a directory under a temporary name, then renames it.
+
+    An equal checkpoint that already exists is kept.
+    """
     return open_directory(path, _is_same)
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Write the state, with the md5s of the other files, into the directory of a checkpoint."""
+    """Write state.json into a checkpoint's directory."""
     values = {"format": FORMAT, **asdict(state)}
     text = json.dumps({**values, "md5": md5_of_state(values)}, indent=1)
     (folder / STATE).write_text(f"{text}\n", encoding="utf-8")
 
 
 def write_safetensors(file: BinaryIO, tensors: "Mapping[str, Tensor | StoredTensor]") -> None:
-    """Write tensors in fp32, one at a time."""
+    """Write tensors as fp32 in safetensors format, reading one at a time."""
     file.write(safetensors_header({name: tuple(tensor.shape) for name, tensor in tensors.items()}))
     for tensor in tensors.values():
         values = tensor if isinstance(tensor, Tensor) else tensor.read()
@@ -200,45 +211,52 @@ def write_safetensors(file: BinaryIO, tensors: "Mapping[str, Tensor | StoredTens
 
 
 def safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
-    """The beginning of a file of fp32 tensors: the length of the header, and the header."""
+    """Return the beginning of a safetensors file of fp32 tensors: the header's length, then the header."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, shape in shapes.items():
         start, end = end, end + 4 * math.prod(shape)
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
+    # The values start at a multiple of 8 bytes, as the format recommends, so that they can be mapped into
+    # memory.
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text
 
 
 def bytes_of(tensor: Tensor) -> memoryview:
-    """The memory of a tensor in host memory, or of a copy if the tensor is not contiguous."""
+    """Return the memory of a tensor in host memory. A non-contiguous tensor is copied."""
     return tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
 
 
 def clean_up(output_dir: str, after: int | None = None) -> None:
-    """Remove the files of an interrupted save, and checkpoints later than number ``after``."""
+    """Remove the files of an interrupted save, and checkpoints with numbers greater than ``after``."""
     sweep_directories(checkpoints_folder(output_dir))
     if after is not None:
         _remove(path for number, path in find_checkpoints(output_dir).items() if number > after)
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """True if both checkpoints are complete and the same, by the md5s in their states."""
+    """Return whether both checkpoints are complete and equal, judged by file sizes and the md5s in
+    state.json.
+    """
     sizes, others = ({path.name: path.stat().st_size for path in folder.iterdir()} for folder in (one, other))
     return sizes == others and (one / STATE).read_bytes() == (other / STATE).read_bytes()
 
 
 def _remove(checkpoints: Iterable[Path]) -> None:
+    """Remove checkpoints, each at once: it is renamed first, so that no half-removed checkpoint can be
+    found.
+    """
     for path in checkpoints:
         with suppress(OSError):  # another machine may have removed it
             remove_at_once(path)
 
 
 class CheckpointWriter:
-    """One write at a time, in a thread that does not keep an interrupted process alive.
+    """Runs one write at a time in a daemon thread, which does not keep an interrupted process alive.
 
-    A failure is kept until ``wait`` returns it; on_failure is called at once, in the thread.
+    A failure is stored until ``wait`` returns it. on_failure is called immediately, in the thread.
     """
 
     def __init__(self, on_failure: Callable[[], None]) -> None:
@@ -247,17 +265,18 @@ class CheckpointWriter:
         self._failures: list[Exception] = []
 
     def start(self, write: Callable[[], object]) -> None:
-        """Start a write. The one before must have ended (``wait``)."""
+        """Start a write. The previous write must have ended (``wait``)."""
         self._thread = threading.Thread(target=self._run, args=[write], daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float | None = None) -> Exception | None:
-        """Wait at most so many seconds for the write under way to end. Returns its failure."""
+        """Wait for the current write to end, at most ``seconds``. Return its failure, or None."""
         if self._thread.is_alive():
             self._thread.join(seconds)
         return self._failures.pop() if self._failures else None
 
     def _run(self, write: Callable[[], object]) -> None:
+        """Run the write in the thread and store its failure."""
         try:
             write()
         except Exception as error:
@@ -266,29 +285,32 @@ class CheckpointWriter:
 
 
 class WholeTensors:
-    """Tensors of a model that every worker holds whole. One worker of each machine writes them.
+    """Saving and comparing a model that every worker holds completely. A single worker per machine writes it.
 
-    Every worker makes each call.
+    All workers must call each method.
     """
 
     def __init__(self, worker: Worker, strategy: Strategy) -> None:
         self._worker, self._strategy = worker, strategy
 
     def broadcast(self) -> None:
-        """Give all workers that hold the same weights the same values."""
+        """Copy rank 0's weights to all workers that hold the same weights."""
         self._worker.workers.broadcast(self._worker.model.state_dict().values())
 
     def held(self) -> tuple[str, list[Tensor]]:
-        """The weights that this worker holds, and a name that is the same where others hold the same."""
+        """Return a name and the weights that this worker holds.
+
+        Workers with the same name hold the same weights.
+        """
         return "whole", list(self._worker.model.parameters())
 
     def are_finite(self) -> bool:
-        """True if every weight of the whole model is a number."""
+        """Return whether every weight of the whole model is finite."""
         norms = torch._foreach_norm(list(self._worker.model.parameters()))
         return bool(torch.stack(norms).isfinite().all())
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
-        """Start to save with the writer, which waits for nothing. Counts come from the state."""
+        """Start to save in the background, on one worker per machine. Step counts come from the state."""
         if self._worker.workers.local_rank == 0:
             weights = self._copied(self._worker.model.state_dict())
             moments = self._copied(self._strategy.moments())
@@ -297,7 +319,7 @@ class WholeTensors:
             writer.start(partial(save_checkpoint, folder, state, weights, moments, keep))
 
     def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Copies in host memory, which the next update does not change."""
+        """Return copies in host memory, which the next update does not change."""
         device = self._worker.device
         hosts = {name: device.to_host(tensor) for name, tensor in tensors.items()}
         return {name: host.clone() for name, host in hosts.items()} if device.torch_device == HOST else hosts

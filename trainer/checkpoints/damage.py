@@ -1,4 +1,6 @@
-"""Checkpoints that a crash, a full disk or a cut copy has damaged, and the whole ones beside them."""
+"""Finding checkpoints damaged by a crash, a full disk or an incomplete copy, and intact ones to use
+instead.
+"""
 
 import os
 from collections.abc import Iterator
@@ -13,10 +15,10 @@ from trainer.errors import CheckpointError
 
 
 def find_fault(path: Path, *, reads_all: bool = False) -> str | None:
-    """The fault of a checkpoint in words, or None.
+    """Return what is wrong with a checkpoint as text, or None.
 
-    Its state is read, and the lengths of its files are compared with their headers. reads_all: the md5 of
-    each file is compared too, which reads them all.
+    The state is read, and the files' lengths are compared with their headers.
+    reads_all: also compare the md5 of each file, which reads them completely.
     """
     try:
         state = read_state(path)
@@ -31,6 +33,7 @@ def find_fault(path: Path, *, reads_all: bool = False) -> str | None:
 
 
 def _check_length(path: Path, name: str) -> None:
+    """Raise an error if a file is missing, empty, or shorter than its header says."""
     file = path / name
     if not file.is_file():
         raise CheckpointError(f"{file}: is missing")
@@ -41,9 +44,9 @@ def _check_length(path: Path, name: str) -> None:
 
 
 def find_newest_whole(output_dir: str, before: int | None = None) -> int | None:
-    """The number of a run's newest checkpoint without a fault, all of whose bytes are read, or None.
+    """Return the number of a run's newest intact checkpoint, or None. Its files are read completely.
 
-    before: it is older than this one.
+    before: consider only checkpoints older than this number.
     """
     for number, path in reversed(find_checkpoints(output_dir).items()):
         if (before is None or number < before) and find_fault(path, reads_all=True) is None:
@@ -52,7 +55,10 @@ def find_newest_whole(output_dir: str, before: int | None = None) -> int | None:
 
 
 def remedy(output_dir: str, damaged: int, flag: str = "--resume-step") -> str:
-    """What to type where a run's checkpoint of that number is damaged. flag: the one that names another."""
+    """Return what to type if a run's checkpoint is damaged.
+
+    damaged: number of the checkpoint. flag: the flag that selects another checkpoint.
+    """
     earlier = find_newest_whole(output_dir, damaged)
     if earlier is None:
         return "no earlier checkpoint is whole: begin a new run in another --output-dir"
@@ -62,7 +68,7 @@ def remedy(output_dir: str, damaged: int, flag: str = "--resume-step") -> str:
 
 @contextmanager
 def naming_remedy(path: Path, state: State) -> Iterator[None]:
-    """The context of reading a run's checkpoint to resume from: errors name the remedy."""
+    """Add the remedy to errors about a checkpoint that is read to resume from."""
     try:
         yield
     except CheckpointError as error:

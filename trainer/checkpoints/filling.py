@@ -1,4 +1,4 @@
-"""Models filled from checkpoints."""
+"""Filling models with the tensors of checkpoints."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,12 @@ from trainer.model.headed import HeadedBert
 
 @torch.no_grad()
 def fill_model(model: HeadedBert, checkpoint: Checkpoint) -> list[str]:
-    """Copy the checkpoint's weights into the model, one at a time. Returns the names that it lacks.
+    """Copy the checkpoint's weights into the model, one at a time.
 
-    It may lack heads and the pooler, which keep their values, and may hold heads that the model has not.
-    DataError names the first tensor that is missing, unexpected or of another shape.
+    Return the names that the checkpoint lacks.
+
+    Missing heads and poolers keep the model's values. Heads that the model lacks are ignored. DataError names
+    the first tensor that is missing, unexpected or of another shape.
     """
     own = model.state_dict()
     found, missing = match_weights(own, model.config, checkpoint)
@@ -29,13 +31,15 @@ def fill_model(model: HeadedBert, checkpoint: Checkpoint) -> list[str]:
 def match_weights(
     own: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint
 ) -> tuple[Stored, list[str]]:
-    """The checkpoint's tensors for the model's weights, padded as they are, and the names that it lacks.
+    """Return the checkpoint's tensors for the model's weights, with padded vocabulary, and the missing names.
 
-    own: the model's weights by name; only their shapes count. DataError as from ``fill_model``.
+    own: the model's weights by name, of which only the shapes are used. DataError as in ``fill_model``.
     """
     found = without_zero_biases(padded(checkpoint.weights, config), config, checkpoint.path)
     if any(name.startswith("cls.") for name in own):
         check_transform(found, config, checkpoint.path)
+    # A checkpoint may have more heads than the model, for example when only its encoder is needed. Any other
+    # tensor that the model lacks means that it has another shape, and is an error below.
     for name in [name for name in found if name.startswith(OPTIONAL) and name not in own]:
         del found[name]
     missing = [name for name in own if name not in found]
@@ -51,9 +55,9 @@ def match_weights(
 
 
 def match_moments(weights: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint) -> Stored:
-    """The checkpoint's moments of these weights, not read yet.
+    """Return the checkpoint's moments for these weights, with padded vocabulary, not read yet.
 
-    KIND/NAME, padded as they are. DataError for one of another shape.
+    Names are KIND/NAME. DataError for a moment of another shape.
     """
     stored = padded(checkpoint.moments, config)
     owners = {key: weights[name] for key in stored if (name := key.partition("/")[2]) in weights}
@@ -63,7 +67,7 @@ def match_moments(weights: Mapping[str, Tensor], config: ModelConfig, checkpoint
 
 
 def check_shapes(path: str, found: Stored, own: Mapping[str, Tensor]) -> None:
-    """DataError for the first tensor whose shape is not that of the model's."""
+    """Raise DataError for the first tensor whose shape differs from the model's."""
     for name, tensor in found.items():
         if tensor.shape != (wanted := tuple(own[name].shape)):
             raise DataError(f"{path}: {name} has shape {list(tensor.shape)}, expected {list(wanted)}")

@@ -1,11 +1,11 @@
-"""The tokeniser that a run keeps beside its checkpoints: it works from any directory, without its data.
+"""The copy of the tokeniser that a run stores next to its checkpoints, so that it works without its data.
 
 ::
 
-    output_dir/vocab.txt                a token a line, by id
+    output_dir/vocab.txt                a token per line, in the order of ids
     output_dir/tokenizer_config.json    {"do_lower_case": true}
 
-Of a tokenizer.json that file, and in tokenizer_config.json the tokens with a role.
+For a tokenizer.json, that file is copied, and tokenizer_config.json lists the special tokens.
 """
 
 from dataclasses import replace
@@ -23,13 +23,16 @@ from trainer.data.opening import training_paths
 
 
 def keep_tokenizer(config: Config) -> None:
-    """Write the tokeniser of the training data into output_dir, as far as it is at hand."""
+    """Write the training data's tokeniser into output_dir, if it is known."""
     if (file := tokenizer_of_data(config)) is not None:
         keep_files(file, str(config.run.output_dir))
 
 
 def tokenizer_of_data(config: Config) -> TokenizerFile | None:
-    """The tokeniser of the training data. Where no manifest tells the casing, it is the vocabulary's own."""
+    """Return the training data's tokeniser, or None if unknown.
+
+    Without a manifest, the casing is guessed from the vocabulary.
+    """
     dataset = find_training_data(training_paths(config), given=False)
     if dataset is None or dataset.manifest:
         return None if dataset is None else known_tokenizer(None, dataset)
@@ -40,7 +43,10 @@ def tokenizer_of_data(config: Config) -> TokenizerFile | None:
 
 
 def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:
-    """The first of the datasets at the paths, or None where it is gone and was not given just now."""
+    """Return the first dataset at these paths, or None if it no longer exists.
+
+    given: the paths are from the command line, so that a missing dataset is an error.
+    """
     if paths is None:
         return None
     try:

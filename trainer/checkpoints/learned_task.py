@@ -1,4 +1,4 @@
-"""The task of fine-tuning that a checkpoint has learned, and the labels of its head."""
+"""The fine-tuning task that a checkpoint has learned, and the labels of its head."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ _ANSWERS = "qa_outputs."
 
 
 def run_labels(config: Mapping[str, Any]) -> LabelKeys:
-    """Return what a run's configuration says of the labels that the run learns."""
+    """Return the labels in a run's configuration."""
     task, labels = TASKS.get(str(config.get("task"))), config.get("labels")
     if task is None:
         return LabelKeys()
@@ -27,10 +27,10 @@ def run_labels(config: Mapping[str, Any]) -> LabelKeys:
 
 
 def task_config(checkpoint: Checkpoint) -> Config:
-    """Return the configuration of the task that the checkpoint has learned, the rest as usual.
+    """Return a configuration with the task that the checkpoint has learned. Other keys have their defaults.
 
-    A run of this trainer says its task; of another program's checkpoint the head tells it. Without a head of
-    fine-tuning it is pre-training.
+    For a run of this trainer the task is stored. For another program's checkpoint it follows from the head.
+    Without a fine-tuning head it is pre-training.
     """
     if checkpoint.kind == OURS:
         found = read_state(Path(checkpoint.path)).config

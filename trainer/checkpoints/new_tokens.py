@@ -1,4 +1,4 @@
-"""Rows for tokens that a model does not know: the means of the rows of their pieces."""
+"""Embeddings for tokens that a model does not know, made from the embeddings of their pieces."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,7 +16,10 @@ from trainer.config.model import ModelConfig
 _CONTINUES = "##"
 
 Pieces = Mapping[int, list[int]]
-"""Of each new id the ids of its pieces, none where a mean of all tokens takes their place."""
+"""For each new id, the ids of its pieces in the model's tokeniser.
+
+Empty means that all tokens' mean is used.
+"""
 
 
 def with_new_tokens(
@@ -26,11 +29,11 @@ def with_new_tokens(
     shape: ModelConfig,
     log: Callable[[str], None],
 ) -> Checkpoint:
-    """The checkpoint with rows for the tokens of the data's vocabulary that its own tokeniser lacks.
+    """Return the checkpoint with rows for the tokens of the data's vocabulary that its tokeniser lacks.
 
-    The row of a new token (of the word embeddings and the bias of the word logits) is the mean of the rows
-    of the pieces into which the model's own tokeniser cuts its text; where that knows no pieces, the mean of
-    the rows of all its tokens. Moments are zeros.
+    Each new row, of the word embeddings and of the word logits' bias, is the mean of the rows of the token's
+    pieces in the model's own tokeniser. A token without known pieces gets the mean of all rows. New rows of
+    moments are zeros.
     """
     known, config = vocabulary_of(own), checkpoint.config
     if config is None or shape.vocab_size < config.vocab_size:
@@ -64,7 +67,7 @@ def with_new_tokens(
 
 
 def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
-    """The pieces of each id that is another token, or none, in the own tokeniser."""
+    """Return the pieces of each id whose token is new or different in the data's vocabulary."""
     known = vocabulary_of(own)
     texts = [
         word.removeprefix(_CONTINUES) if known.kind == "wordpiece" else word for word in readable_words(data)
@@ -81,9 +84,11 @@ def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
 
 
 def grown(table: Tensor, pieces: Pieces, known: int, rows: int) -> Tensor:
-    """The table with so many rows, of which new ids have the means of their pieces', or of all known rows.
+    """Return the table with ``rows`` rows, where new ids get the mean of their pieces' rows, or of all known
+    rows.
 
-    known: tokens that the model knows; rows behind them that no new token takes stay, or are zeros.
+    known: number of tokens that the model knows. Further rows that no new token takes stay as they are, or
+    are zeros.
     """
     wider = (0, 0) * (table.dim() - 1)
     found = F.pad(table.float(), (*wider, 0, max(0, rows - len(table))))

@@ -1,4 +1,4 @@
-"""A checkpoint opened as the start of a run."""
+"""Opening the checkpoint that a run starts from."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,9 +13,9 @@ from trainer.update.worker import Runtime
 
 
 def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
-    """The checkpoint that a run starts from, with a row for each token of the data. Logs what is taken.
+    """Open the checkpoint that a run starts from, with a row for each token of the data. Log what is used.
 
-    DataError where its vocabulary is another than the data's.
+    DataError if its vocabulary does not fit the data's.
     """
     config = runtime.config
     checkpoint = open_checkpoint(path, with_moments=config.start.start_moments)
@@ -41,12 +41,15 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
 
 
 def _parts(names: Iterable[str]) -> str:
-    """The parts of the model that the tensors belong to."""
+    """Return the parts of the model that these tensors belong to, as text."""
     return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))
 
 
 def _without(checkpoint: Checkpoint, head: str) -> Checkpoint:
-    """Return the checkpoint without the weights and moments of a head. head: the beginning of its names."""
+    """Return the checkpoint without the weights and moments of a head.
+
+    head: prefix of the head's names.
+    """
     weights = {name: one for name, one in checkpoint.weights.items() if not name.startswith(head)}
     moments = {
         key: one for key, one in checkpoint.moments.items() if not key.partition("/")[2].startswith(head)
@@ -55,6 +58,6 @@ def _without(checkpoint: Checkpoint, head: str) -> Checkpoint:
 
 
 def _rows(weights: Mapping[str, Tensor | StoredTensor], head: str) -> int | None:
-    """Return the rows of a head's weight, or None where it is not there."""
+    """Return the number of rows in a head's weight, or None without such a head."""
     weight = weights.get(f"{head}weight")
     return weight.shape[0] if weight is not None and len(weight.shape) else None

@@ -1,4 +1,4 @@
-"""Checkpoints of a run read: the state with its types, the tensors with their md5s."""
+"""Reading this trainer's checkpoints: the state with checked types, and tensors with checked md5s."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,10 @@ from trainer.errors import CheckpointError
 
 
 def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
-    """The checkpoint of that number, or the newest. MissingInputError lists those that exist."""
+    """Return a run's checkpoint of this number, or the newest.
+
+    MissingInputError lists existing checkpoints.
+    """
     found = find_checkpoints(output_dir)
     if not found or (number is not None and number not in found):
         wanted = "no checkpoint" if number is None else f"no checkpoint {number}"
@@ -37,7 +40,7 @@ def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
 
 
 def read_state(path: Path) -> State:
-    """The checkpoint's state. CheckpointError where it is damaged, not this trainer's, or renamed."""
+    """Read a checkpoint's state. CheckpointError if it is damaged, renamed, or not from this trainer."""
     where = path / STATE
     if not where.is_file():
         raise CheckpointError(f"{path}: no checkpoint of this trainer: found no {STATE}")
@@ -50,7 +53,7 @@ def read_state(path: Path) -> State:
         raise CheckpointError(
             f"{where}: is damaged: found {made!r}, md5 {found}, expected {FORMAT!r}, {digest}"
         )
-    if "lanes" in values:  # the older name
+    if "lanes" in values:  # written by an earlier version
         values["open_files"] = values.pop("lanes")
     state = _typed(values, str(where))
     is_numbered = path.parent.name == "checkpoints" and path.name[5:].isdecimal()
@@ -60,9 +63,9 @@ def read_state(path: Path) -> State:
 
 
 def _typed(values: dict[str, Any], where: str) -> State:
-    """The state of a file's values. CheckpointError names the first of another type or range.
+    """Return the state with checked types. CheckpointError names the first wrong value.
 
-    Ranges of the run's settings are not looked at, which another version may have changed.
+    The ranges of configuration keys are not checked, since they may differ between versions.
     """
     try:
         check_values({"state": values}, {"state": load_schema("checkpoint")}, f"{where}: ")
@@ -74,12 +77,15 @@ def _typed(values: dict[str, Any], where: str) -> State:
     whole: dict[str, Any] = {
         name: int(value) if isinstance(value, float) else value for name, value in values.items()
     }
-    whole["position"] = tuple(map(int, values["position"]))  # JSON Schema takes 3.0 for an integer
+    whole["position"] = tuple(map(int, values["position"]))  # JSON Schema accepts 3.0 as an integer
     return State(**{**whole, "versions": tuple(values.get("versions", ()))})
 
 
 def tensor_files(state: State, name: str) -> list[str]:
-    """The names of a checkpoint's files of weights or of moments, empty where it has none."""
+    """Return the names of the checkpoint's files of weights or moments. Empty if it has none.
+
+    name: WEIGHTS or MOMENTS.
+    """
     if name in state.files:
         return [name]
     stem, _, ending = name.partition(".")
@@ -87,7 +93,7 @@ def tensor_files(state: State, name: str) -> list[str]:
 
 
 def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Tensor]:
-    """The weights or moments of a checkpoint, with their md5 checked. CheckpointError where it is wrong."""
+    """Read the weights or moments of a checkpoint. CheckpointError if an md5 is wrong."""
     tensors: dict[str, Tensor] = {}
     for file in [check_file(path, state, one) for one in tensor_files(state, name) or [name]]:
         try:
@@ -98,7 +104,7 @@ def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Ten
 
 
 def check_file(path: Path, state: State, name: str) -> str:
-    """The path of a checkpoint's file, whose md5 must be the state's. CheckpointError where it is not."""
+    """Return the path of a checkpoint's file. CheckpointError if its md5 is not the one in state.json."""
     file = path / name
     expected = state.files.get(name)
     if expected is None:

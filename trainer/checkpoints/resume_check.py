@@ -1,4 +1,4 @@
-"""The comparison of a checkpoint with the settings of the run that resumes it."""
+"""Comparing a checkpoint with the settings of the run that resumes from it."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ CHANGEABLE = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
     *("classifier_dropout", "embedding_dropout", "mlp_dropout", "global_rope_theta", "local_rope_theta"),
 )
-"""Settings of a model that may differ from those in its checkpoint."""
+"""Model settings that may differ from the checkpoint's."""
 
 _COMPARED = (
     *("update", "optimiser", "scaling", "workers", "schedule", "formula", "recipe"),
@@ -34,10 +34,14 @@ _SAID_ELSEWHERE = (
 
 
 def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
-    """CheckpointError names the first difference in the model or the given names of the state."""
+    """Raise CheckpointError for the first difference in the model, or in these fields of the state.
+
+    names: fields of the state to compare.
+    """
 
     def identity(state: State) -> dict[str, Any]:
-        # A state of an older version lacks the keys that have come since: it was trained with their defaults.
+        # A state from an earlier version lacks newer keys. Reading it as a model configuration adds their
+        # defaults, with which it was trained.
         whole = read_model_config(state.model).as_json()
         model = {f"model's {name}": value for name, value in whole.items() if name not in CHANGEABLE}
         return model | {name: getattr(state, name) for name in names}
@@ -53,7 +57,7 @@ def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
 
 
 def check_position(path: Path, state: State, config: Config) -> None:
-    """SettingsError where the schedule of this run ends before the checkpoint's update."""
+    """Raise SettingsError if this run ends before the checkpoint's update."""
     steps = config.schedule.steps
     if state.step > steps:
         found = f"holds update {state.step} of its phase, but this run ends after {steps} (steps)"
@@ -61,7 +65,9 @@ def check_position(path: Path, state: State, config: Config) -> None:
 
 
 def check_steps(path: Path, state: State, config: Config) -> None:
-    """SettingsError where this run counts other steps for an update than the checkpoint's name."""
+    """Raise SettingsError if this run counts another number of steps per update than the checkpoint's
+    name.
+    """
     if state.steps_of_update != config.steps_of_update:
         found = f"its name counts {state.steps_of_update} steps for an update (steps_per_update)"
         wanted = f"this run {config.steps_of_update}"
@@ -69,9 +75,9 @@ def check_steps(path: Path, state: State, config: Config) -> None:
 
 
 def changed_settings(state: State, config: Config, update_examples: int) -> list[str]:
-    """One line for each hyperparameter that differs from the checkpoint's: its name and both values.
+    """Return a line for each hyperparameter that differs from the checkpoint's, with both values.
 
-    update_examples: those of this run's updates, over all workers.
+    update_examples: examples per update in this run, over all workers.
     """
     now = config.as_json()
     keys = [key for section in _COMPARED for key in section_keys(section) if key not in _SAID_ELSEWHERE]
@@ -82,16 +88,17 @@ def changed_settings(state: State, config: Config, update_examples: int) -> list
     ]
     grows = now["batch_warmup_from"] is not None or state.config.get("batch_warmup_from") is not None
     if state.step and state.trained != state.step * update_examples and not grows:
-        before = f"{state.trained / state.step:g}"  # an earlier resume may have changed it already
+        before = f"{state.trained / state.step:g}"  # a mean: an earlier resume may have changed it
         lines.append(f"examples of an update: {before} on average so far, {update_examples} in this run")
     return lines
 
 
 def _said(value: object) -> object:
+    """Return a value as shown in a message."""
     return "not given" if value is None else value
 
 
 def _data(state: State) -> str:
-    """The paths of the training data and the digest of its shards."""
+    """Return the paths of the training data and the digest of its shards, as text."""
     paths = "generated" if state.config.get("generated_data") else state.config.get("train_data")
     return f"{paths} (digest {state.data})"

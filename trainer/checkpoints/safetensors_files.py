@@ -1,4 +1,4 @@
-"""Files of safetensors, of which rows are read and written in place: several processes share one file."""
+"""Safetensors files whose rows are read and written in place, so that several processes can share a file."""
 
 import json
 import math
@@ -19,32 +19,35 @@ from trainer.checkpoints.any_checkpoint import StoredTensor
 from trainer.checkpoints.checkpoint import bytes_of, safetensors_header
 
 INDEX = ".index.json"
-"""The ending of the file that tells which of several files holds a tensor; Hugging Face's form."""
+"""Suffix of the file that says which of several files has a tensor, as in Hugging Face's format."""
 
 _TYPES = (
     *("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"),
     *("I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"),
 )
-"""The types of numbers that are read; the format has others, packed or complex."""
+"""Number types that can be read. The format also has packed and complex types."""
 
-_LARGEST = 1 << 62  # of the product of a shape's sizes but zeros, which torch holds in 64 bits
+_LARGEST = 1 << 62  # torch computes the product of a shape's sizes, zeros excluded, in 64 bits
 
-_MOST_BYTES = 1 << 30  # of one call: the system transfers at most 2 GiB
+_MOST_BYTES = 1 << 30  # of one call, since Linux transfers at most 2 GiB
 
 
 class Place(NamedTuple):
-    """A tensor of a file, in fp32: its shape, and the offset of its first byte."""
+    """Shape and byte offset of an fp32 tensor in a file."""
 
     shape: tuple[int, ...]
     offset: int
 
     @property
     def row_bytes(self) -> int:
+        """Bytes in a row."""
         return 4 * math.prod(self.shape[1:])
 
 
 def layout_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[str, Place]]:
-    """The beginning of a file of fp32 tensors (the length of the header, the header), and their places."""
+    """Return the beginning of a file of fp32 tensors (header's length and header), and the place of each
+    tensor.
+    """
     beginning = safetensors_header(shapes)
     places, offset = dict[str, Place](), len(beginning)
     for name, shape in shapes.items():
@@ -54,7 +57,7 @@ def layout_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[str, P
 
 
 def create_empty(path: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Write the header of a file whose values are written by ``write_rows``, and give it its length."""
+    """Create a file with a header and its full length. ``write_rows`` fills in the values."""
     beginning, places = layout_of(shapes)
     with open(path, "xb") as file:
         file.write(beginning)
@@ -62,7 +65,7 @@ def create_empty(path: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 
 def write_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
-    """Write rows of a tensor from number ``start`` on, from host memory into a file open for writing."""
+    """Write rows of a tensor, from row ``start`` on, from host memory into an open file."""
     data = bytes_of(rows.detach().float())
     offset = place.offset + start * place.row_bytes
     while data:
@@ -71,9 +74,9 @@ def write_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
 
 
 def read_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
-    """Overwrite a contiguous fp32 tensor in host memory with rows from number ``start`` on of an open file.
+    """Read rows of a tensor, from row ``start`` on, into a contiguous fp32 tensor in host memory.
 
-    OSError where the file ends early.
+    OSError if the file ends early.
     """
     assert rows.is_contiguous()
     assert rows.dtype == torch.float32
@@ -87,9 +90,12 @@ def read_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
 
 
 def read_places(path: str) -> dict[str, Place]:
-    """The places of a local file's tensors. DataError where it is damaged or holds others than fp32."""
+    """Return the place of each tensor in a local file.
+
+    DataError if it is damaged or has types other than fp32.
+    """
     try:
-        opened: Any = safe_open(path, "pt")  # checks the header against the file's length
+        opened: Any = safe_open(path, "pt")  # also compares the header with the file's length
         names = list(opened.keys())
     except SafetensorError as error:
         raise DataError(f"{path}: not a safetensors file: {error}") from None
@@ -106,12 +112,12 @@ def read_places(path: str) -> dict[str, Place]:
 
 
 def read_safetensors(path: str) -> dict[str, StoredTensor]:
-    """The tensors of a .safetensors file by name. A local file is mapped, not read."""
+    """Return the tensors of a .safetensors file by name. A local file is mapped into memory, not read."""
     try:
         if storage.is_remote(path):
             tensors = safetensors.torch.load(storage.read_bytes(path))
             return {name: StoredTensor.of(tensor) for name, tensor in tensors.items()}
-        with storage.open_input(path) as file:  # refuses what is not there, with the usual message
+        with storage.open_input(path) as file:  # raises the usual error for a missing file
             file.read(1)
         opened: Any = safe_open(path.removeprefix("file://"), "pt")
         return {name: _slice(opened, name, path) for name in opened.keys()}  # noqa: SIM118 - no mapping
@@ -120,7 +126,7 @@ def read_safetensors(path: str) -> dict[str, StoredTensor]:
 
 
 def read_indexed(path: str) -> dict[str, StoredTensor]:
-    """The tensors of all files that an index names. DataError where one lacks a tensor."""
+    """Return the tensors of all files that an index lists. DataError if a file lacks a tensor."""
     try:
         files: Mapping[str, str] = parse_json_text(storage.read_bytes(path))["weight_map"]
         names = sorted(set(files.values()))
@@ -136,14 +142,17 @@ def read_indexed(path: str) -> dict[str, StoredTensor]:
 
 
 def index_text(files: Mapping[str, Mapping[str, tuple[int, ...]]]) -> str:
-    """The index of files, from the shapes of each one's tensors."""
+    """Return the text of an index.
+
+    files: for each file, the shapes of its tensors.
+    """
     size = sum(4 * math.prod(shape) for shapes in files.values() for shape in shapes.values())
     places = {tensor: name for name, shapes in files.items() for tensor in shapes}
     return json.dumps({"metadata": {"total_size": size}, "weight_map": places}, indent=1) + "\n"
 
 
 def _slice(opened: Any, name: str, path: str) -> StoredTensor:
-    """A tensor of an opened safetensors file. DataError where it cannot be read."""
+    """Return a tensor of an open safetensors file. DataError for a type or shape that cannot be read."""
     found = opened.get_slice(name)
     kind, shape = found.get_dtype(), tuple(found.get_shape())
     if kind not in _TYPES:

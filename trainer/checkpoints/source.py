@@ -1,4 +1,4 @@
-"""A checkpoint of any origin, opened: a run's newest, one of its checkpoints, or another program's."""
+"""Opening a checkpoint of any origin: a run's newest, a specific one, or another program's."""
 
 import re
 from pathlib import Path
@@ -17,18 +17,19 @@ from trainer.config.model_kinds import read_model_config
 from trainer.model.headed import HeadedBert
 
 _NAME_ELSEWHERE = re.compile(r"(?:model\.ckpt-|ckpt_)(\d+)(?:\.pt)?")
-"""The name that TensorFlow's programs, or NVIDIA's and Habana's, give the checkpoint of an update."""
+"""Name that TensorFlow's programs, or NVIDIA's and Habana's, give the checkpoint of an update."""
 
 
 def open_checkpoint(
     path: str, kind: str | None = None, model_config: str | None = None, *, with_moments: bool = True
 ) -> Checkpoint:
-    """The checkpoint at a path, its tensors not read yet. kind: None: found from the files.
+    """Open the checkpoint at a path. Its tensors are not read yet.
 
-    path: a run of this trainer (its newest checkpoint), one of its checkpoints, or what
-    ``trainer.checkpoints.formats.kinds`` reads. model_config: a file in place of the one beside another
-    program's weights.
-    with_moments: False leaves out a run's moments, whose md5 takes time.
+    path: a run (its newest checkpoint), a checkpoint, or anything that ``trainer.checkpoints.formats.kinds``
+    reads.
+    kind: format, or None to recognise it from the files.
+    model_config: model file in place of the one next to another program's weights.
+    with_moments: False skips a run's moments, whose md5 takes time to check.
     """
     if (own := find_own(path)) is None:
         if kind == OURS:
@@ -40,10 +41,10 @@ def open_checkpoint(
 
 
 def find_own(path: str) -> Path | None:
-    """The checkpoint of this trainer at the path, or the newest of the run there. None for another program's.
+    """Return this trainer's checkpoint at the path, or the newest of the run there. None for other programs.
 
-    DIR/model.ckpt-N and DIR/ckpt_N.pt, where no such files exist, are the checkpoint of update N of the
-    run in DIR: so other programs' commands name it.
+    DIR/model.ckpt-N and DIR/ckpt_N.pt, if no such files exist, mean the checkpoint of update N of the run in
+    DIR. That is how other programs' command lines name a checkpoint.
     """
     folder = Path(path.removeprefix("file://"))
     if (folder / "checkpoints").is_dir():
@@ -57,19 +58,19 @@ def find_own(path: str) -> Path | None:
 
 
 def trained_length(path: str) -> int | None:
-    """Return the ids of the longest sequence that the checkpoint's model was trained on. None: not known."""
+    """Return the number of ids in the longest sequence of the checkpoint's training, or None if unknown."""
     if (own := find_own(path)) is not None:
         return read_state(own).longest
     return exported_length(find_pretrained(path))
 
 
 def is_checkpoint(path: str) -> bool:
-    """True if a checkpoint of any kind is at the path. No file is read."""
+    """Return whether there is a checkpoint of any format at the path. No file is read."""
     return find_own(path) is not None or bool(is_recognised(path))
 
 
 def _open_own(path: Path, with_moments: bool) -> Checkpoint:
-    """A checkpoint of this trainer. The md5s of its files are checked now."""
+    """Open a checkpoint of this trainer, after checking the md5s of its files."""
     state = read_state(path)
     labels = run_labels(state.config)
     has_moments = with_moments and bool(tensor_files(state, MOMENTS))
@@ -95,11 +96,11 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
 
 
 def _read_files(path: Path, state: State, name: str) -> dict[str, StoredTensor]:
-    """The weights or moments of a checkpoint, from one file or several, whose md5s are checked now."""
+    """Return a checkpoint's weights or moments, from one file or several, after checking the md5s."""
     files = [check_file(path, state, file) for file in tensor_files(state, name) or [name]]
     return {tensor: stored for file in files for tensor, stored in read_safetensors(file).items()}
 
 
 def read_weights_into(model: HeadedBert, path: str) -> list[str]:
-    """Fill the model from a checkpoint of any origin. Returns the heads' tensors that it lacks."""
+    """Fill the model from a checkpoint of any origin. Return the names of head tensors that it lacks."""
     return fill_model(model, open_checkpoint(path, with_moments=False))

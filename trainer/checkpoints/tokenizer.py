@@ -1,4 +1,4 @@
-"""The tokeniser of a checkpoint: from its run, its data or beside its weights."""
+"""Finding the tokeniser of a checkpoint: in its run, in its data or next to its weights."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,12 +34,15 @@ def find_tokenizer(
     train_data: str | None,
     lower_case: bool | None,
 ) -> TokenizerFile | None:
-    """The tokeniser of a checkpoint, or None where it is not at hand.
+    """Return the checkpoint's tokeniser, or None if it cannot be found.
 
-    It is the given one (as of ``named_tokenizer``), else that of the given training data, else the one that
-    its run keeps, or that lies beside another program's weights; else that of the training data where a run
-    of an older version says that it was. DataError where the vocabulary's size is not the model's, UsageError
-    where it is another than the run's, and for a casing beside a tokenizer.json.
+    The first available of these is used:
+    1. ``vocabulary`` (a name or path, see ``named_tokenizer``)
+    2. the tokeniser of ``train_data``
+    3. the copy in the run, or next to another program's weights
+    4. the tokeniser of the run's training data, for runs of earlier versions
+    DataError if the vocabulary's size is not the model's. UsageError if it is not the run's vocabulary, and
+    for a casing with a tokenizer.json.
     """
     file = _of_files(checkpoint, vocabulary) if train_data is None else None
     casing: bool | None = None
@@ -58,13 +61,16 @@ def find_tokenizer(
         casing = model_casing(vocabulary)
     for known in (casing, casing_of(checkpoint)):
         lower_case = known if lower_case is None else lower_case
-    if lower_case is None:  # nobody tells: as the vocabulary itself is
+    if lower_case is None:  # not stored anywhere: guess from the vocabulary's words
         lower_case = not casing_warnings(words, True)
     return replace(file, lower_case=lower_case)
 
 
 def _of_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None:
-    """The given tokeniser, else that in the run or beside another program's weights, if there is one."""
+    """Return the requested tokeniser, else the one in the run or next to the weights, if any.
+
+    UsageError if both exist and differ.
+    """
     if given is not None and checkpoint.kind != OURS:
         return named_tokenizer(given)
     own = tokenizer_beside(checkpoint)
@@ -77,9 +83,9 @@ def _of_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None
 
 
 def tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
-    """Return the tokeniser in the run, or beside another program's weights. None where there is none.
+    """Return the tokeniser in the run, or next to another program's weights. None if there is none.
 
-    Of another program's directory it is the one that transformers' AutoTokenizer makes of it.
+    Another program's directory is read as transformers' AutoTokenizer reads it.
     """
     if checkpoint.kind == OURS:
         path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
@@ -89,10 +95,9 @@ def tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
 
 
 def is_same(file: TokenizerFile, other: TokenizerFile) -> bool:
-    """True for equal vocabularies, or for a tokenizer.json that reads a text in the same way.
+    """Return whether two vocabularies are equal, or two tokenizer.json files split text in the same way.
 
-    What it puts around a text does not count: an export may have another template, where the file's does not
-    tell the segments of the model.
+    Their templates of special tokens may differ, since an export may change the template.
     """
     ours, theirs = vocabulary_of(file), vocabulary_of(other)
     if isinstance(file, VocabularyFile) and isinstance(other, VocabularyFile):
@@ -103,19 +108,22 @@ def is_same(file: TokenizerFile, other: TokenizerFile) -> bool:
 
 
 def _reading(file: TokenizerJson) -> dict[str, Any]:
-    """The parts of a tokenizer.json that read a text."""
+    """Return the parts of a tokenizer.json that determine how text is split."""
     parsed = read_tokenizer_json(file)[0]
     return {name: parsed[name] for name in ("added_tokens", "normalizer", "pre_tokenizer", "model")}
 
 
 def _noun(file: TokenizerFile) -> str:
+    """Return what to call the tokeniser in a message."""
     return "vocabulary" if isinstance(file, VocabularyFile) else "tokeniser"
 
 
 def _of_data(
     checkpoint: Checkpoint, given: str | None, train_data: str | None
 ) -> tuple[TokenizerFile | None, bool | None]:
-    """The tokeniser and casing of the training data: where that is now, or was, or within a moved run."""
+    """Return tokeniser and casing of the training data: where it is now, where it was, or inside a moved
+    run.
+    """
     recorded = _settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
     if dataset is None and recorded:
@@ -128,32 +136,39 @@ def _of_data(
 
 
 def casing_of(checkpoint: Checkpoint) -> bool | None:
-    """The casing in the checkpoint's configuration, or in the file beside another program's checkpoint."""
+    """Return the casing stored in the checkpoint's run, or next to another program's weights.
+
+    None if unknown.
+    """
     if checkpoint.kind != OURS:
         return model_casing(_folder_of(checkpoint))
     config = beside(checkpoint, CONFIGURATION_NAME)
     if config is None:
         return _settings(checkpoint).get("lower_case")
-    return read_object(config).get("do_lower_case") is not False  # True unless it says otherwise
+    return read_object(config).get("do_lower_case") is not False  # as in transformers, the default is True
 
 
 def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the configuration stored in a checkpoint of this trainer. Empty for other programs."""
     return read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
 
 
 def beside(checkpoint: Checkpoint, name: str) -> str | None:
-    """The path of a file of a run, or beside another program's weights, or None where there is none."""
+    """Return the path of a file in the run, or next to another program's weights.
+
+    None if it does not exist.
+    """
     path = storage.join(_folder_of(checkpoint), name)
     return path if storage.exists(path) else None
 
 
 def _folder_of(checkpoint: Checkpoint) -> str:
-    """The directory of a run, or of another program's weights."""
+    """Return the directory of the run, or of another program's weights."""
     folder = _run_of(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
     return folder if storage.is_directory(folder) else storage.parent(folder)
 
 
 def _run_of(checkpoint: str) -> str:
-    """The directory of the run that the checkpoint belongs to, or its own where it is of no run."""
+    """Return the directory of the checkpoint's run, or the checkpoint's directory if it belongs to no run."""
     path = Path(checkpoint)
     return str(path.parent.parent if path.parent.name == "checkpoints" else path)

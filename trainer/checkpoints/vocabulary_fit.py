@@ -1,4 +1,4 @@
-"""The vocabulary of a checkpoint against that of the data it goes on with: the same ids, or more of them."""
+"""Comparing the vocabulary of a checkpoint with the data's, which must have the same ids, or more of them."""
 
 import re
 from collections.abc import Callable
@@ -24,9 +24,10 @@ _REMEDY = "make the data with the model's own tokeniser (bertdata create --token
 def fit_vocabulary(
     checkpoint: Checkpoint, shape: ModelConfig, config: Config, log: Callable[[str], None]
 ) -> Checkpoint:
-    """The checkpoint with a row for each token of a model of this shape, whose data the configuration names.
+    """Return the checkpoint with a row for each token of the configured data.
 
-    DataError where an id is another token in the data than in the checkpoint, or has another role.
+    DataError if an id is another token in the data than in the checkpoint, or a special token has another
+    role.
     """
     own, data = tokenizer_beside(checkpoint), tokenizer_of_data(config)
     if data is None:
@@ -57,11 +58,11 @@ _READINGS = {
     (False, False): "case kept",
     (False, True): "case kept without accents",
 }
-"""Words for the two things that a tokeniser may do to a text: lower its case, strip its accents."""
+"""Text for (lower-cases, strips accents)."""
 
 
 def _reading(file: TokenizerFile) -> tuple[bool, bool] | None:
-    """Whether text is lower-cased and its accents are stripped. None where that is not done in BERT's way."""
+    """Return (lower-cases, strips accents), or None for a tokeniser that does neither in BERT's way."""
     if isinstance(file, VocabularyFile):
         return file.lower_case, file.lower_case and not file.keep_accents
     normalizer = read_tokenizer_json(file)[0]["normalizer"]
@@ -72,9 +73,9 @@ def _reading(file: TokenizerFile) -> tuple[bool, bool] | None:
 
 
 def check_words(own: Vocabulary, data: Vocabulary) -> None:
-    """DataError for the first id that is another token, or has another role.
+    """Raise DataError for the first id that is another token, or for a special token with another role.
 
-    In the data more tokens may follow, or take the places of those called ``[unused0]`` and so on.
+    The data's vocabulary may have more tokens, and may use the ids of ``[unused0]``, ``[unused1]`` and so on.
     """
     if own.md5 != data.md5:
         pairs = zip_longest(own.words, data.words)

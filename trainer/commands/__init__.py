@@ -1,1 +1,1 @@
-"""The commands of the trainer: each parses its words, calls a room below and prints."""
+"""The commands of ``python -m trainer``, a module each."""

@@ -1,4 +1,4 @@
-"""The command ``python -m trainer convert``."""
+"""The command line of ``python -m trainer convert``: convert checkpoints between programs."""
 
 from bertdata.cli.common.parser import Parser
 from bertdata.io.terminal import say
@@ -6,27 +6,48 @@ from trainer.run.tokenizer_flags import add_tokenizer
 
 SOURCES = ("bertdata", "tf1", "tf2", "nvidia", "habana", "graphcore", "huggingface")
 TARGETS = ("bertdata", "tf1", "tf2", "nvidia", "huggingface")
-"""Kinds of checkpoints that ``convert`` reads and writes."""
+"""Formats of checkpoints that ``convert`` writes. SOURCES are the formats that it reads."""
 
 
 def run(arguments: list[str]) -> None:
-    """Convert a checkpoint."""
+    """Convert a checkpoint and print what was written."""
     start = "  python -m trainer convert"
     examples = f"{start} run bert-tiny\n{start} tf1/model.ckpt-28252 start\n{start} run tf --to tf1"
     summary = """\
-Converts a checkpoint, or a run's newest: weights, moments and number of updates, where the form has them."""
+Converts a checkpoint, or the newest checkpoint of a run: weights, and the optimiser's moments and number of
+updates if both formats have them."""
     parser = Parser("python -m trainer convert", examples, summary)
-    parser.add_argument("source", help="run, checkpoint, directory or file of weights, TensorFlow's prefix")
-    parser.add_argument("target", help="directory to write")
-    parser.add_argument("--from", dest="kind", choices=SOURCES, help="the source's kind (default: as found)")
-    parser.add_argument("--to", choices=TARGETS,
-                        help="form to write (default: huggingface for our own, else bertdata)")  # fmt: skip
-    parser.add_argument("--model-config", metavar="FILE",
-                        help="bert_config.json (default: the one beside the weights)")  # fmt: skip
-    parser.add_argument("--without-moments", dest="moments", action="store_false",
-                        help="leave out the optimiser's moments, two thirds of a checkpoint")  # fmt: skip
-    parser.add_argument("--task", metavar="PACKAGE.MODULE:CLASS",
-                        help="task of your own that the run has learned, which is loaded")  # fmt: skip
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="run, checkpoint, directory or file of weights, or prefix of a TensorFlow checkpoint",
+    )
+    parser.add_argument("target", metavar="DIRECTORY", help="directory to write")
+    parser.add_argument(
+        "--from",
+        dest="kind",
+        choices=SOURCES,
+        help="format of the source, as a program's name (default: recognised from the files)",
+    )
+    parser.add_argument(
+        "--to",
+        choices=TARGETS,
+        help="format to write (default: huggingface for a checkpoint of this trainer, else bertdata)",
+    )
+    parser.add_argument(
+        "--model-config", metavar="FILE", help="bert_config.json (default: found next to the weights)"
+    )
+    parser.add_argument(
+        "--without-moments",
+        dest="moments",
+        action="store_false",
+        help="leave out the optimiser's moments, which are two thirds of a checkpoint",
+    )
+    parser.add_argument(
+        "--task",
+        metavar="PACKAGE.MODULE:CLASS",
+        help="your own task that the run was trained on; loads this class",
+    )
     add_tokenizer(parser)
     given = parser.parse_args(arguments)
     from trainer.checkpoints.formats.convert import convert

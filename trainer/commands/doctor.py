@@ -1,4 +1,4 @@
-"""A report on this machine: devices, launchers and packages for training, and remedies for missing ones."""
+"""The command line of ``python -m trainer doctor``: devices, launchers and packages of this machine."""
 
 import json
 import os
@@ -22,19 +22,21 @@ EXTRAS = {
     "matplotlib": "pictures",
     "jinja2": "report",
 }
-"""The extra that installs each optional package."""
+"""pip extra that installs each optional package."""
 
 
 def run(arguments: list[str]) -> None:
-    """Print the report as a table or JSON. With a device, only that, or SettingsError if it is missing.
+    """Print the report as a table or as JSON. With --device, report only that device, or raise SettingsError.
 
-    MissingExtraError after the report where torch is not installed: nothing can be trained.
+    MissingExtraError after the report if torch is not installed, since nothing can be trained.
     """
     summary = (
         "Prints a table of the devices, launchers and packages found, with a remedy for each missing one."
     )
     parser = Parser("python -m trainer doctor", "  python -m trainer doctor --json", summary)
-    parser.add_argument("--device", help="report on this device only; exit status 2 if it is not there")
+    parser.add_argument(
+        "--device", metavar="NAME", help="report on this device only; exit status 2 if missing"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(arguments)
     device = given.device
@@ -65,14 +67,16 @@ def run(arguments: list[str]) -> None:
 
 
 def _use(best: str, device: str | None) -> str:
-    """The line before the command: a run on the asked device, or without --device."""
+    """Return the line before the suggested command: about the requested device, or a run without --device."""
     if device:
         return f"A run on {device}:"
-    why = "since no accelerator is there" if best == PROCESSOR else "the accelerator that is there"
-    return f"Without --device a run uses {best}, {why}:"
+    if best == PROCESSOR:
+        return f"Without --device a run uses {best}, since no accelerator was found:"
+    return f"Without --device a run uses {best}, the accelerator of this machine:"
 
 
 def _print(groups: dict[str, list[Availability]]) -> None:
+    """Print a table with a group for devices, launchers, loggers and the machine."""
     from rich.console import Console
     from rich.table import Table
 
@@ -85,10 +89,12 @@ def _print(groups: dict[str, list[Availability]]) -> None:
 
 
 def _described(finding: Availability) -> str:
+    """Return what was found and what is missing, as text."""
     return "; ".join(filter(None, (finding.found, finding.missing)))
 
 
 def _logs() -> list[Availability]:
+    """Report on the packages of the optional loggers."""
     findings = []
     for name, extra in EXTRAS.items():
         if find_spec(name):
@@ -99,6 +105,7 @@ def _logs() -> list[Availability]:
 
 
 def _machine() -> list[Availability]:
+    """Report on cores, memory and bertdata's native kernels."""
     threads = f"{available_cores()} for this process"
     if find_spec("torch") is not None:
         import torch

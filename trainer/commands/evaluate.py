@@ -9,22 +9,24 @@ from trainer.config.task_names import task_flags
 from trainer.run.path_check import refuse_run_inputs
 from trainer.workers.launch import launch_workers
 
+_PROG = "python -m trainer evaluate"
+_EXAMPLE = f"""\
+  {_PROG} --eval-data shards/eval --output-dir run
+  {_PROG} --eval-data shards/eval --output-dir run --start-from-ckpt bert-base
+  {_PROG} --output-dir mrpc-run --eval-file test.tsv"""
+_SUMMARY = """\
+Evaluates a checkpoint: the newest in --output-dir, the checkpoint of --resume-step, or --start-from-ckpt.
+With --train-data, the score of guessing from the training data is printed for comparison. A fine-tuned run is
+evaluated on its task, with the file that it was evaluated on before, or --eval-file. --do-predict with
+--predict-file FILE writes predictions for a file without answers to --output-dir.
+All flags of pretrain are accepted: --help-all."""
+
 
 def run(arguments: list[str]) -> None:
-    """Evaluate a checkpoint, or each that appears."""
-    start = "  python -m trainer evaluate --eval-data shards/eval --output-dir run"
-    summary = """\
-Evaluates the newest checkpoint in --output-dir, that of --resume-step, or --start-from-ckpt; any key of
-pretrain may be given. With --train-data the guess beside the results is by the training data. A fine-tuned
-run is evaluated by its own task, on the file that it was evaluated on or on --eval-file; --do-predict with
---predict-file writes predictions of a file without answers into --output-dir."""
-    tuned = "  python -m trainer evaluate --output-dir mrpc-run --eval-file test.tsv"
-    example = f"{start}\n{start} --start-from-ckpt bert-base\n{tuned}"
-    parser = Parser("python -m trainer evaluate", example, summary)
-    parser.usage = "%(prog)s [--poll] [--poll-timeout X] [--config FILE] [--KEY VALUE ...]"
-    parser.add_argument("--poll", action="store_true", help="evaluate checkpoints as they appear")
-    timeout = "with --poll: end after so many seconds without a new checkpoint"
-    parser.add_argument("--poll-timeout", type=number, default=math.inf, metavar="X", help=timeout)
+    """Evaluate a checkpoint, or with ``--poll`` each checkpoint that appears."""
+    parser = _parser()
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        _add_keys_help(parser)
     given, rest = parser.parse_known_args(arguments)
     layered = make_layered(task_flags(rest), parser.prog)
     tell_contradictions(layered)
@@ -36,3 +38,27 @@ run is evaluated by its own task, on the file that it was evaluated on or on --e
     from trainer.run.evaluate_run import evaluate_run
 
     evaluate_run(rest, parser.prog, poll=given.poll, timeout=given.poll_timeout)
+
+
+def _parser() -> Parser:
+    """Return the parser of the flags that only this command has. The configuration reads all others."""
+    parser = Parser(_PROG, _EXAMPLE, _SUMMARY)
+    parser.usage = "%(prog)s [--poll] [--poll-timeout SECONDS] [--config FILE] [--KEY VALUE ...]"
+    parser.add_argument("--poll", action="store_true", help="evaluate each checkpoint as it appears")
+    parser.add_argument(
+        "--poll-timeout",
+        type=number,
+        default=math.inf,
+        metavar="SECONDS",
+        help="with --poll: end after this time without a new checkpoint (default: never)",
+    )
+    return parser
+
+
+def _add_keys_help(parser: Parser) -> None:
+    """Add the help of common keys. They are not added for parsing: the configuration reads them."""
+    from trainer.config.help import add_keys_help  # not needed without --help
+    from trainer.config.help_keys import common_keys
+
+    parser.add_argument("--config", metavar="FILE", help="JSON file with keys (default: none)")
+    add_keys_help(parser, common_keys("evaluate"), "evaluate", {})

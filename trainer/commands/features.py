@@ -1,4 +1,4 @@
-"""The command ``python -m trainer features``: features of a file as text for audits, or as a dataset."""
+"""The command line of ``python -m trainer features``: write a task's features as text or as a dataset."""
 
 from argparse import Namespace
 
@@ -26,11 +26,11 @@ _SUMMARY = """\
 Makes the features that a model is fine-tuned on: as text to compare them with another program's, or as a
 dataset with a manifest."""
 _FLAGS = ("format", "dialect", "lower_case", "max_seq_length")
-"""The flags that are settings of every task."""
+"""Flags that are settings of every task's features."""
 
 
 def run(arguments: list[str]) -> None:
-    """Write the features. Print what was written, and warn about what was left out."""
+    """Write the features. Print what was written, and a warning about examples that were left out."""
     given = _parser().parse_args(arguments)
     given.task = given.task.lower()
     task = find_data(given.task)
@@ -71,15 +71,17 @@ def _parser() -> Parser:
         "--vocab",
         required=True,
         metavar="FILE|NAME",
-        help="vocabulary of the tokeniser, or a tokenizer.json or a directory with one",
+        help="vocabulary, a file or a name, or a tokenizer.json, or a directory with one of them",
     )
     target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--output", metavar="FILE", help="write the features as text, one JSON object a line")
+    target.add_argument(
+        "--output", metavar="FILE", help="write the features as text, one JSON object per line"
+    )
     target.add_argument(
         "--dataset",
-        metavar="DIR",
-        help="make a dataset of them, which bertdata verify-md5, show, stats and convert read; one of the "
-        "same file and settings that is there already is checked and kept",
+        metavar="DIRECTORY",
+        help="write the features as a dataset for bertdata verify-md5, show, stats and convert; an existing "
+        "dataset from the same file and settings is checked and kept",
     )
     add_overwrite(parser)
     parser.add_argument("--format", choices=FORMATS, default="tfrecord", help="container of the dataset")
@@ -94,52 +96,61 @@ def _parser() -> Parser:
         "--dialect",
         choices=("google", "nvidia"),
         default="google",
-        help="whose tokeniser: google (default), or nvidia, which drops all of Unicode's categories C and "
-        "has a limit of 100 characters a word, not 200",
+        help="program whose tokeniser to follow: google, or nvidia, which drops all characters of Unicode's "
+        "categories C and limits words to 100 characters instead of 200 (default: google)",
     )
     parser.add_argument(
         "--max-seq-length",
         type=positive,
         metavar="N",
-        help="ids in a feature (default: 384 for squad, else 128)",
+        help="most token ids in a feature (default: 384 for squad, else 128)",
     )
     squad = parser.add_argument_group("squad")
-    squad.add_argument("--training", action="store_true", help="read the answers, as for training")
+    squad.add_argument("--training", action="store_true", help="make features for training, with the answers")
     squad.add_argument(
-        "--doc-stride", type=positive, metavar="N", help="tokens from one span to the next (default: 128)"
+        "--doc-stride",
+        type=positive,
+        metavar="N",
+        help="tokens from the start of one span to the next (default: 128)",
     )
     squad.add_argument(
         "--doc-overlap",
         type=not_negative,
         metavar="N",
-        help="tokens that two spans have in common, as run_qa.py counts, in place of --doc-stride",
+        help="tokens that two neighbouring spans share, in place of --doc-stride, as in run_qa.py",
     )
     squad.add_argument(
         "--max-query-length",
         type=not_negative,
         metavar="N",
-        help="most tokens of a question (default: 64); 0: none is cut",
+        help="most tokens of a question, 0: no limit (default: 64)",
     )
     squad.add_argument(
         "--first-answer",
         action="store_true",
-        help="with --training: take the first of several answers, none where there is none",
+        help="with --training: use the first of several answers; a question without answers is impossible",
     )
     squad.add_argument(
-        "--version-2-with-negative", action="store_true", help="a question may have no answer (SQuAD 2.0)"
+        "--version-2-with-negative", action="store_true", help="allow questions without an answer (SQuAD 2.0)"
     )
     squad.add_argument(
         "--shuffled",
         action="store_true",
-        help="questions in the order in which Google's program trains on them, not in the file's",
+        help="write questions in the order in which Google's program trains on them, not in the file's order",
     )
     add_columns(parser)
-    parser.add_argument("--no-labels", action="store_true", help="a table without labels: all are 0")
+    parser.add_argument(
+        "--no-labels", action="store_true", help="the table has no labels: write 0 as every label"
+    )
     return parser
 
 
 def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, bool | None, list[str]]:
-    """The tokeniser, the casing where it is a vocabulary, and warnings where that does not fit the casing."""
+    """Return the tokeniser, whether it lower-cases, and warnings.
+
+    The casing is None for a tokenizer.json, which contains its casing. Warnings: a vocabulary whose name or
+    words do not fit the casing.
+    """
     file = named_tokenizer(given.vocab, given.dialect)
     if isinstance(file, TokenizerJson):
         if given.dialect != "google":

@@ -1,4 +1,4 @@
-"""The command ``python -m trainer finetune``, its configuration, and the evaluation of its runs."""
+"""The command line of ``python -m trainer finetune``."""
 
 from bertdata.cli.common.door_words import take_print_config
 from trainer.commands.pretrain import import_torch, print_phases, tell_contradictions
@@ -8,7 +8,7 @@ from trainer.workers.launch import launch_workers
 
 
 def run(arguments: list[str]) -> None:
-    """Train a task from a checkpoint, evaluate and predict."""
+    """Fine-tune a checkpoint on a task, evaluate and predict."""
     words, printing = take_print_config(arguments)
     layered = make_layered_task(words)
     tell_contradictions([layered])

@@ -1,4 +1,4 @@
-"""``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
+"""The command line of ``python -m trainer like``: run another program's command line with its meaning."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ from trainer.commands.pretrain import import_torch
 from trainer.config.flags import read_flags, read_keys
 from trainer.config.phases import of_phase, steps_or_epochs
 from trainer.config.printed import print_config
-from trainer.config.settings import Config, flag
+from trainer.config.settings import Config, flag, other_names
 from trainer.config.task_names import task_flags
 from trainer.config.value_sources import under_model_file
 from trainer.devices.choice import AUTO, look_for
@@ -29,17 +29,17 @@ USAGE = f"""\
 Example:
   {DOOR.command} nvidia/run_squad.py --do_train --train_file train-v1.1.json ...
 
-Runs the command line of another program, as its authors print it, with the meaning that it has there: its
-defaults, its batch arithmetic, its optimiser, its device. Flags of this trainer may follow after --, and go
-before all others; --print-config prints the configuration that is understood and does nothing else. A program
-of your own is the path of a TOML file (docs/architecture.md).
+Runs another program's command line, as its authors publish it, with that program's defaults, batch size
+arithmetic, optimiser and device. Flags of this trainer may follow after -- and override the others.
+--print-config prints the resulting configuration and does nothing else. To add your own program, give the
+path of a TOML file (docs/architecture.md).
 
 usage: {DOOR.command} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR.command} PROGRAM --help lists its flags)
 
 """
 
 _LARGE = 1e15
-"""No number of another program's command line is larger, seconds and bytes among them."""
+"""No number in another program's command line is larger, not even seconds or bytes."""
 
 _OF_EVALUATION = (
     "device",
@@ -49,11 +49,11 @@ _OF_EVALUATION = (
     "max_seq_length",
     "max_predictions_per_seq",
 )
-"""Keys of the configuration that are settings of an evaluation too: flags of this trainer may change them."""
+"""Keys that an evaluation uses too, so that flags of this trainer can change them there."""
 
 
 def _odd_numbers(given: Given) -> str:
-    """The flags whose numbers are 0 or very large, as they may be given."""
+    """Return the flags whose numbers are 0 or very large, as text for an error message."""
     odd = []
     for name in sorted(given.explicit):
         values = given[name] if isinstance(given[name], list) else [given[name]]
@@ -62,7 +62,7 @@ def _odd_numbers(given: Given) -> str:
 
 
 def _is_odd(text: str) -> bool:
-    """True for 0 and for a very large number. Some programs' flags of several numbers are texts."""
+    """Return whether the text is 0 or a very large number. Flags that take several numbers are texts too."""
     try:
         found = abs(float(text))
     except ValueError:
@@ -71,7 +71,7 @@ def _is_odd(text: str) -> bool:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Run the program's command line, or print what it means."""
+    """Run the program's command line, or print its meaning."""
     if not arguments or arguments[0] in ("-h", "--help"):
         width = max(map(len, programs())) + 2
         listed = "".join(f"  {name:<{width}}{program.purpose}\n" for name, program in programs().items())
@@ -81,7 +81,7 @@ def run(arguments: Sequence[str]) -> None:
     program, given, ours = line.program, line.given, line.ours
     try:
         meaning = meaning_of(program, given)
-    except ArithmeticError:  # divided by a 0, or beyond all floats
+    except ArithmeticError:  # division by zero or overflow
         raise UsageError(f"{program.name}: nothing can be computed with {_odd_numbers(given)}") from None
     tuned = any(keys.get("task") for keys in meaning.phases)
     changed_keys, contradictions = _override(
@@ -102,7 +102,7 @@ def run(arguments: Sequence[str]) -> None:
         if find_rank()[0] == 0:
             flags = read_flags(task_flags(ours) if tuned else ours, DOOR.command)
             sources = [
-                of_program | {name: flag(name) for name in flags}
+                of_program | {other_names().get(name, name): flag(name) for name in flags}
                 for of_program in sources_of_phases(program, given, meaning)
             ]
             _print(line.typed, meaning, phases, sources)
@@ -115,15 +115,19 @@ def run(arguments: Sequence[str]) -> None:
 def _override(
     phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The keys of each phase, where flags of ours win, and lines about what they contradict.
+    """Apply flags of this trainer to the keys of each phase.
 
-    Of two values each phase has its own. Other programs' data have no manifest, so that none is expected.
+    Return the keys and warnings about contradictions.
+
+    A flag with two values sets one in each phase. Other programs' data have no manifest, so ``unverified`` is
+    the default.
     """
     flags = read_flags(arguments, prog)
     if flags.pop("config", None) is not None:
         raise SettingsError(
             f"{prog} --config: another program's command has no file of ours; give its keys as flags"
         )
+    # A command line for phase 2 alone has a single entry, which takes the second of two values.
     numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
     changed, contradictions = list[dict[str, Any]](), list[str]()
     for number, keys in zip(numbers, phases, strict=True):
@@ -135,14 +139,14 @@ def _override(
 
 
 def _without_log(keys: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    """The keys without MLPerf's log, whose package is not installed, where the program writes that log."""
+    """Switch MLPerf's log off with a warning, if the program writes one and its package is not installed."""
     if keys.get("mllog"):
         given.warn("mlperf-logging is not installed, so that MLPerf's log is not written (extra mllog)")
     return {**keys, "mllog": False}
 
 
 def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
-    """An error for an input file that is not there, and for an output directory on another machine."""
+    """Raise an error for a missing input file, and for an output directory on another machine."""
     for path in missing:
         where = "no such file" if is_remote(path) else "is not on this machine; name a file that is"
         raise MissingInputError(f"{path}: {where}")
@@ -155,7 +159,7 @@ def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
 def _print(
     program: str, meaning: Meaning, phases: Sequence[Config], sources: Sequence[Mapping[str, str]]
 ) -> None:
-    """Print the configuration, and what the command does instead of training."""
+    """Print the configuration, or the settings of an evaluation or conversion."""
     if meaning.convert is not None:
         print_config(program, [], convert=meaning.convert)
     elif meaning.evaluate is not None:
@@ -167,7 +171,7 @@ def _print(
 
 
 def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) -> None:
-    """Pre-train, fine-tune or evaluate. The workers that the program starts are started here."""
+    """Pre-train, fine-tune or evaluate, after starting the program's workers."""
     _check_device(phases[0])
     if meaning.evaluate is None:
         check_paths(phases)
@@ -192,7 +196,7 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
 
 
 def _verified_where_listed(config: Config) -> Config:
-    """The configuration with its data verified where a manifest lists them. Otherwise a warning says so."""
+    """Return the configuration with verification switched on if manifests list all data. Otherwise warn."""
     from bertdata.dataset.discover import find_datasets
     from bertdata.dataset.mixture.weights import split_paths
 
@@ -206,9 +210,9 @@ def _verified_where_listed(config: Config) -> Config:
 
 
 def _check_device(config: Config) -> None:
-    """SettingsError, with the way around it, where the program's device is not there."""
+    """Raise SettingsError, with a remedy, if the program's device is missing."""
     name = config.run.device
-    if name == AUTO:  # a flag of ours
+    if name == AUTO:  # only a flag of this trainer sets auto
         return
     finding = look_for(name, config)
     if not finding.there:
@@ -218,7 +222,7 @@ def _check_device(config: Config) -> None:
 
 
 def _convert(settings: Mapping[str, Any]) -> None:
-    """Convert a checkpoint. ``added``, or ``prefix``, is among the settings of MLPerf's converters."""
+    """Run one of MLPerf's checkpoint programs, or convert. The settings' names say which."""
     if "added" in settings:
         from trainer.checkpoints.formats.tensorflow1 import add_accumulators
 

@@ -1,4 +1,4 @@
-"""The command line of ``python -m trainer predict``."""
+"""The command line of ``python -m trainer predict``: try a trained model on a text."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING
@@ -18,13 +18,13 @@ _EXAMPLE = """\
   python -m trainer predict squad-run "Where did Anna go?" --context "Anna went to the market."
   python -m trainer predict mrpc-run "The old harbour is closed." "They closed the harbour.\""""
 _SUMMARY = """\
-Tries a model by the task that its run has learned. Pre-training: the most probable words at each [MASK] of
-the text, a line each. SQuAD: the answer to the question from the text of --context. A classification: the
-label of the text, or of the pair of texts, and its probability; or the score."""
+Tries a model on a text, with the task that it was trained for. Pre-training: the most probable words at each
+[MASK], one per line. SQuAD: the answer to the question, taken from the text of --context. Classification: the
+label of a text or of two texts, with its probability, or a score."""
 
 
 def run(arguments: list[str]) -> None:
-    """Print the words, the answer or the label."""
+    """Print the words at the masks, the answer, or the label."""
     given = _parser().parse_args(arguments)
     from trainer.run.trained_model import open_trained  # imports torch, which help need not wait for
     from trainer.tasks.fine_tuned import predict_task
@@ -46,41 +46,46 @@ def run(arguments: list[str]) -> None:
 
 def _parser() -> Parser:
     parser = Parser("python -m trainer predict", _EXAMPLE, _SUMMARY)
-    parser.add_argument("model", metavar="RUN", help="run, or checkpoint of any program")
+    parser.add_argument(
+        "model", metavar="RUN", help="directory of a run, or a checkpoint of this trainer or another program"
+    )
     parser.add_argument(
         "text",
         metavar="TEXT",
         nargs="+",
-        help="a text, with [MASK] or the tokeniser's own mask for each word to guess; a question; or one "
-        "text or two to classify",
+        help="text with [MASK] (or the tokeniser's mask token) for each word to guess; or a question; or one "
+        "or two texts to classify",
     )
     parser.add_argument(
         "--task",
         metavar="NAME",
-        help=f"{_WORDS}, or a task of finetune by its name (default: the run's own; another program's "
-        f"checkpoint: by its head, else {_WORDS})",
+        help=f"{_WORDS}, or the name of a fine-tuning task (default: the run's task; for another program's "
+        f"checkpoint the task of its head, else {_WORDS})",
     )
     parser.add_argument(
         "--context",
         metavar="FILE|TEXT",
-        help="of squad: the file of the text that the answer is in; several words that name no file are the "
-        "text itself",
+        help="for squad: file with the text that contains the answer, or the text itself (several words that "
+        "are not a file's name)",
     )
     parser.add_argument(
-        "--labels", metavar="A,B", help="labels in the order of their ids (default: the checkpoint's own)"
+        "--labels", metavar="A,B", help="labels in the order of their ids (default: from the checkpoint)"
     )
-    parser.add_argument("--num", type=positive, metavar="N", help="words for each [MASK] (default: 5)")
+    parser.add_argument(
+        "--num", type=positive, metavar="N", help="number of words to print for each [MASK] (default: 5)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, with probabilities")
     parser.add_argument(
         "--model-config",
         metavar="FILE",
-        help="bert_config.json, for another program's checkpoint (default: the one beside the weights)",
+        help="bert_config.json of another program's checkpoint (default: found next to the weights)",
     )
     add_tokenizer(parser)
     return parser
 
 
 def _print_words(given: Namespace, opened: "Trained") -> None:
+    """Print the most probable words at each mask."""
     from trainer.run.predict import predict_lines
 
     refuse(given, ("context", "labels"))

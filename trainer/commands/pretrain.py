@@ -1,4 +1,4 @@
-"""The command line of ``python -m trainer pretrain``: all that needs no torch."""
+"""The command line of ``python -m trainer pretrain``: everything that works without importing torch."""
 
 import sys
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def run(arguments: list[str]) -> None:
 
 
 def print_phases(program: str, layered: Sequence[Layered]) -> None:
-    """Print the configuration once, whatever launcher started how many workers."""
+    """Print the configuration of each phase as JSON, on rank 0 only."""
     if find_rank()[0] == 0:
         from trainer.config.printed import print_config
 
@@ -40,14 +40,16 @@ def print_phases(program: str, layered: Sequence[Layered]) -> None:
 
 
 def tell_contradictions(layered: Sequence[Layered]) -> None:
-    """Print a warning for each contradiction, once, whatever launcher started how many workers."""
+    """Print a warning for each contradiction between configuration sources, once however many workers
+    there are.
+    """
     if find_rank()[0] == 0 and not is_started_here():
         found = [line for phase in layered for line in phase.contradictions]
         say_error(*(f"trainer: warning: {line}" for line in dict.fromkeys(found)))
 
 
 def import_torch() -> None:
-    """Import torch, which takes seconds; rank 0 says so."""
+    """Import torch, which takes seconds. Rank 0 prints a line about it first."""
     if "torch" in sys.modules:
         return
     if find_rank()[0] == 0:

@@ -1,4 +1,4 @@
-"""The command line of ``python -m trainer report``."""
+"""The command line of ``python -m trainer report``: an HTML page about runs."""
 
 from bertdata.cli.common.parser import Parser, add_overwrite
 from bertdata.io import storage
@@ -13,23 +13,24 @@ _EXAMPLE = f"""\
   {PROG} run
   {PROG} run-a run-b --output both.html"""
 _SUMMARY = """\
-Makes one page of HTML of a run, or of several over each other: loss and accuracy beside what a guess that
-reads nothing reaches, evaluations, learning rate, speed, data, settings. The page needs no network. RUN is
-the --output-dir of a run, trained or still training, or a log of another program: dllogger.json of NVIDIA's,
-or trainer_state.json of Hugging Face's Trainer."""
+Makes an HTML page about a run, or about several runs in the same charts: loss and accuracy with the score of
+guessing without reading the text, evaluations, learning rate, speed, data and settings. The page needs no
+network. RUN is the --output-dir of a finished or current run, or another program's log: dllogger.json of
+NVIDIA's programs or trainer_state.json of Hugging Face's Trainer."""
 
 
 def run(arguments: list[str]) -> None:
     """Write the page."""
     parser = Parser(PROG, _EXAMPLE, _SUMMARY)
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="directory of a run, or a log")
-    default = "default: report.html in RUN; of several runs, here"
-    parser.add_argument("--output", metavar="FILE.html", help=f"the page ({default})")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="directory of a run, or a log file")
+    default = "default: report.html in RUN, or for several runs in the current directory"
+    parser.add_argument("--output", metavar="FILE.html", help=f"page to write ({default})")
     add_overwrite(parser)
     given = parser.parse_args(arguments)
     output = given.output or _usual_output(given.runs)
     check_report(output, PROG)
-    # A page of a run may lie within the run, where it lies by default: only files of the run's own are there.
+    # By default the page is written into the run's directory, which is also the input. That is safe, since
+    # the page has a name that no log has. Only inputs that are files are compared with the output.
     logs = [run for run in given.runs if given.output is None or not storage.is_directory(run)]
     check_output(output, logs if given.output else [], PAGE, overwrite=given.overwrite)
     write_page(output, make_page(read_runs(given.runs)))
@@ -37,7 +38,7 @@ def run(arguments: list[str]) -> None:
 
 
 def _usual_output(runs: list[str]) -> str:
-    """The page's name where none is given."""
+    """Return the page's default path: in the directory of a single run, else in the current directory."""
     if len(runs) == 1 and storage.is_directory(runs[0]):
         return storage.join(runs[0], "report.html")
     return "report.html"

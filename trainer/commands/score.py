@@ -1,4 +1,4 @@
-"""The command ``python -m trainer score``: metrics of predictions in files."""
+"""The command line of ``python -m trainer score``: metrics of predictions stored in files."""
 
 import json
 
@@ -12,14 +12,15 @@ _EXAMPLE = """\
   python -m trainer score --task squad dev-v2.0.json predictions.json --na-prob-file null_odds.json
   python -m trainer score --task mrpc dev.tsv test_results.tsv --json"""
 _SUMMARY = """\
-Compares predictions with a file of right answers by the task's official metrics: SQuAD's exact match and F1
-in per cent, GLUE's from 0 to 1. Predictions of a table: one label a line, or with a heading and an index as
-run_glue.py writes them, or a probability for each label as run_classifier.py does. Standard error tells what
-a guess without reading would score: always the most frequent label; for SQuAD 2.0 always no answer."""
+Compares predictions with a file of right answers, using the task's official metrics: for SQuAD exact match
+and F1 in per cent, for GLUE values from 0 to 1. Predictions for a table have one label per line, or a heading
+and an index as written by run_glue.py, or a probability for each label as written by run_classifier.py.
+Standard error shows the score of guessing without reading: always the most frequent label, or for SQuAD 2.0
+always no answer."""
 
 
 def run(arguments: list[str]) -> None:
-    """Print each metric on a line, or all as one JSON object."""
+    """Print one metric per line, or all metrics as a JSON object."""
     parser = Parser("python -m trainer score", _EXAMPLE, _SUMMARY)
     parser.add_argument("data", metavar="DATA", help="SQuAD's JSON, or a table with labels")
     parser.add_argument("predictions", metavar="PREDICTIONS", help="predictions.json, or a table of labels")
@@ -28,20 +29,20 @@ def run(arguments: list[str]) -> None:
     parser.add_argument(
         "--version-2-with-negative",
         action="store_true",
-        help="by the rules of SQuAD 2.0 (default: where a question has no answer)",
+        help="use the rules of SQuAD 2.0 (default: if a question in DATA has no answer)",
     )
     parser.add_argument(
         "--na-prob-file",
         metavar="FILE",
-        help="null_odds.json, or a probability of no answer by each question's id: scores with the best "
-        "thresholds are told too (SQuAD 2.0)",
+        help="null_odds.json, or a JSON file with the probability of no answer for each question id; adds "
+        "scores with the best thresholds (SQuAD 2.0)",
     )
     parser.add_argument(
         "--na-prob-thresh",
         type=number,
-        metavar="X",
-        help="a question with a number above this counts as having no answer (default: 1, as the official "
-        "program has it)",
+        metavar="NUMBER",
+        help="count a question as unanswered if its number in --na-prob-file is above this (default: 1, as "
+        "in the official program)",
     )
     add_columns(parser)
     given = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The command line of ``python -m trainer split``."""
+"""The command line of ``python -m trainer split``: plan how to split a model over devices."""
 
 import json
 from argparse import Namespace
@@ -31,24 +31,27 @@ _EXAMPLE = f"""\
   {PROG} --config rannc_4.9b --devices 8 --memory 80 --output plan.json --picture plan.svg
   {PROG} --plan plan.json --picture plan.svg"""
 _SUMMARY = """\
-Divides a model over devices that cannot hold it alone, without training: prints stages, their times and
-memory, and what an update takes. No device is needed: times are computed from the model's operations and the
-rates of --hardware; with --profile-layers the layers are timed on --device. Any key of pretrain may be given:
---strategy pipelined, --stages 4, --recompute always, --max-seq-length 128 (default: the model's longest),
---objective mlm (masked words alone; default: that of --train-data, else bert), --bandwidth 25 (GB/s between
-devices; default: half of the data sheet's). With --plan FILE that plan is shown, and none is made."""
+Plans how to split a model that is too large for one device, without training. Prints the stages with their
+times and memory, and the time of an update. No device is needed: times are computed from the model's
+operations and the rates of --hardware. With --profile-layers they are measured on --device. The objective is
+that of --train-data, else --objective (default: bert); the length is --max-seq-length (default: the longest
+that the model supports). With --plan FILE, that plan is shown instead. All flags of pretrain are accepted:
+--help-all."""
 
 
 def run(arguments: list[str]) -> None:
-    """Print the plan, keep it and draw it as the command line says."""
-    given, rest = _parser().parse_known_args(arguments)
+    """Make or read the plan, print it, and write and draw it if asked to."""
+    parser = _parser()
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        _add_keys_help(parser)
+    given, rest = parser.parse_known_args(arguments)
     own = {"--device-memory": given.memory, "--save-plan": given.output}
     words = [*rest, *(f"{flag}={text}" for flag, text in own.items() if text is not None)]
     layered = make_layered(words, PROG)
     tell_contradictions(layered)
     config = layered[-1].config
     say_error(*(f"trainer: warning: {warning}" for warning in config.model.warnings()))
-    # Else RaNNC's name, or the workers that the run is to have.
+    # Without --devices the number is world_size, the number of workers of the run to plan for.
     devices = given.devices or config.workers.world_size
     if given.picture and not given.picture.lower().endswith(".svg"):
         raise UsageError(f"{given.picture}: expected a name that ends in .svg")
@@ -74,7 +77,7 @@ def run(arguments: list[str]) -> None:
 
 
 def _config_file(words: list[str]) -> str | None:
-    """Return the file of --config among the words, or None."""
+    """Return the file named by --config, or None."""
     for place, word in enumerate(words):
         if word == "--config":
             return words[place + 1] if place + 1 < len(words) else None
@@ -84,7 +87,9 @@ def _config_file(words: list[str]) -> str | None:
 
 
 def _check_outputs(given: Namespace, config_file: str | None, config: Config, split: SplitSection) -> None:
-    """Check the files to write: no inputs, not one file twice, and in the place of older ones alone."""
+    """Raise an error if an output file is an input, is named twice, or would replace a file of another
+    type.
+    """
     data = split_paths(config.data.train_data) if config.data.train_data else []
     inputs = [split.plan, config_file, config.model.model_config, *data]
     if split.save_plan:
@@ -97,21 +102,34 @@ def _parser() -> Parser:
     parser = Parser(PROG, _EXAMPLE, _SUMMARY)
     parser.usage = "%(prog)s --devices N --memory GB [--config FILE] [--KEY VALUE ...]"
     parser.add_argument("--devices", type=positive, metavar="N", help="number of devices")
-    memory = "memory of a device in GB of 10^9 bytes (default: that of the device which --hardware names)"
+    memory = "memory of a device in GB of 10^9 bytes (default: the memory of the device in --hardware)"
     parser.add_argument("--memory", metavar="GB", help=memory)
-    hardware = f"{', '.join(SHEETS)}, or the TFLOP/s that a device reaches (default: rates of {USUAL})"
+    hardware = f"{', '.join(SHEETS)}, or a number: the TFLOP/s that a device reaches (default: {USUAL})"
     parser.add_argument("--hardware", metavar="NAME", help=hardware)
     parser.add_argument("--output", metavar="FILE", help="write the plan as JSON, for --plan")
-    parser.add_argument("--picture", metavar="FILE", help="draw the schedule of an update as .svg")
+    parser.add_argument(
+        "--picture", metavar="FILE", help="draw the schedule of an update as SVG; ends in .svg"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     add_overwrite(parser)
     return parser
 
 
-def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan, int, str]:
-    """A new plan, the bytes of a device's memory, and the source of its times. named: the hardware.
+def _add_keys_help(parser: Parser) -> None:
+    """Add the help of common keys. They are not added for parsing: the configuration reads them."""
+    from trainer.config.help import add_keys_help  # not needed without --help
+    from trainer.config.help_keys import common_keys
 
-    Layers are timed by the device's kind of attention, in some seconds, where that is configured.
+    parser.add_argument("--config", metavar="FILE", help="JSON file with keys, or a configuration's name")
+    add_keys_help(parser, common_keys("split"), "split", {})
+
+
+def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan, int, str]:
+    """Make a plan. Return it with the memory of a device in bytes and the source of its times, as text.
+
+    With profile_layers, the layers are timed on the device, with its attention kernel, which takes some
+    seconds.
+    named: value of --hardware, or None.
     """
     from trainer.splitting.plan.planner import make_plan  # imports torch
 
@@ -151,7 +169,7 @@ def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan,
 
 
 def _read(path: str, config: Config, devices: int | None) -> Plan:
-    """The plan of a file, which fits the model and the devices that are given."""
+    """Read a plan from a file, and check that it fits the configured model and number of devices."""
     from trainer.splitting.plan.fit import check_fits  # imports torch
     from trainer.splitting.plan.parts import head_of
 
@@ -172,15 +190,15 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
 
 
 def _model(config: Config) -> ModelConfig | None:
-    """The configured model, or None where no key of it is given."""
+    """Return the configured model, or None if no key of a model is set."""
     settings = config.model_settings
     return read_model_config(settings, config.model.model_config or "model") if settings else None
 
 
 def _task(config: Config) -> str:
-    """The task that the model is to learn: the configured one, or that of the objective or of train_data.
+    """Return the task to plan for: the configured task, or the task of objective or train_data.
 
-    SettingsError for an objective that nothing learns, or that is not the data's.
+    SettingsError for an objective without a task, or one that differs from the data's.
     """
     from trainer.tasks.choice import task_of_objective
 
@@ -191,7 +209,7 @@ def _task(config: Config) -> str:
         return task_of_objective(objective or DEFAULT_OBJECTIVE, "objective is")
     try:
         data = open_dataset(split_paths(paths), unverified=config.data.unverified, split="training")
-    except MissingInputError as error:  # a plan may be made where the data are not
+    except MissingInputError as error:  # with --objective a plan can be made on a machine without the data
         if objective is None:
             raise MissingInputError(f"{error}; give --objective NAME to plan without the data") from None
         return task_of_objective(objective, "objective is")
@@ -203,7 +221,7 @@ def _task(config: Config) -> str:
 
 
 def _as_json(plan: Plan) -> dict[str, Any]:
-    """The plan, and what follows from it: seconds, bytes, fractions."""
+    """Return the plan as JSON, with the figures that follow from it: seconds, bytes, fractions."""
     from trainer.splitting.plan.parts import count_weights  # imports torch
 
     return {

@@ -1,4 +1,4 @@
-"""The variables of the environment that every run obeys, whichever command starts it."""
+"""Environment variables that every command obeys."""
 
 import os
 from typing import Any
@@ -10,16 +10,16 @@ WANDB_MODE = "WANDB_MODE"
 
 ONLINE, OFFLINE, DISABLED = "online", "offline", "disabled"
 _WANDB_MODES = {"run": ONLINE, "dryrun": OFFLINE, "shared": ONLINE}
-"""Older and other names of wandb's modes."""
+"""Other names for modes of wandb, some from older versions."""
 
 
 def forces_weight_sync() -> bool:
-    """Return True if the environment asks for an average of the weights before each update."""
+    """Return whether the environment asks to average the weights over the workers before each update."""
     return os.environ.get(WEIGHT_SYNC, "").lower() in ("1", "true")
 
 
 def wandb_mode() -> str | None:
-    """Return online, offline or disabled as WANDB_MODE says, or None where it is not set."""
+    """Return online, offline or disabled, or None if WANDB_MODE is not set."""
     found = os.environ.get(WANDB_MODE, "").lower()
     mode = _WANDB_MODES.get(found, found)
     if mode not in ("", ONLINE, OFFLINE, DISABLED):
@@ -29,7 +29,10 @@ def wandb_mode() -> str | None:
 
 
 def keys_of_environment(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Return value and variable of each key that the environment changes, of the configuration's keys."""
+    """Return value and variable of each key that the environment overrides.
+
+    keys: the configuration's keys and values.
+    """
     found: dict[str, tuple[Any, str]] = {}
     if forces_weight_sync():
         found["force_weight_sync"] = (True, WEIGHT_SYNC)

@@ -1,4 +1,4 @@
-"""Files of configurations: a person's own, and those that come with the trainer."""
+"""Configuration files: the user's JSON files, and configurations that come with the trainer."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,14 +10,14 @@ from bertdata.io.home import expand_values
 
 
 def shipped_configs() -> dict[str, str]:
-    """The paths of the configurations that come with the trainer, by name."""
+    """Return the path of each configuration that comes with the trainer, by name."""
     return {path.stem: str(path) for path in sorted(Path(__file__).parent.glob("shipped/*.json"))}
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """The keys of a JSON file, or of the shipped configuration of that name.
+    """Return the keys in a JSON file, or in the shipped configuration of that name.
 
-    MissingInputError names the nearest of the shipped ones.
+    MissingInputError names the nearest shipped configuration.
     """
     shipped = shipped_configs()
     try:

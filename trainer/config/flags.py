@@ -1,6 +1,6 @@
-"""The trainer's command line: a flag for every key.
+"""The trainer's command line, with a flag for every configuration key.
 
-``-`` and ``_`` are equal in a flag's name; a switch is given alone (``--wandb``), with a value
+``-`` and ``_`` are equal in a flag's name. A switch is set alone (``--wandb``), with a value
 (``--wandb=false``) or negated (``--nowandb``, ``--no-wandb``).
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from bertdata.config.value_check import check_names, check_values, types_of
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
-from trainer.config.settings import Config, add_flag, flag, known_names, older_names, phase_names, united
+from trainer.config.settings import Config, add_flag, by_key, flag, known_names, phase_names, united
 from trainer.config.value_sources import Layered, over_model_file, under_model_file
 
 PRETRAIN = "python -m trainer pretrain"
@@ -20,9 +20,10 @@ _NO_KEYS = ("config", "help", "help_all")
 
 
 class UnknownKeyError(SettingsError):
-    """A flag, or a key of a configuration file, that the trainer does not have.
+    """A flag, or a key in a configuration file, that the trainer does not have.
 
-    name: the flag with its hyphens, or the key. where: the file, as the beginning of a message.
+    name: the flag with its hyphens, or the key.
+    where: the file, as the beginning of a message; empty for a flag.
     """
 
     def __init__(self, name: str, where: str, message: str) -> None:
@@ -31,7 +32,7 @@ class UnknownKeyError(SettingsError):
 
 
 def make_config(arguments: Sequence[str], prog: str = PRETRAIN) -> Config:
-    """The configuration of the command line, of the second phase where there are two."""
+    """Return the configuration of a command line. If it has two phases, return phase 2's."""
     return make_configs(arguments, prog)[-1]
 
 
@@ -40,7 +41,7 @@ def make_configs(
     prog: str = PRETRAIN,
     defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda keys: {},
 ) -> list[Config]:
-    """The configurations of the command line, as ``make_layered`` makes them, without their sources."""
+    """Return the configuration of each phase of a command line. See ``make_layered`` for the arguments."""
     return [phase.config for phase in make_layered(arguments, prog, defaults)]
 
 
@@ -49,12 +50,13 @@ def make_layered(
     prog: str = PRETRAIN,
     defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda keys: {},
 ) -> list[Layered]:
-    """The configurations of the command line: flags before --config's file before defaults.
+    """Return the configuration of each phase of a command line, with the source of each value.
 
-    Two, phase 1's and phase 2's, where any key has two values or data for phase 2 are named; with --phase2
-    only phase 2's. SettingsError names the flag, or the file and its key, in one line.
+    Flags override keys in --config's file, which override the command's defaults, which override declared
+    defaults. There are two phases if any key has two values or data for phase 2 are named. With --phase2 only
+    phase 2 is returned. SettingsError names the flag, or the file and its key, in one line.
 
-    defaults: from the given keys to the command's own values of others, before their usual defaults.
+    defaults: function from the keys that are set to the command's default values of other keys.
     """
     flags = read_flags(arguments, prog, defaults({}))
     path = flags.pop("config", None)
@@ -66,6 +68,8 @@ def make_layered(
         in_file = read_config(path)
     for name in in_file:
         _check_known(name, where)
+    # From here on, each phase has two layers: keys of the file below, flags above.
+    # `--steps 5 7` makes two phases, whose flags are {steps: 5} and {steps: 7, phase2: True}.
     phases = [(in_file, flags)]
     given = (*in_file.items(), *flags.items())
     if any(isinstance(value, list) or name in phase_names() for name, value in given):
@@ -75,34 +79,45 @@ def make_layered(
     layered: list[Layered] = []
     for below, above in phases:
         lower, upper = read_keys(below, where), read_keys(above)
+        # --model-config on the command line also overrides the model's keys in the file. Without this step, a
+        # shipped configuration's hidden_size would silently change the model in the user's model file.
         lower, contradictions = under_model_file(lower, upper, str(path))
         keys = lower | upper
         if not {"num_train_epochs", "train_tokens"}.isdisjoint(keys):
             from trainer.config.phases import steps_or_epochs
 
             keys = steps_or_epochs(lower, upper)
+        # The command's defaults depend on which keys are set. For example, finetune sets AdamW's learning
+        # rate
+        # schedule only if no optimiser is set.
         usual = defaults(keys)
         sources = dict.fromkeys(usual, prog.rpartition(" ")[2])
         sources |= dict.fromkeys(lower, str(path)) | {name: flag(name) for name in upper}
         try:
             config = Config.of(**usual | keys)
-        except SettingsError as error:  # values valid alone but not together
+        except SettingsError as error:  # each value is valid alone, but not all of them together
             raise SettingsError(f"{where}{error}") from None
         contradictions += over_model_file(keys, sources)
         layered.append(Layered(config=config, sources=sources, contradictions=contradictions))
+    # With --phase2 the two phases' keys were still needed above, to pick phase 2's values.
     only_second = flags.get("phase2", in_file.get("phase2"))
     for phase in layered:
         if phase.config.data.objective is not None:
-            # Loads an objective of somebody's own, which no data may choose.
+            # Import a user's objective by the name on the command line. Data may only name objectives that
+            # are already imported, so that a data file cannot choose code to run.
             find_objective(phase.config.data.objective)
     return layered[-1:] if only_second else layered
 
 
 def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The values of a command line's flags by name, a list where a key has one of each phase.
+    """Parse a command line and return the values of its flags by name.
 
-    The parser knows the given flags alone. One that knows all prints the help, and refuses words that are
-    out of place. usual: the command's own defaults.
+    A key with a value for each phase has a list.
+
+    The first parser knows only the flags in use, because adding all 250 flags to argparse takes long. If it
+    cannot parse the words, or they ask for help, a parser of all flags prints the help or the error.
+
+    usual: defaults of the command, shown in the help.
     """
     normal = [_normal(word) if word.startswith("--") else word for word in words]
     names = {word[2:].partition("=")[0].replace("-", "_") for word in normal if word.startswith("--")}
@@ -121,7 +136,11 @@ def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None 
 
 
 def _normal(word: str) -> str:
-    """The flag with hyphens in its name, and a negation as a value. SettingsError for an unknown flag."""
+    """Rewrite a flag with hyphens in its name and a value for a negation. SettingsError for an unknown flag.
+
+    --train_data=x -> --train-data=x
+    --nowandb -> --wandb=false
+    """
     given, equals, value = word[2:].partition("=")
     name, known = given.replace("-", "_"), known_names()
     positive = name.removeprefix("no").removeprefix("_")
@@ -133,25 +152,29 @@ def _normal(word: str) -> str:
 
 
 def read_keys(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """The values by key. SettingsError for a wrong value."""
+    """Return the values by key, with other spellings replaced. SettingsError for a wrong value.
+
+    where: the file, as the beginning of a message.
+    """
     given = {name: _whole(name, value) for name, value in given.items()}
     check_values(given, known_names(), where)
-    keys: dict[str, Any] = {}
-    for name, value in given.items():
-        key = older_names().get(name, name)
-        if keys.setdefault(key, value) != value:
-            raise SettingsError(f"{where}{name} is an older name of {key}: they contradict each other")
-    return keys
+    return by_key(given, where)
 
 
 def _whole(name: str, value: Any) -> Any:
-    """A whole float as an integer where the key takes one: JSON has one type for both."""
+    """Return a float without fraction as an integer if the key takes integers.
+
+    JSON does not distinguish 8 from 8.0.
+    """
     whole = isinstance(value, float) and value.is_integer() and "integer" in types_of(known_names()[name])
     return int(value) if whole else value
 
 
 def _check_known(name: str, where: str) -> None:
-    """UnknownKeyError for an unknown name. where: the file, or the hyphens of a flag."""
+    """Raise UnknownKeyError for an unknown name.
+
+    where: the file, as the beginning of a message, or ``--`` for a flag.
+    """
     known: Collection[str] = known_names()
     if name in known:
         return

@@ -1,9 +1,9 @@
-"""Keys of config.json and bert_config.json that no field of ModelConfig has: what becomes of each.
+"""Keys of bert_config.json and config.json that are not fields of ModelConfig, and how each is handled.
 
-A key is a shape's (a field of a kind of ModelConfig), one of labels (LABEL_KEYS), refused with a reason where
-its value means another model, warned of by name, or listed here as harmless. A key that is nowhere is a
-warning too. The lists hold what Google's, NVIDIA's and Habana's programs write, what published models carry,
-and the attributes that every configuration of transformers has had, from pytorch-transformers 1.0 to
+A key is either a field of a model configuration, about labels (LABEL_KEYS), refused if its value means an
+unsupported model (REFUSED), warned about by name (WARNED), or known to be harmless (HARMLESS). Any other key
+gives a warning too. The lists contain the keys that Google's, NVIDIA's and Habana's programs write, keys of
+published models, and the attributes of all configurations in transformers, from pytorch-transformers 1.0 to
 transformers 5.
 """
 
@@ -14,12 +14,12 @@ from bertdata.config.value_check import nearest_known
 from bertdata.errors import SettingsError
 
 LABEL_KEYS = ("id2label", "label2id", "num_labels", "_num_labels", "problem_type")
-"""Keys of a classifier's labels."""
+"""Keys about a classifier's labels."""
 
 _READ_ELSEWHERE = """
     architectures bos_token_id eos_token_id cls_token_id sep_token_id mask_token_id unk_token_id
     tokenizer_class"""
-"""Keys that the reader of weights, or that of tokenisers, looks at, or whose token the tokeniser tells."""
+"""Keys that the readers of weights and tokenisers use, or whose value the tokeniser also knows."""
 
 _OF_OTHER_PARTS = """
     directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head
@@ -29,7 +29,7 @@ _OF_OTHER_PARTS = """
     torch_dtype dtype transformers_version _name_or_path name_or_path _commit_hash
     _attn_implementation _attn_implementation_internal _attn_implementation_autoset attn_implementation
     finetuning_task task_specific_params language sentence_transformers prefix"""
-"""Keys without an effect on the numbers that a model computes: how it is run, and where it is from."""
+"""Keys without effect on the numbers that a model computes: how it is run, and where it came from."""
 
 _OF_GENERATION = """
     bad_words_ids begin_suppress_tokens cross_attention_hidden_size decoder_start_token_id diversity_penalty
@@ -37,14 +37,14 @@ _OF_GENERATION = """
     forced_bos_token_id forced_eos_token_id length_penalty max_length min_length no_repeat_ngram_size
     num_beam_groups num_beams num_return_sequences remove_invalid_values repetition_penalty suppress_tokens
     temperature top_k top_p typical_p"""
-"""Keys of text generation, which transformers 4 writes into the config.json of every model."""
+"""Keys about text generation, which transformers 4 writes into every config.json."""
 
 HARMLESS = tuple(f"{_READ_ELSEWHERE} {_OF_OTHER_PARTS} {_OF_GENERATION}".split())
-"""Keys that change nothing here."""
+"""Keys that have no effect on the models here."""
 
 
 class Refused(NamedTuple):
-    """The values of a key with which a model is one of those here, and what another value means."""
+    """Values of a key that are supported, and what any other value means."""
 
     expected: tuple[Any, ...]
     meaning: str
@@ -64,13 +64,13 @@ REFUSED = {
     "quantization_config": Refused((None,), "its weights are quantised, and are read as numbers here"),
     "rope_scaling": Refused((None,), "its rotary positions are scaled, which is not computed here"),
 }
-"""Keys whose value may mean a model that is not computed here."""
+"""Keys whose value may mean a model that this trainer cannot compute."""
 
 WARNED = {
     "auto_map": "a program in the directory itself, which no file may choose to run",
     "adapters": "adapters, which are not read",
 }
-"""Keys that change a model in their own program only, and what they name."""
+"""Keys that only change a model in its original program, and what they refer to."""
 
 FOREIGN: Mapping[str, Any] = {
     **dict.fromkeys((*HARMLESS, *LABEL_KEYS, *WARNED), True),
@@ -79,11 +79,11 @@ FOREIGN: Mapping[str, Any] = {
     "is_decoder": {"const": False},
     "is_encoder_decoder": {"const": False},
 }
-"""The schema of each key of other programs alone."""
+"""JSON Schema of each key that only other programs have."""
 
 
 def check_foreign_keys(values: Mapping[str, Any]) -> None:
-    """Raise SettingsError with the reason for a key that means a model which is not computed here."""
+    """Raise SettingsError, with the reason, for a key whose value means an unsupported model."""
     for name, refused in REFUSED.items():
         if name in values and values[name] not in refused.expected:
             expected = " or ".join(map(repr, refused.expected[:1]))
@@ -91,7 +91,7 @@ def check_foreign_keys(values: Mapping[str, Any]) -> None:
 
 
 def label_warnings(values: Mapping[str, Any]) -> list[str]:
-    """Return a warning for each key of labels that contradicts ``id2label``, which goes before the others."""
+    """Return a warning for each key about labels that contradicts ``id2label``, which takes precedence."""
     table = values.get("id2label")
     if not isinstance(table, Mapping) or not table:
         return []
@@ -108,7 +108,10 @@ def label_warnings(values: Mapping[str, Any]) -> list[str]:
 
 
 def foreign_warnings(values: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
-    """Return a warning for each key that is not read, and may matter. known: all keys that are."""
+    """Return a warning for each key that is ignored and may matter.
+
+    known: all keys that are read or known to be harmless.
+    """
     found = [f"{name} names {what}" for name, what in WARNED.items() if values.get(name)]
     for name in values:
         if name not in known:

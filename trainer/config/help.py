@@ -1,11 +1,13 @@
-"""Help of the trainer's flags, by section: the keys that people use, or all."""
+"""Help of the trainer's flags, by section: the flags that a command is commonly used with, or all flags."""
 
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from bertdata.cli.common.parser import Parser
-from trainer.config.files import shipped_configs
+from bertdata.config.value_check import types_of
+from trainer.config.files import read_config, shipped_configs
+from trainer.config.help_keys import common_keys, value_name
 from trainer.config.phases import ambiguous
 from trainer.config.settings import (
     SECTIONS,
@@ -13,82 +15,123 @@ from trainer.config.settings import (
     device_properties,
     flag,
     known_names,
-    older_names,
+    other_names,
     phase_names,
     properties,
     section_keys,
     united,
 )
+from trainer.config.task_names import name_in_command
+from trainer.plugins import FINE_TUNED
 
 TITLES = {
     "run": "run",
     "workers": "workers",
-    "start": "start from a checkpoint",
+    "start": "starting point",
     "evaluation": "evaluations",
     "data": "data",
-    "loading": "rows, length bins, packing at load",
+    "loading": "padded rows, length bins, packing at load",
     "masking": "masks",
     "model": "model",
     "modernbert": "ModernBERT, model_type modernbert",
-    "update": "update of the weights",
-    "optimiser": "optimiser",
+    "update": "batch size, precision, optimiser",
+    "optimiser": "settings of the optimiser",
     "scaling": "loss scale of fp16",
-    "split": "division of the model over the devices",
+    "split": "splitting the model over devices",
     "schedule": "learning rate",
     "formula": "formula of the learning rate",
-    "recipe": "growing updates, the end of the schedule",
-    "reports": "reports",
+    "recipe": "phases in tokens, growing batches, end of the schedule",
+    "reports": "log files and terminal",
     "loggers": "further logs",
     "finetuning": "fine-tuning",
 }
-_HINT = "Other keys: --help-all. Other programs' command lines: python -m trainer like."
+"""Heading of each section in the help and in docs/configuration.md."""
+
+_FINETUNE = "finetune"
+_OF_ONE_PHASE = (_FINETUNE, "evaluate", "split")
+"""Commands whose help shows one value for keys that may have a value for each phase."""
+
+_HEADINGS = {"loading": "padded rows", "masking": "vocabulary"}
+"""Headings in the short help of fine-tuning and evaluation, which list a single key of these sections."""
+
+_TEXTS = {
+    "task": f"task to fine-tune: {', '.join(FINE_TUNED)} (your own table)",
+    "task_dir": "directory with the task's files under their usual names",
+    "task_train_file": "file to fine-tune on (default: found in --data-dir)",
+    "task_eval_file": "file to evaluate on (default: found in --data-dir)",
+    "task_predict_file": "file without answers or labels to predict (default: found in --data-dir)",
+    "do_predict": "write predictions for --predict-file",
+    "max_seq_length": "longest example in token ids (default: 384 for squad, else 128)",
+    "vocab": "vocabulary of the tokeniser, a file or a name (default: from the checkpoint)",
+    "rows": "use padded rows, one example per row, instead of flat batches",
+    "compile": "compile the model if the device supports it (default: no)",
+}
+"""Texts in the help of fine-tuning where the declared text is about pre-training too."""
+
+_EXAMPLES = {
+    _FINETUNE: """\
+  {prog} --config mrpc_base --start-from-ckpt bert --data-dir mrpc --output-dir run
+  {prog} --task squad --start-from-ckpt bert --train-file train-v1.1.json --output-dir run""",
+    "evaluate": "  {prog} --eval-data shards/eval --output-dir run",
+    "split": "  {prog} --config rannc_4.9b --devices 8 --memory 32",
+}
+"""Examples at the top of a command's help. All other commands show the example of pre-training."""
+
+_EXAMPLE = "  {prog} --config tiny --train-data shards/phase1 --output-dir run"
+_IN_FILE = (
+    "Every flag can also be set in the JSON file. Flags override the file. In names, - and _ are equal."
+)
+_PHASES = """\
+A flag with N [N] takes one value, or two: phase 1's and phase 2's. With two values both phases are run, as
+with --train-data-phase1 DATASET --train-data-phase2 DATASET."""
+_MORE = "Other flags: --help-all. Other programs' command lines: python -m trainer like."
 
 
-def make_parser(prog: str, everything: bool = False, usual: Mapping[str, Any] | None = None) -> Parser:
-    """The parser of all flags. Its help shows the common keys, or all with ``everything``.
+class _KeysParser(Parser):
+    """The parser of all flags. Its help is the text of ``make_help``.
 
-    usual: the command's own defaults.
+    usual: defaults of this command that differ from the declared defaults.
     """
-    own = "finetuning" if prog.endswith(" finetune") else ""
-    data = "--start-from-ckpt bert --data-dir mrpc" if own else "--train-data shards/phase1"
-    parser = Parser(
-        prog,
-        f"  {prog} --config {'mrpc_base' if own else 'tiny'} {data} --output-dir run",
-        "Every key below may also be in the JSON file; - and _ are equal in a flag's name.\n"
-        "A key with X [X ...] takes two values, phase 1's and phase 2's; then both phases are run,\n"
-        "as with --train-data-phase1 X --train-data-phase2 X." + ("" if everything else f"\n{_HINT}"),
-    )
-    parser.usage = "%(prog)s [--config FILE] [--KEY VALUE ...]"
-    parser.add_argument(
-        "--config", metavar="FILE", help=f"JSON file, or one of {', '.join(shipped_configs())}"
-    )
-    parser.add_argument(
-        "--help-all",
-        action=_HelpAll,
-        usual=usual,
-        nargs=0,
-        default=SUPPRESS,
-        help="show all flags, by section, and exit",
-    )
-    added = set[str]()
-    for title, names in _groups():
-        group = parser.add_argument_group(title)
-        for name in names:
-            if name not in added:
-                shown = everything or _is_common(name) or (own != "" and name in section_keys(own))
-                _add(group, name, shown, usual or {})
-                added.add(name)
-    return parser
+
+    def __init__(self, prog: str, usual: Mapping[str, Any]) -> None:
+        super().__init__(prog, "", "")
+        self._usual = usual
+        self.add_argument("--config")
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, default=SUPPRESS)
+        for name in known_names():
+            add_flag(self, name)
+
+    def format_help(self) -> str:
+        return make_help(self.prog, usual=self._usual).format_help()
+
+    def print_help_all(self) -> None:
+        """Print the help of all flags."""
+        make_help(self.prog, everything=True, usual=self._usual).print_help()
+
+
+class _HelpAll(Action):
+    """Print the help of all flags and exit."""
+
+    def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> None:
+        assert isinstance(parser, _KeysParser)
+        parser.print_help_all()
+        parser.exit()
 
 
 def read_with_argparse(words: Sequence[str], prog: str, usual: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of flags by name. Exits after printing the help, or an error for words that do not fit."""
+    """Parse the command line with every flag known, and return the values by name.
+
+    Exits after printing the help if the words ask for it, or an error if they are wrong.
+    """
     _refuse_ambiguous(words)
-    return united(vars(make_parser(prog, usual=usual).parse_args(words)))
+    return united(vars(_KeysParser(prog, usual).parse_args(words)))
 
 
 def _refuse_ambiguous(words: Sequence[str]) -> None:
-    """SettingsError for several datasets behind one flag, which may be united or each of a phase."""
+    """Raise SettingsError for a flag with several datasets, such as ``--train-data A B``.
+
+    It could mean that the datasets are read together, or that each belongs to a phase.
+    """
     last, paths = "", list[str]()
     for word in [*words, "--"]:
         if not word.startswith("--"):
@@ -101,58 +144,102 @@ def _refuse_ambiguous(words: Sequence[str]) -> None:
         paths = [value] if equals else []
 
 
+def make_help(prog: str, everything: bool = False, usual: Mapping[str, Any] | None = None) -> Parser:
+    """Return a parser that only prints the help of a command, the last word of ``prog``.
+
+    everything: show all flags instead of the command's common ones.
+    usual: defaults of this command that differ from the declared defaults.
+    """
+    command = prog.rpartition(" ")[2]
+    lines = [_IN_FILE, *([] if command == _FINETUNE else [_PHASES]), *([] if everything else [_MORE])]
+    parser = Parser(prog, _EXAMPLES.get(command, _EXAMPLE).format(prog=prog), "\n".join(lines))
+    parser.usage = "%(prog)s [--config FILE] [--KEY VALUE ...]"
+    parser.add_argument(
+        "--config", metavar="FILE", help=f"JSON file, or one of {', '.join(_configs_of(command))}"
+    )
+    parser.add_argument("--help-all", action="store_true", help="show all flags and exit")
+    add_keys_help(parser, None if everything else common_keys(command), command, usual or {})
+    return parser
+
+
+def _configs_of(command: str) -> list[str]:
+    """Return the shipped configurations that the command can use: with a task for finetune, else without."""
+    tunes = command == _FINETUNE
+    return [name for name in shipped_configs() if ("task" in read_config(name)) == tunes]
+
+
+def add_keys_help(
+    parser: Parser, shown: Collection[str] | None, command: str, usual: Mapping[str, Any]
+) -> None:
+    """Add the help of keys to a parser that only prints.
+
+    shown: names of the keys, or None for all keys, other names included.
+    """
+    added = set[str]()
+    groups = list(_groups())
+    if command == _FINETUNE:
+        groups.sort(key=lambda group: group[0] != "finetuning")  # the task comes first
+    for section, names in groups:
+        listed = [name for name in names if name not in added and (shown is None or name in shown)]
+        added.update(listed)
+        brief = shown is not None and command in (_FINETUNE, "evaluate")
+        titles = TITLES | _HEADINGS if brief else TITLES
+        group = parser.add_argument_group(titles.get(section, section))
+        for name in listed:
+            _add(group, name, command, usual)
+
+
 def _groups() -> Iterator[tuple[str, list[str]]]:
-    """(title, names) of each group of flags, which may have names of an earlier one too."""
+    """Yield each group of flags: its section or title, and its names. A later group may repeat a name."""
     for section in SECTIONS:
         phases = [(key, name) for name, (key, _) in phase_names().items()]
         keys = section_keys(section)
-        yield TITLES[section], [name for key in keys for name in (key, *(n for k, n in phases if k == key))]
+        yield section, [name for key in keys for name in (key, *(n for k, n in phases if k == key))]
     options = device_properties()
     for devices in sorted({tuple(item["devices"]) for item in options.values()}):
         names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
         yield f"device {' or '.join(devices)}", names
-    yield "older names", list(older_names())
+    yield "other spellings and older names", list(other_names())
 
 
-def _is_common(name: str) -> bool:
-    """True for a name that the short help shows."""
-    key, _ = phase_names().get(name, (name, 0))
-    return "common" in properties().get(key, {})
-
-
-def _add(group: _ArgumentGroup, name: str, shown: bool, usual: Mapping[str, Any]) -> None:
-    """Add the flag of a name. Its value keeps the name as its destination."""
-    add_flag(group, name, describe(name, usual).replace("%", "%%") if shown else SUPPRESS)
+def _add(group: _ArgumentGroup, name: str, command: str, usual: Mapping[str, Any]) -> None:
+    """Add the help of a flag: its spelling in this command, the word for its value, and its text."""
+    item = known_names()[name]
+    spelled = flag(name_in_command(name, command))
+    text = _TEXTS.get(name, "") if command == _FINETUNE else ""
+    text = (text or describe(name, usual)).replace("%", "%%")
+    if "boolean" in types_of(item):
+        # --rows for a switch that is off by default or belongs to a device, else --compile, --no-compile.
+        is_off = item.get("default") is False or name in device_properties()
+        names = [spelled] if is_off else [spelled, f"--no-{spelled[2:]}"]
+        group.add_argument(*names, action="store_true", help=text)
+        return
+    value = value_name(name)
+    if "by_phase" in item and command not in _OF_ONE_PHASE:
+        value = f"{value} [{value}]"
+    group.add_argument(spelled, metavar=value, help=text)
 
 
 def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:
-    """The help text of a name. usual: defaults of the command that differ from the schema's."""
+    """Return the help text of a key or of another name for it.
+
+    usual: defaults of the command that differ from the declared defaults.
+    """
     if name in phase_names():
         key, phase = phase_names()[name]
         return f"{flag(key)} of phase {phase + 1}"
     if item := properties().get(name):
         known = item.get("enum", item.get("examples", ()))
-        choices = [one for one in known if one and one not in item["description"]]
-        listed = f": {', '.join(choices)}" if choices else ""
+        unnamed = [choice for choice in known if choice and choice not in item["description"]]
+        choices = f": {', '.join(unnamed)}" if unnamed else ""
         if "examples" in item:
-            listed += ", or your own package.module:NAME"
-        text, own = item["description"], (usual or {}).get(name)
-        if own is not None:
-            return f"{text.partition(' (default: ')[0]}{listed} (default: {own})"
-        default = f" (default: {item['default']})" if item.get("default") else ""
-        return f"{text}{listed}{default}"
-    if name in older_names():
-        return f"same as {flag(older_names()[name])}"
+            choices += ", or your own package.module:NAME"
+        text = item["description"]
+        if (usual or {}).get(name) is not None:
+            return f"{text.partition(' (default: ')[0]}{choices} (default: {(usual or {})[name]})"
+        default = item.get("default")
+        shown = "yes" if default is True else default
+        return f"{text}{choices} (default: {shown})" if shown else f"{text}{choices}"
+    if name in other_names():
+        return f"same as {flag(other_names()[name])}"
     return str(known_names()[name]["description"])
-
-
-class _HelpAll(Action):
-    """Print the help of all flags, and exit."""
-
-    def __init__(self, *, usual: Mapping[str, Any] | None, **more: Any) -> None:
-        super().__init__(**more)
-        self._usual = usual
-
-    def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> None:
-        make_parser(parser.prog, everything=True, usual=self._usual).print_help()
-        parser.exit()

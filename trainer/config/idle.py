@@ -1,4 +1,4 @@
-"""The given keys that have no effect in a run, for one line of its log."""
+"""Keys that are set but have no effect in a run, for a line in its log."""
 
 from collections.abc import Iterable
 
@@ -7,9 +7,10 @@ from trainer.config.settings import DEVICE_OPTIONS, SECTIONS, Config, device_pro
 
 
 def idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) -> list[str]:
-    """The given keys that have no effect on the device.
+    """Return the keys that are set to another value than the default, but have no effect in this run.
 
-    idle_there: keys that have an effect on other devices only.
+    device: name of the device.
+    idle_there: keys that only other devices read.
     """
     keys, declared, known = config.values(), properties(), device_properties()
     idle = [

@@ -1,4 +1,4 @@
-"""A model's file: Google's bert_config.json or transformers' config.json."""
+"""Reader of model files: Google's bert_config.json and transformers' config.json."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,15 @@ from trainer.config.model import MEGATRON
 from trainer.config.model_kinds import model_kind
 
 TRAINED_ACT = "trained_hidden_act"
-"""Key of our own in a bert_config.json: the activation, where Google's programs know it by no name."""
+"""Extra key that this trainer writes to bert_config.json for an activation that Google's programs cannot
+name.
+"""
 
 TRAINED_KIND = "trained_model_type"
-"""Key of our own in a bert_config.json: the kind of model, where its program takes it for a BERT."""
+"""Extra key that this trainer writes to bert_config.json for a model_type other than BERT."""
 
 _SAME_MODELS = {"xlm-roberta": "roberta", "camembert": "roberta"}
-"""Kinds of models of transformers that differ from another one in their tokeniser alone."""
+"""model_types of transformers that differ from another model_type only in their tokeniser."""
 
 _OF_CLASSES = {
     "Roberta": "roberta",
@@ -26,16 +28,19 @@ _OF_CLASSES = {
     "Camembert": "roberta",
     "ModernBert": "modernbert",
 }
-"""The kind of model by the beginning of its class, where a file of pytorch-transformers 1 names no kind."""
+"""model_type by the beginning of the class name, for files of pytorch-transformers 1, which have no
+model_type.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelFile:
-    """What a model's file says.
+    """The content of a model file.
 
-    keys: those of the model's shape, with the meaning of ModelConfig's kinds; a key that is not in the file
-    is not here. label_keys: those of a classifier's labels, as the file has them. classes: transformers'
-    classes that the model was saved as. warnings: about keys that are not read, each begins with the file.
+    keys: fields of the model configuration that the file has, with this trainer's meaning.
+    label_keys: keys about a classifier's labels, as in the file.
+    classes: names of the transformers classes that the model was saved from.
+    warnings: about keys that are ignored. Each begins with the file's path.
     """
 
     keys: dict[str, Any]
@@ -45,9 +50,9 @@ class ModelFile:
 
 
 def read_model_file(path: str, *, tanh: bool = False) -> ModelFile:
-    """Return what a bert_config.json or config.json says. SettingsError begins with the file.
+    """Read a bert_config.json or config.json. SettingsError begins with the path.
 
-    tanh: the program computes ``gelu`` in its tanh form, as Google's, MLPerf's and NVIDIA's do.
+    tanh: ``gelu`` means the tanh approximation, as in Google's, MLPerf's and NVIDIA's programs.
     """
     values = read_object(path)
     if tanh and TRAINED_ACT not in values and values.get("hidden_act", "gelu") == "gelu":
@@ -56,7 +61,10 @@ def read_model_file(path: str, *, tanh: bool = False) -> ModelFile:
 
 
 def of_file(values: Mapping[str, Any], where: str) -> ModelFile:
-    """Return what the keys of a bert_config.json or config.json say. SettingsError begins with the file."""
+    """Return the content of a bert_config.json or config.json that is already parsed.
+
+    SettingsError begins with ``where``.
+    """
     try:
         return _of_file(values, where)
     except SettingsError as error:
@@ -64,7 +72,10 @@ def of_file(values: Mapping[str, Any], where: str) -> ModelFile:
 
 
 def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
+    """Translate a file's keys, step by step, to the fields of the model configuration."""
     found = dict(values)
+    # 1. Undo what this trainer wrote for Google's programs: the true activation and model_type are in extra
+    # keys.
     if (trained := found.pop(TRAINED_ACT, None)) is not None:
         found["hidden_act"] = trained
     classes = _classes(found)
@@ -72,12 +83,16 @@ def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
     found["model_type"] = trained_kind or _kind_name(found, classes)
     if found["model_type"] == MEGATRON:
         found |= {"model_type": "bert", "megatron_residual_connection": True}
+    # 2. Find the configuration class, refuse unsupported models, and rename keys to the class's fields. Files
+    # with our extra key already have our names.
     kind = model_kind(found)
     known = kind.file_keys()
     check_foreign_keys(found)
     if trained_kind is None:
         found = kind.of_file(found)
     check_values({name: value for name, value in found.items() if name in known}, known)
+    # 3. Keep the fields of this class only. A model_type that was guessed is dropped, so that it cannot
+    # contradict a model_type set elsewhere.
     warnings = [*label_warnings(values), *foreign_warnings(found, known)]
     own = schema_of(kind)
     if "model_type" not in values and found["model_type"] == "bert":
@@ -91,13 +106,13 @@ def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
 
 
 def _classes(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of transformers' classes in the file."""
+    """Return the names of the transformers classes in the file."""
     names = values.get("architectures")
     return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 def _kind_name(values: Mapping[str, Any], classes: tuple[str, ...]) -> Any:
-    """The kind of model that the file names, or that its class tells."""
+    """Return the model_type in the file, or the one that its class name implies, or bert."""
     name = values.get("model_type")
     if name is not None:
         return _SAME_MODELS.get(name, name) if isinstance(name, str) else name

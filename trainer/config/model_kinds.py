@@ -1,4 +1,4 @@
-"""The kinds of models by name, and the configuration that a file's keys describe."""
+"""Model architectures by name, and the model configuration that a file's keys describe."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _USUAL = "bert"
 
 
 def model_kind(values: Mapping[str, Any]) -> type[ModelConfig]:
-    """Return the class of the kind of model that these keys describe. An unknown kind is read as a BERT."""
+    """Return the configuration class for these keys' model_type. An unknown model_type is treated as BERT."""
     name = str(values.get("model_type"))
     is_known = is_name("model settings", name) or ":" in name
     kind: type[ModelConfig] = find("model settings", name if is_known else _USUAL)
@@ -21,7 +21,10 @@ def model_kind(values: Mapping[str, Any]) -> type[ModelConfig]:
 
 
 def read_model_config(values: Mapping[str, Any], where: str = "model configuration") -> ModelConfig:
-    """Return the configuration of a bert_config.json or config.json. SettingsError names a foreign key."""
+    """Return the model configuration described by the keys of a bert_config.json or config.json.
+
+    SettingsError for an unknown key or a wrong value. where: the beginning of its message.
+    """
     try:
         kind = model_kind(values)
         known = schema_of(kind) if values.keys() <= schema_of(kind).keys() else kind.file_keys()
@@ -34,7 +37,10 @@ def read_model_config(values: Mapping[str, Any], where: str = "model configurati
 
 
 def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The value in Python's type. JSON has one for whole numbers and others: 0 and 0.0 are one dropout."""
+    """Return the value in Python's type.
+
+    JSON has a single type of number, so that a dropout may be 0 or 0.0.
+    """
     kinds = types_of(schema)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Shape of a ModernBERT (Warner et al. 2024), and the section of the keys that no BERT has."""
+"""The shape of a ModernBERT (Warner et al. 2024)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 
 _KINDS = ("full_attention", "sliding_attention")
-"""transformers' names of the two kinds of layers, global and local."""
+"""transformers' names for global and local layers."""
 
 _NAMES = {
     "hidden_activation": "hidden_act",
@@ -20,7 +20,7 @@ _NAMES = {
     "attn_out_dropout_prob": "hidden_dropout_prob",
     "decoder_bias": "use_prediction_bias",
 }
-"""This trainer's names by those of config.json; attn_out_dropout_prob is the original program's alone."""
+"""This trainer's key for each key of config.json. Only the original program has attn_out_dropout_prob."""
 
 _FIXED = {
     "type_vocab_size": 1,
@@ -31,10 +31,10 @@ _FIXED = {
     "use_attention_projection_bias": False,
     "use_cls_layer": True,
 }
-"""The values of a BERT's keys that every ModernBERT has."""
+"""Values of ModelConfig's keys that every ModernBERT has."""
 
 _CONSTANT = dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), False)
-"""The values of transformers' keys that every published ModernBERT has, and no other model here."""
+"""Keys of transformers with the value that every published ModernBERT has. Other values are not supported."""
 
 _LAYERS = {
     "layer_types": {"type": ["array", "null"], "items": {"type": "string"}},
@@ -46,7 +46,7 @@ _LAYERS = {
         },
     },
 }
-"""The schema of the keys of layers and rotary positions in config.json's newer form."""
+"""JSON Schema of the keys about layers and rotary positions in config.json as transformers 5 writes it."""
 
 _UNREAD = (
     "deterministic_flash_attn",
@@ -55,15 +55,15 @@ _UNREAD = (
     "sparse_prediction",
     "sparse_pred_ignore_index",
 )
-"""Keys of how transformers runs a ModernBERT, which change none of its numbers."""
+"""Keys of transformers that affect speed, not results."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModernBertConfig(ModelConfig):
-    """The shape of a ModernBERT, by default of the base model: a BERT's keys, then its own.
+    """The shape of a ModernBERT, by default of the base model.
 
-    hidden_dropout_prob is the dropout after the attention's output projection, 0.1 in the original program;
-    transformers has one number for it and the dropout of the attention's weights.
+    hidden_dropout_prob is the dropout after the attention's output projection, 0.1 in the original program.
+    transformers has a single value for this dropout and the dropout of attention weights.
     """
 
     has_biases: ClassVar[bool] = False
@@ -84,22 +84,22 @@ class ModernBertConfig(ModelConfig):
     )
     model_type: str = setting_of(ModelConfig, "model_type", default="modernbert")
     local_attention: int = setting(
-        128, "window of a local layer: tokens that each one sees, half of them on either side", least=2
+        128, "tokens that a token of a local layer sees, half of them on each side", least=2
     )
     global_attn_every_n_layers: int = setting(
-        3, "every so manieth layer, from the first, sees whole sequences", least=1
+        3, "every Nth layer, starting with the first, attends to whole sequences", least=1
     )
     global_rope_theta: float = setting(
-        160000.0, "base of the rotary positions in layers that see whole sequences", above=0, by_phase=True
+        160000.0, "base of rotary positions in layers that attend to whole sequences", above=0, by_phase=True
     )
     local_rope_theta: float = setting(
-        10000.0, "base of the rotary positions in local layers", above=0, by_phase=True
+        10000.0, "base of rotary positions in local layers", above=0, by_phase=True
     )
     embedding_dropout: float = setting(0.0, "dropout of ModernBERT's embeddings", least=0, below=1)
-    mlp_dropout: float = setting(0.0, "dropout within ModernBERT's feed-forward part", least=0, below=1)
+    mlp_dropout: float = setting(0.0, "dropout inside ModernBERT's feed-forward layer", least=0, below=1)
     initializer_cutoff_factor: float = setting(2.0, "largest initial weight, in standard deviations", above=0)
     classifier_pooling: str = setting(
-        "mean", "vector that a ModernBERT's classification reads: cls or mean", ("cls", "mean")
+        "mean", "input of a ModernBERT's classification layer: cls token or mean", ("cls", "mean")
     )
     classifier_dropout: float | None = setting_of(ModelConfig, "classifier_dropout", default=0.0)
 
@@ -113,11 +113,11 @@ class ModernBertConfig(ModelConfig):
 
     @property
     def reach(self) -> int:
-        """Tokens that a token of a local layer sees on each side."""
+        """Number of tokens that a token of a local layer sees on each side."""
         return self.local_attention // 2
 
     def is_global(self, layer: int) -> bool:
-        """True if the layer of that number, counted from 0, sees whole sequences."""
+        """Return whether a layer, counted from 0, attends to whole sequences."""
         return layer % self.global_attn_every_n_layers == 0
 
     @classmethod
@@ -128,7 +128,7 @@ class ModernBertConfig(ModelConfig):
 
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The keys of transformers' config.json, in either form, with this class's meaning."""
+        """Translate the keys of config.json, as transformers 4.48 or 5 writes it, to this class's fields."""
         check_values(values, _LAYERS)
         found = dict(values)
         found.setdefault("attn_out_dropout_prob", found.get("attention_dropout", 0.0))
@@ -145,7 +145,7 @@ class ModernBertConfig(ModelConfig):
         return found | named
 
     def for_transformers(self) -> dict[str, Any]:
-        """The keys of config.json in both forms, of transformers 4.48 and of 5."""
+        """Return the keys for config.json, readable by transformers 4.48 and 5."""
         values = {name: value for name, value in self.as_json().items() if name not in _FIXED}
         theirs = {ours: name for name, ours in _NAMES.items()}
         values = {theirs.get(name, name): value for name, value in values.items()}
@@ -164,12 +164,15 @@ class ModernBertConfig(ModelConfig):
 
 
 def _of_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of layers and thetas that config.json's newer form has other names for.
+    """Return this class's keys for config.json's layer_types and rope_parameters, the form of transformers 5.
 
-    SettingsError for layers, or rotary positions, that no published ModernBERT has.
+    SettingsError for layers or rotary positions that no published ModernBERT has.
     """
     found: dict[str, Any] = {}
     if kinds is not None:
+        # layer_types must repeat with a fixed period: full, sliding, sliding, full, sliding, ... has period
+        # 3.
+        # The period is the distance from layer 0 to the next global layer.
         every = next((n for n in range(1, len(kinds)) if kinds[n] == _KINDS[0]), max(len(kinds), 1))
         expected = [_KINDS[bool(layer % every)] for layer in range(len(kinds))]
         check(

@@ -1,4 +1,4 @@
-"""Settings of phases: keys with two values, names of one phase's data, steps or epochs."""
+"""Keys with a value for each phase, names of one phase's data, and the choice between steps and epochs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,14 +9,16 @@ from trainer.config.settings import known_names, phase_names
 Given = Mapping[str, Any]
 
 _CONTINUED = {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
-"""Keys of a second phase that is run behind the first."""
+"""Keys of phase 2 when it follows phase 1 in the same command."""
 
 
 def values_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The file's values and the flags of each phase: of two where any value differs between them.
+    """Return the file's keys and the flags for each phase: two phases if any value differs between them.
 
-    The second continues from the first. With phase2 given, names of data of phase 1 are of no phase. where:
-    the file, for errors.
+    Phase 2 continues from phase 1. With phase2 set there is one phase, which takes the second of two values.
+
+        flags {steps: [5, 7]} -> ({}, {steps: 5}), ({}, {steps: 7, phase2: True, ...})
+    where: the file, as the beginning of a message.
     """
     count = max(_count_phases(in_file, where), _count_phases(flags))
     only_second = bool(flags.get("phase2", in_file.get("phase2")))
@@ -29,7 +31,11 @@ def values_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict
 
 
 def of_phase(given: Given, phase: int, named: int) -> dict[str, Any]:
-    """The given values of a phase. named: the phase's number from 0 in the names of data keys."""
+    """Return the values that apply in a phase.
+
+    phase: index from 0 into values with a list. named: index from 0 that names such as train_data_phase1
+    refer to.
+    """
     names, phases = known_names(), phase_names()
     layer = {}
     for name, value in given.items():
@@ -44,7 +50,10 @@ def of_phase(given: Given, phase: int, named: int) -> dict[str, Any]:
 
 
 def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """All keys with steps, or epochs or tokens, not both: a flag wins over the file, else steps win."""
+    """Return all keys with either steps, or epochs or tokens. A flag overrides the file; otherwise steps win.
+
+    below: keys of the file. above: flags.
+    """
     keys = below | above
     for name in ("num_train_epochs", "train_tokens"):
         if keys.get(name) is not None:
@@ -56,7 +65,10 @@ def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, A
 
 
 def ambiguous(name: str, paths: Sequence[str], spell: Callable[[str], str] = str) -> SettingsError:
-    """The error for datasets that might be united or each of a phase."""
+    """Return the error for several datasets that could be read together, or each belong to a phase.
+
+    spell: turns a key into what the user types, such as its flag.
+    """
     key = next((key for one, (key, _) in phase_names().items() if one == name), name)
     phases = " ".join(f"{spell(f'{key}_phase{number}')} {path}" for number, path in enumerate(paths[:2], 1))
     found = f"{spell(name)} has {len(paths)} values"
@@ -65,7 +77,10 @@ def ambiguous(name: str, paths: Sequence[str], spell: Callable[[str], str] = str
 
 
 def _count_phases(given: Given, where: str = "") -> int:
-    """2 where a key that may differ has two values, or data of phase 2 are named, else 1."""
+    """Return 2 if any key has two values or data for phase 2 are named, else 1.
+
+    SettingsError for other counts.
+    """
     names = known_names()
     count = max([1 + phase for name, (_, phase) in phase_names().items() if name in given], default=1)
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""The resolved configuration as JSON: ``--print-config``. Nothing is opened but the model's description."""
+"""The resolved configuration as JSON, for ``--print-config``. Only the model file is read."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,10 @@ from trainer.plugins import find
 def print_config(
     program: str, phases: Sequence[Config], given: Sequence[Mapping[str, str]] = (), **others: Any
 ) -> None:
-    """Print the phases, and what a command does beside them (evaluate, convert).
+    """Print the keys of each phase, with the source of every value.
 
-    given: for each phase the sources of its given keys. The source of every key is printed.
+    given: for each phase, the sources of keys that are set. Empty prints no sources.
+    others: further entries of the printed object, such as the settings of an evaluation.
     """
     size = phases[0].workers.world_size if phases else others.pop("world_size", None)
     found = {"program": program, "world_size": size or 1, "phases": [resolved(config) for config in phases]}
@@ -28,9 +29,9 @@ def print_config(
 
 
 def resolved(config: Config) -> dict[str, Any]:
-    """All keys of a phase, with what the optimiser, the schedule and the model's file give for missing ones.
+    """Return all keys of a phase, with values from optimiser, schedule and model file filled in.
 
-    update_examples: examples of an update over all workers, as far as the data do not decide it.
+    An extra entry update_examples is the number of examples per update over all workers.
     """
     keys = config.as_json()
     keys |= {name: value for name, value in constants(config).items() if name in keys}
@@ -40,14 +41,16 @@ def resolved(config: Config) -> dict[str, Any]:
     keys |= {name: value for name, (value, _) in keys_of_environment(keys).items()}
     workers = config.workers.world_size or 1
     whole = config.update.global_batch_size is None or config.update.batch_size is not None
-    if whole and config.update.replicas is None:  # with replicas the numbers are those of one of them
+    if (
+        whole and config.update.replicas is None
+    ):  # with replicas, the numbers of this run's workers are not known yet
         size, count = config.update.micro_batches(workers)
         keys |= {"batch_size": size, "accumulation": count}
     return keys | {"update_examples": _update_examples(config, workers)}
 
 
 def constants(config: Config) -> dict[str, Any]:
-    """The constants of optimiser and schedule, as they are given or as optimiser and schedule have them."""
+    """Return the constants of optimiser and schedule: values that are set, else the preset's."""
     keys = config.values()
     preset = find("optimiser", config.update.optimiser)
     beta1, beta2 = preset.betas
@@ -65,6 +68,7 @@ def constants(config: Config) -> dict[str, Any]:
 
 
 def _update_examples(config: Config, workers: int) -> int:
+    """Return the number of examples per update over all workers."""
     update = config.update
     if update.global_batch_size is not None:
         return update.global_batch_size

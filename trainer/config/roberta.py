@@ -1,4 +1,6 @@
-"""Shape of a RoBERTa (Liu et al. 2019): a BERT without segments, with other names in transformers."""
+"""The shape of a RoBERTa (Liu et al. 2019): a BERT without segments. transformers counts its positions
+differently.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +14,8 @@ from trainer.config.model import ModelConfig
 class RobertaConfig(ModelConfig):
     """The shape of a RoBERTa, by default of roberta-base.
 
-    In transformers its table of positions begins with ``pad_token_id + 1`` more rows, which are never read.
-    They are left out here: max_position_embeddings counts the rest.
+    In transformers, the position embedding starts with ``pad_token_id + 1`` rows that are never read. This
+    trainer leaves them out, and max_position_embeddings counts the rest.
     """
 
     vocab_size: int = setting_of(ModelConfig, "vocab_size", default=50265)
@@ -24,7 +26,7 @@ class RobertaConfig(ModelConfig):
 
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The keys of transformers' config.json with this class's meaning."""
+        """Translate the keys of transformers' config.json to this class's fields."""
         found = ModelConfig.of_file(values)
         padding = found.setdefault("pad_token_id", cls().pad_token_id)
         rows = found.get("max_position_embeddings")
@@ -33,11 +35,11 @@ class RobertaConfig(ModelConfig):
         return found
 
     def for_transformers(self) -> dict[str, Any]:
-        """The keys of transformers' config.json."""
+        """Return the keys for transformers' config.json."""
         rows = self.max_position_embeddings + self.unread_positions
         return self.as_json() | {"max_position_embeddings": rows}
 
     @property
     def unread_positions(self) -> int:
-        """Rows of transformers' table of positions before the first that is read."""
+        """Number of rows in transformers' position embedding before the first row that is read."""
         return self.pad_token_id + 1

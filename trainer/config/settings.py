@@ -1,8 +1,8 @@
-"""The trainer's configuration: its keys and their names, and one frozen object of sections.
+"""The trainer's configuration: its keys and their names, and the Config object of sections.
 
-Each key is a field of its section, which declares type, range, meaning and default. A JSON file and the
-checkpoint have all keys side by side, in the order of the sections and of their fields.
-Precedence: command line, JSON file (both read by ``trainer.config.flags``), defaults.
+Each key is a field of its section, which declares type, range, help and default. A JSON file and a checkpoint
+hold all keys in a single flat object, in the order of the sections and their fields. Command line flags
+override the JSON file, which overrides defaults. ``trainer.config.flags`` reads flags and file.
 """
 
 from argparse import SUPPRESS
@@ -15,6 +15,7 @@ from typing import Any
 from bertdata.config.declared import schema_of
 from bertdata.config.settings import check
 from bertdata.config.value_check import check_names, read_value, types_of
+from bertdata.errors import SettingsError
 from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
 from trainer.config.sections.data import DataSection, LoadingSection
 from trainer.config.sections.devices import CudaSection, HpuSection, IpuSection, XlaSection
@@ -31,18 +32,18 @@ from trainer.config.sections.update import OptimiserSection, ScalingSection, Upd
 from trainer.plugins import find
 
 DEVICES = ("cuda", "hpu", "ipu", "xla")
-"""The sections of keys that have an effect on some devices only."""
+"""Sections of keys that affect some devices only."""
 
 DEVICE_OPTIONS = "device_options"
-"""The key that holds, in JSON, the keys of devices' sections that are given."""
+"""JSON key of a nested object: the keys of the device sections that are set."""
 
 _IS_ADAM = "adam"
-"""A keyword of formulas that is no key: True where the optimiser is a kind of Adam."""
+"""Argument of a schedule's formula that is not a key: whether the optimiser is a form of Adam."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """All keys by section, valid alone and together."""
+    """All keys by section, valid alone and in combination."""
 
     run: RunSection = field(default_factory=RunSection)
     workers: WorkersSection = field(default_factory=WorkersSection)
@@ -69,6 +70,9 @@ class Config:
     xla: XlaSection = field(default_factory=XlaSection)
 
     def __post_init__(self) -> None:
+        # A schedule's formula is a function. Its keyword arguments are the keys that it reads, and an
+        # argument
+        # without a default is a key that must be set, such as lr_schedule_by_step for the schedule custom.
         keys, asked = self.values(), self.schedule_kind.defaults
         check_names(asked, {*keys, _IS_ADAM}, f"lr_schedule {self.schedule_name}: a keyword of its formula, ")
         for name, default in asked.items():
@@ -79,9 +83,13 @@ class Config:
 
     @classmethod
     def of(cls, **given: Any) -> "Config":
-        """Return the configuration with these keys, side by side as in a JSON file. The rest are defaults."""
+        """Return the configuration with these keys, named as in a JSON file.
+
+        All others have their defaults.
+        """
         given = deepcopy(given)
         given |= given.pop(DEVICE_OPTIONS, {})
+        given = by_key(given)
         check_names(given, properties() | device_properties())
         sections: dict[str, Any] = {
             section: kind(**{name: given[name] for name in schema_of(kind) if name in given})
@@ -91,10 +99,13 @@ class Config:
 
     def changed(self, **given: Any) -> "Config":
         """Return a copy with these keys changed."""
-        return Config.of(**{**self.values(), **given})
+        return Config.of(**{**self.values(), **by_key(given)})
 
     def values(self) -> dict[str, Any]:
-        """Return all keys side by side, in the order of the sections, then the given device options."""
+        """Return all keys in a flat dictionary, in the order of the sections.
+
+        The device options come last, nested.
+        """
         keys: dict[str, Any] = {}
         for section in SECTIONS:
             keys |= getattr(self, section).values()
@@ -105,33 +116,35 @@ class Config:
         return keys
 
     def as_json(self) -> dict[str, Any]:
-        """Return a copy of all keys, the given device options in a dictionary of their own."""
+        """Return a copy of ``values`` that the caller may change."""
         return deepcopy(self.values())
 
     def require(self, *names: str) -> None:
-        """SettingsError for the first of the keys that is not given."""
+        """Raise SettingsError for the first of these keys that is None."""
         keys = self.values()
         for name in names:
             check(keys[name] is not None, f"{name} is missing: give --{name.replace('_', '-')}")
 
     @property
     def phase(self) -> int:
-        """The phase of pre-training, 1 or 2."""
+        """Phase of pre-training, 1 or 2."""
         return 2 if self.start.phase2 else 1
 
     @property
     def steps_of_update(self) -> int:
-        """Steps that checkpoints' numbers and logs count for an update: 1, or MLPerf's micro-steps."""
+        """Steps that logs and checkpoint numbers count per update: 1, or MLPerf's number of micro-steps."""
         return self.formula.steps_per_update
 
     @property
     def counts_updates(self) -> bool:
-        """True if the data give the number of updates."""
+        """Whether the number of updates depends on the data, through epochs or tokens, instead of
+        ``steps``.
+        """
         return self.recipe.train_tokens is not None or self.schedule.num_train_epochs is not None
 
     @property
     def task(self) -> str:
-        """The name of what is learned."""
+        """Name of the learning task."""
         return self.finetuning.task
 
     @property
@@ -140,28 +153,33 @@ class Config:
 
     @property
     def masking_at_load(self) -> str | None:
-        """The kind of masks that are drawn when examples are loaded. None: none are."""
+        """How masks are drawn while examples are loaded, or None for the masks stored in the dataset."""
         return None if self.masking.masking == "static" else self.masking.masking
 
     @property
     def model_settings(self) -> dict[str, Any]:
-        """The keys of a ModelConfig: those of the model's file, overridden by keys that are given."""
+        """Keyword arguments of the model configuration: values of the model file, overridden by keys that are
+        set.
+        """
         own = {name: value for name, value in self.modernbert.values().items() if value is not None}
         return self.model.settings() | own
 
     @property
     def schedule_name(self) -> str:
-        """The name of the learning-rate schedule, by default the optimiser's usual one."""
+        """Name of the learning-rate schedule. The default is the optimiser's usual schedule."""
         return self.schedule.lr_schedule or str(find("optimiser", self.update.optimiser).schedule)
 
     @property
     def schedule_kind(self) -> ScheduleKind:
-        """The learning-rate schedule's formula, and how it reads the settings."""
+        """Formula of the learning-rate schedule, and how its program reads the settings."""
         kind: ScheduleKind = find("schedule", self.schedule_name)
         return kind
 
     def find_warmup(self, steps: int) -> Warmup:
-        """The warm-up of a training of so many updates. SettingsError where it does not end in them."""
+        """Return the warm-up of a training of ``steps`` updates.
+
+        SettingsError if it does not end within them.
+        """
         found = Warmup.of(self.schedule.warmup, steps)
         wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
         ends = found.updates < steps or self.schedule_kind.may_end_in_warmup
@@ -169,7 +187,10 @@ class Config:
         return found
 
     def make_schedule(self, workers: int) -> Schedule:
-        """The learning rate as a function of the update, counted from 0."""
+        """Return the learning rate as a function of the update, counted from 0.
+
+        workers: number of workers, by which some programs multiply the base rate.
+        """
         kind, steps = self.schedule_kind, self.schedule.steps
         rate = self.schedule.base_learning_rate * (workers if kind.rate_of_one_worker else 1)
         values = {**self.values(), _IS_ADAM: self.update.optimiser.startswith("adam")}
@@ -183,12 +204,12 @@ def section_kinds() -> dict[str, type[Section]]:
 
 
 SECTIONS = tuple(name for name in section_kinds() if name not in DEVICES)
-"""The sections whose keys have an effect on every device, in the order of their keys."""
+"""Sections whose keys affect every device, in the order of their keys."""
 
 
 @cache
 def properties() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each key, in the order of the sections, and last of device_options."""
+    """Return the JSON Schema of each key in the order of the sections, then that of device_options."""
     found = {
         name: {"section": section, **item}
         for section in SECTIONS
@@ -206,7 +227,7 @@ def properties() -> dict[str, dict[str, Any]]:
 
 @cache
 def device_properties() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each key that has an effect on some devices only."""
+    """Return the JSON Schema of each key that affects some devices only. ``devices`` lists them."""
     found: dict[str, dict[str, Any]] = {}
     for device in DEVICES:
         for name, item in schema_of(section_kinds()[device]).items():
@@ -217,22 +238,39 @@ def device_properties() -> dict[str, dict[str, Any]]:
 
 @cache
 def known_names() -> dict[str, dict[str, Any]]:
-    """The schema of every name that a file or a command line may contain."""
+    """Return the schema of every name that a file or a command line may contain."""
     own = {name: item for name, item in properties().items() if name != DEVICE_OPTIONS}
     own |= {name: own[key] for name, (key, _) in phase_names().items()}
-    own |= {name: own[key] for name, key in older_names().items()}
+    own |= {name: own[key] for name, key in other_names().items()}
     return own | device_properties()
 
 
 @cache
-def older_names() -> dict[str, str]:
-    """The key of each name that this trainer used before."""
-    return {name: key for key, item in properties().items() for name in item.get("older_names", ())}
+def other_names() -> dict[str, str]:
+    """Return the key for each other spelling or older name of a key."""
+    return {name: key for key, item in properties().items() for name in item.get("other_names", ())}
+
+
+def by_key(given: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """Return the values with every other name replaced by its key: optimizer becomes optimiser.
+
+    SettingsError for two names of a key with different values.
+    where: the file, as the beginning of the message.
+    """
+    keys: dict[str, Any] = {}
+    for name, value in given.items():
+        key = other_names().get(name, name)
+        if key in keys and keys[key] != value:
+            raise SettingsError(f"{where}{name} is another name of {key}: they contradict each other")
+        keys[key] = value
+    return keys
 
 
 @cache
 def phase_names() -> dict[str, tuple[str, int]]:
-    """The names that give a key's value for one phase: the key, and the phase counted from 0."""
+    """Return key and phase, counted from 0, for each name of one phase's data: train_data_phase2 is
+    (train_data, 1).
+    """
     keys = [name for name, item in properties().items() if "phases" in item]
     return {f"{key}_phase{phase + 1}": (key, phase) for key in keys for phase in range(2)}
 
@@ -243,12 +281,12 @@ def section_keys(section: str) -> list[str]:
 
 
 def flag(name: str) -> str:
-    """The flag of a key or of another name."""
+    """Return the flag of a key or of another name."""
     return f"--{name.replace('_', '-')}"
 
 
-def add_flag(parser: Any, name: str, help: str = SUPPRESS) -> None:
-    """Add the flag of a name. Its value keeps the name as its destination."""
+def add_flag(parser: Any, name: str) -> None:
+    """Add the flag of a name to an argparse parser. The parsed value has the same name."""
     item = known_names()[name]
     more: dict[str, Any] = {}
     if "boolean" in types_of(item):
@@ -257,12 +295,15 @@ def add_flag(parser: Any, name: str, help: str = SUPPRESS) -> None:
         more = {"action": "append"}
     elif "by_phase" in item:
         more = {"nargs": "+"}
-    more |= {"type": partial(read_word, name), "metavar": "X", "default": SUPPRESS, "help": help}
+    more |= {"type": partial(read_word, name), "default": SUPPRESS}
     parser.add_argument(flag(name), dest=name, **more)
 
 
 def united(found: dict[str, Any]) -> dict[str, Any]:
-    """The values by name, where a repeated flag unites datasets, and one value of a list stands alone."""
+    """Join the values of a repeated dataset flag with ``+``, and unpack lists of a single value.
+
+    found: parsed values by name, changed in place and returned.
+    """
     for name, value in found.items():
         if "phases" in known_names().get(name, {}):
             found[name] = "+".join(filter(None, value)) or None
@@ -272,7 +313,10 @@ def united(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_word(name: str, word: str) -> Any:
-    """The value of a flag's word. SettingsError where its type is another. Texts have commas between them."""
+    """Return the value of a flag's word.
+
+    SettingsError for a wrong type. A list of texts is separated by commas.
+    """
     item = known_names()[name]
     is_list = item.get("items") == {"type": "string"}
     if is_list and not word.lstrip().startswith("["):

@@ -1,4 +1,4 @@
-"""The configuration of a command that fine-tunes or evaluates a task."""
+"""Configuration of the commands that fine-tune or evaluate a task."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _ASKED_FOR = (
     *("task_train_file", "task_predict_file", "do_eval", "do_predict"),
     *("new_head", "ignore_mismatched_sizes"),
 )
-"""Keys of the section that say what a run did, not what its model is."""
+"""Keys of the fine-tuning section that describe a run's work, not its model."""
 
 
 _OPTIMISER = {
@@ -28,15 +28,15 @@ _OPTIMISER = {
     "lr_schedule": "mlperf",
     "warmup": 0.1,
 }
-"""Google's AdamW, for a configuration that names no optimiser."""
+"""Google's AdamW, used if no optimiser is set."""
 
 
 def make_task_config(
     arguments: Sequence[str], prog: str = FINETUNE, known: Mapping[str, Any] | None = None
 ) -> Config:
-    """The configuration of a command that fine-tunes or evaluates a task.
+    """Return the configuration of a command that fine-tunes or evaluates a task.
 
-    known: keys that are known already, as a run's; what is given goes before them.
+    known: keys from elsewhere, such as the run to evaluate. Arguments override them.
     """
     return make_layered_task(arguments, prog, known).config
 
@@ -44,14 +44,17 @@ def make_task_config(
 def make_layered_task(
     arguments: Sequence[str], prog: str = FINETUNE, known: Mapping[str, Any] | None = None
 ) -> Layered:
-    """The configuration as ``make_task_config`` makes it, with the sources of its values."""
+    """Return the configuration as ``make_task_config`` does, with the sources of its values."""
     below = dict(known or {})
     words = task_flags(arguments)
     return make_layered(words, prog, lambda keys: task_defaults({**below, **keys}) | below)[-1]
 
 
 def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The usual values of fine-tuning for keys that are not given."""
+    """Return fine-tuning's default values of keys that are not set.
+
+    given: the keys that are set.
+    """
     found: dict[str, Any] = {"base_learning_rate": 5e-5}
     if "optimiser" not in given:
         found |= _OPTIMISER
@@ -61,9 +64,12 @@ def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that the run to evaluate was fine-tuned with, or none for another checkpoint.
+    """Return the keys that the run to evaluate was fine-tuned with. Empty for other checkpoints.
 
-    The file to evaluate on is left out where a directory is given, the vocabulary where it is gone.
+    The evaluation file is left out if the command names a directory, and the vocabulary if its file no longer
+    exists.
+
+    given: the command's configuration. found: all keys of the run.
     """
     if found.get("task") not in FINE_TUNED:
         return {}
@@ -71,6 +77,6 @@ def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
     if given.finetuning.task_dir is not None:
         left_out.add("task_eval_file")
     if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):
-        left_out.add("vocab")  # a copy lies beside the features
+        left_out.add("vocab")  # the run has a copy next to its features
     names = ("max_seq_length", "vocab", *section_keys("finetuning"))
     return {name: found[name] for name in names if name in found and name not in left_out}

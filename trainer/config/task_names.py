@@ -1,22 +1,31 @@
-"""Names that the commands of tasks have for keys of the configuration."""
+"""Shorter names that finetune and evaluate have for keys of a task's files."""
 
 from collections.abc import Sequence
 
-_NAMES = {
+_KEY_OF = {
     "data-dir": "task-dir",
     "train-file": "task-train-file",
     "eval-file": "task-eval-file",
     "predict-file": "task-predict-file",
 }
+_NAME_OF = {key.replace("-", "_"): name.replace("-", "_") for name, key in _KEY_OF.items()}
 
 
 def task_flags(arguments: Sequence[str]) -> list[str]:
-    """The arguments under the names of the configuration's keys."""
+    """Return the arguments with the shorter names replaced by the names of the keys.
+
+    ``--data-dir mrpc`` becomes ``--task-dir mrpc``.
+    """
     found = []
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if argument.startswith("--"):
             plain = name[2:].replace("_", "-")
-            name = f"--{_NAMES.get(plain, plain)}"
+            name = f"--{_KEY_OF.get(plain, plain)}"
         found.append(f"{name}{equals}{value}")
     return found
+
+
+def name_in_command(key: str, command: str) -> str:
+    """Return the name that a command's help shows for a key: the shorter name in finetune and evaluate."""
+    return _NAME_OF.get(key, key) if command in ("finetune", "evaluate") else key

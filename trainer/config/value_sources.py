@@ -1,4 +1,4 @@
-"""Where the values of a configuration came from, and what two sources say against each other."""
+"""Where the values of a configuration came from, and where two sources contradict each other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
 
 DEFAULT = "default"
-"""The source of a value that nobody gave."""
+"""Source of a value that is set nowhere."""
 
 PRESET_KEYS = (
     *("beta1", "beta2", "optimiser_epsilon", "epsilon_in", "weight_decay", "use_debiasing", "momentum"),
 )
-"""The keys whose usual values are the optimiser's."""
+"""Keys whose defaults belong to the optimiser's preset."""
 
 _SHAPE = "hidden_size"
 _DERIVED = "intermediate_size"
@@ -26,10 +26,10 @@ _DERIVED = "intermediate_size"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layered:
-    """A phase's configuration, and where it came from.
+    """The configuration of a phase, and where its values came from.
 
-    sources: of each given key: a flag, a file, another program, what a command usually takes.
-    contradictions: a line for each pair of sources of which one describes another model.
+    sources: for each key that is set: a flag, a file, another program, or the command's default.
+    contradictions: warnings about two sources that describe different models.
     """
 
     config: Config
@@ -40,10 +40,13 @@ class Layered:
 def under_model_file(
     lower: Mapping[str, Any], upper: Mapping[str, Any], lower_name: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the lower keys without those that the upper keys' model file gives, and lines that say so.
+    """Drop keys that a model file on the command line overrides. Return the rest and warnings about them.
 
-    A model file on the command line goes before the shape that a configuration under it has. Keys that the
-    file does not have stay, unless they are another kind of model's.
+    The model file overrides the shape of the model in ``lower``. Keys that the file does not have are kept,
+    unless the file describes another architecture.
+
+    lower: keys of a configuration file or of another program. upper: flags.
+    lower_name: what the warnings call the lower keys.
     """
     path = upper.get("model_config")
     given = {name: value for name, value in lower.items() if value is not None and name in model_keys()}
@@ -54,7 +57,7 @@ def under_model_file(
     if model_kind(in_file) is not model_kind(given):
         dropped = model_keys()
     elif _SHAPE in in_file:
-        dropped.add(_DERIVED)  # the file's, or what its program computes
+        dropped.add(_DERIVED)  # intermediate_size belongs to the hidden_size of its source
     differing = [name for name in given if name in dropped and in_file.get(name) != given[name]]
     lines = []
     if differing:
@@ -64,7 +67,7 @@ def under_model_file(
 
 
 def over_model_file(keys: Mapping[str, Any], sources: Mapping[str, str]) -> list[str]:
-    """Return a line for each key that goes before the model file and says something else than it."""
+    """Return a warning for each key that overrides the model file with another value."""
     path = keys.get("model_config")
     given = {name: value for name, value in keys.items() if value is not None and name in model_keys()}
     if path is None or not given:
@@ -78,14 +81,14 @@ def over_model_file(keys: Mapping[str, Any], sources: Mapping[str, str]) -> list
 
 
 def model_keys() -> set[str]:
-    """Return the keys of all kinds of models that a model file may give."""
+    """Return the keys, of all architectures, that a model file may have."""
     return {*schema_of(ModelConfig), *schema_of(ModernBertConfig)}
 
 
 def source_of_each(config: Config, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the source of every key's value, those of the model's file, optimiser and schedule among them.
+    """Return the source of every key's value, including values from the model file, optimiser and schedule.
 
-    given: the sources of the keys that are given.
+    given: source of each key that is set.
     """
     keys = config.values()
     optimiser = f"optimiser {config.update.optimiser}"
@@ -93,6 +96,8 @@ def source_of_each(config: Config, given: Mapping[str, str]) -> dict[str, str]:
     usual |= dict.fromkeys(config.schedule_kind.defaults, f"lr_schedule {config.schedule_name}")
     if (model_file := config.model.model_config) is not None:
         usual |= dict.fromkeys(read_model_file(model_file).keys, model_file)
+    # Later lines win. A key that is None takes its value from the optimiser, schedule or model file. A key
+    # that is set has its own source. Last come variables of the environment, which override everything.
     sources = dict.fromkeys(keys, DEFAULT)
     sources |= {name: source for name, source in usual.items() if name in keys and keys[name] is None}
     sources |= {name: source for name, source in given.items() if keys.get(name) is not None}

@@ -1,4 +1,4 @@
-"""Command lines of other programs with the meaning that they have there: a TOML file for each program.
+"""Command lines of other programs, translated to this trainer's configuration. Each program has a TOML file.
 
-The trainer's own commands never import this package.
+The trainer's other commands never import this package.
 """

@@ -1,13 +1,14 @@
-"""Sizes of micro-batches from the sizes that programs are given, with their errors in the programs' words."""
+"""Sizes of micro-batches computed from the programs' batch sizes, with errors in the programs' words."""
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 
 
 def micro_batch(update: int, count: int, *, divides: bool = True) -> int:
-    """Return the examples of a micro-batch, of which an update has ``count``. UsageError in NVIDIA's words.
+    """Return the number of examples in a micro-batch, of which an update has ``count``.
 
-    divides: False for a program that takes an update that they do not divide.
+    UsageError in NVIDIA's words if that is not a whole number.
+    divides: False for a program that rounds down instead.
     """
     found = f"Invalid gradient_accumulation_steps parameter: {count}"
     if count < 1:
@@ -18,7 +19,7 @@ def micro_batch(update: int, count: int, *, divides: bool = True) -> int:
 
 
 def of_core(given: Given, name: str, count: int) -> int:
-    """Return the part of a total batch that one of ``count`` cores has."""
+    """Return a core's part of a total batch for ``count`` cores."""
     total: int = given[name]
     if total < 1 or count < 1 or total % count:
         kind = name.partition("_")[0]

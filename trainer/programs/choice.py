@@ -1,7 +1,7 @@
-"""The programs of ``python -m trainer like``: their files, and the function of each that computes something.
+"""The programs of ``python -m trainer like``: their TOML files, and functions for what a file cannot express.
 
-A program is the file VENDOR/PROGRAM.toml. Where its file cannot say all, ``resolve`` of the module beside it
-computes the rest, and is listed in FUNCTIONS.
+A program is the file VENDOR/PROGRAM.toml. If some keys must be computed, ``resolve`` in the Python module
+next to it does that, and is listed in FUNCTIONS.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,12 +53,12 @@ FUNCTIONS: Mapping[str, Callable[[Given], Meaning]] = {
     "nvidia/run_squad.py": nvidia_squad.resolve,
     "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.resolve,
 }
-"""The functions by their programs' names."""
+"""The function of each program, by the program's name."""
 
 
 @cache
 def keys() -> Mapping[str, Mapping[str, Any]]:
-    """Return the JSON Schema of each key of the configuration, those of single devices included."""
+    """Return the JSON Schema of each configuration key, including keys for single devices."""
     return {**device_properties(), **properties()}
 
 
@@ -76,21 +76,21 @@ DOOR = Door(
 
 
 def meaning_of(program: Program, given: Given) -> Meaning:
-    """Return the meaning of a command line of the program."""
+    """Return the meaning of a command line of this program."""
     resolve = FUNCTIONS.get(program.name) if program.is_shipped else None
     return plain_meaning(program, given) if resolve is None else resolve(given)
 
 
 def programs() -> Mapping[str, Program]:
-    """Return the programs that are known, by name."""
+    """Return all known programs by name."""
     return choice.programs(DOOR)
 
 
 def find_program(name: str) -> Program:
-    """Return the program of that name, or in that file. UsageError names the nearest."""
+    """Return the program of this name, or in this file. UsageError names the nearest."""
     return choice.find_program(DOOR, name)
 
 
 def programs_with(name: str) -> list[str]:
-    """Return the names of the programs that have a flag or a key of that name."""
+    """Return the names of the programs that have a flag or key of this name."""
     return choice.programs_with(DOOR, name)

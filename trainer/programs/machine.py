@@ -1,6 +1,7 @@
-"""This machine: its GPUs, its files and checkpoints, and the shape of a model whose file is not there.
+"""Facts about this machine that programs use: GPUs, files, checkpoints, and known shapes of missing model
+files.
 
-The published shape stands for such a file, to print; a run asks for the file.
+If a model file is missing, the published shape is used to print a configuration. A run needs the file.
 """
 
 import os
@@ -13,7 +14,7 @@ from bertdata.io import storage
 from trainer.programs.shapes import BERT_BASE, BERT_LARGE
 
 KEEP_ALL = 1 << 30
-"""A number of checkpoints that no run has."""
+"""More checkpoints than any run has."""
 
 _STATE = re.compile(r'^model_checkpoint_path: "([^"\0]*)"', re.MULTILINE)
 
@@ -21,30 +22,35 @@ _NAMED_SHAPES = {
     "BERT-Base": (re.compile(r"L-12_H-768|(?<![a-z])base(?![a-z])", re.IGNORECASE), BERT_BASE),
     "BERT-Large": (re.compile(r"L-24_H-1024|(?<![a-z])large(?![a-z])", re.IGNORECASE), BERT_LARGE),
 }
-"""The shapes that the names of Google's directories tell."""
+"""For each published model, a pattern of directory names and its shape."""
 
 _NO_SHAPE = "is not there, so the shape of the model is not shown"
 
 
 def count_gpus(devices: Path = Path("/dev")) -> int:
-    """The GPUs that CUDA_VISIBLE_DEVICES leaves, of those that the driver shows as /dev/nvidia0 and so on."""
+    """Return the number of GPUs that the driver shows as /dev/nvidia0 and so on, limited by
+    CUDA_VISIBLE_DEVICES.
+    """
     there = len(list(devices.glob("nvidia[0-9]*")))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(there))))
     return min(there, len([name for name in visible.split(",") if name.strip()]))
 
 
 def is_here(path: str) -> bool:
-    """True for a file of this machine. Other machines are not asked."""
+    """Return whether the path is a file on this machine. Remote paths are never checked."""
     return not storage.is_remote(path) and Path(path.removeprefix("file://")).is_file()
 
 
 def with_shapes(
     phases: Sequence[Mapping[str, Any]], *, asks_elsewhere: bool = False
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """(the phases' keys, a warning for each missing file of a model), such a file replaced by what is known.
+    """Replace missing model files by known shapes.
 
-    The bert_config.json beside programs that pre-train is that of BERT-Large. For others the path tells it.
-    asks_elsewhere: a file in a bucket is read there, which takes time.
+    Return the keys of each phase, and a warning for each missing file.
+
+    For pre-training, the missing bert_config.json is taken to be BERT-Large's, which the programs ship. For
+    fine-tuning, the path tells the size.
+    asks_elsewhere: check model files in a bucket too, which takes time.
     """
     found, missing = list[dict[str, Any]](), dict[str, str]()
     for keys in phases:
@@ -64,14 +70,20 @@ def with_shapes(
 
 
 def has_checkpoints(output_dir: str) -> bool:
-    """True for an output directory of this machine with checkpoints: TensorFlow continues there unasked."""
+    """Return whether a local output directory has checkpoints.
+
+    TensorFlow's programs then continue without being asked.
+    """
     if storage.is_remote(output_dir):
         return False
     return any(Path(output_dir.removeprefix("file://"), "checkpoints").glob("step-*"))
 
 
 def find_named_step(output_dir: str) -> int | None:
-    """The step of the checkpoint that TensorFlow's state file in the directory names, or None without it."""
+    """Return the step of the checkpoint that TensorFlow's file ``checkpoint`` names in a directory.
+
+    None without it.
+    """
     state = storage.join(output_dir, "checkpoint")
     if not is_here(state):
         return None

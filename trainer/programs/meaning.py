@@ -1,4 +1,4 @@
-"""The meaning of another program's command line, in this trainer's own terms."""
+"""The meaning of another program's command line as keys of this trainer's configuration."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,11 @@ from trainer.config.settings import DEVICE_OPTIONS, device_properties, propertie
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Meaning:
-    """The meaning of a command line, in this trainer's own terms.
+    """What a command line does, as this trainer's configuration.
 
-    what: the work, for a person. phases: the keys of the configuration, one mapping a phase; a command that
-    fine-tunes or evaluates has one. evaluate, convert: the settings of a command that does that instead.
+    what: the work, as text.
+    phases: configuration keys of each phase. Fine-tuning and evaluation have a single phase.
+    evaluate, convert: settings of a command that evaluates or converts instead of training.
     """
 
     what: str
@@ -25,9 +26,9 @@ class Meaning:
 
     @property
     def summary(self) -> str:
-        """One line for a person: the work, its length, an update's size, precision, optimiser, device.
+        """The work, its length, batch size, precision, optimiser and device in one line.
 
-        What the program leaves open has this trainer's own default.
+        Keys not set have their defaults.
         """
         if not self.phases or self.evaluate is not None:
             return self.what
@@ -46,7 +47,7 @@ class Meaning:
 
 
 def _length_of(keys: Mapping[str, Any]) -> str:
-    """Return the length of a phase in words: its updates, or the passes over its data."""
+    """Return the length of a phase as text: its updates, or the passes over its data."""
     epochs = keys.get("num_train_epochs")
     if keys.get("steps") or epochs is None:
         return f"{_value_of(keys, 'steps'):,} updates"
@@ -54,21 +55,22 @@ def _length_of(keys: Mapping[str, Any]) -> str:
 
 
 def _size_of(keys: Mapping[str, Any]) -> str:
-    """Return the product of workers, micro-batch and micro-batches: 8 x 64 x 128 = 65,536."""
+    """Return workers times micro-batch times micro-batches as text: 8 x 64 x 128 = 65,536."""
     workers = keys.get("world_size") or keys.get("replicas") or 1
     factors = (workers, keys["batch_size"], keys.get("accumulation") or 1)
     return f"{' x '.join(f'{factor:,}' for factor in factors)} = {math.prod(factors):,}"
 
 
 def _value_of(keys: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a key, this trainer's default where the program leaves it open."""
+    """Return the value of a key, or its default if the program does not set it."""
     return keys[name] if name in keys else properties()[name]["default"]
 
 
 def phase_keys(given: Given, phase: int = 0) -> dict[str, Any]:
-    """Return the keys that the program's file sets and those that flags set as they are.
+    """Return the keys that the program's file sets and those that flags set directly.
 
-    phase: counted from 0. Keys that have an effect on some devices only are among ``device_options``.
+    Keys for single devices are under ``device_options``.
+    phase: counted from 0.
     """
     keys, options = dict[str, Any](), device_properties()
     for name, value in given.keys(phase).items():
@@ -78,10 +80,9 @@ def phase_keys(given: Given, phase: int = 0) -> dict[str, Any]:
 
 
 def plain_meaning(program: Program, given: Given) -> Meaning:
-    """Return the meaning of a command line whose program computes nothing: its file says all.
+    """Return the meaning of a command line of a program without a function: its TOML file says everything.
 
-    A flag of two values that is a key of ours has one for each of two phases, of which the second continues
-    from the first.
+    If a flag with two values is a configuration key, there are two phases. Phase 2 continues from phase 1.
     """
     phases = [phase_keys(given)]
     if any(flag.key and flag.count == 2 for flag in given.table):
@@ -90,4 +91,4 @@ def plain_meaning(program: Program, given: Given) -> Meaning:
 
 
 _CONTINUED = {"phase2": True, "start_from_ckpt": None, "start_moments": False}
-"""Keys of phase 2 after phase 1 in the same command."""
+"""Keys of phase 2 when it follows phase 1 in the same command."""

@@ -1,4 +1,4 @@
-"""What programs require of a command line, with the errors in their own words."""
+"""What programs require of a command line, with errors in the programs' words."""
 
 from collections.abc import Mapping
 
@@ -7,26 +7,29 @@ from bertdata.errors import UsageError
 
 
 def work_of(given: Given) -> str:
-    """The verbs of the switches --do_train, --do_eval and --do_predict that are true."""
+    """Return the names of --do_train, --do_eval and --do_predict that are true, as text."""
     return ", ".join(verb for verb in ("train", "eval", "predict") if given.values.get(f"do_{verb}"))
 
 
 def require_flags(given: Given, *names: str) -> None:
-    """UsageError, in absl's words, for the first of the flags without a value."""
+    """Raise UsageError, in absl's words, for the first of these flags without a value."""
     for name in names:
         if given[name] is None:
             raise UsageError(f"flag --{name}=None: Flag --{name} must have a value other than None.")
 
 
 def require_work(given: Given, *switches: str) -> None:
-    """UsageError, in the programs' words, where none of the switches is true."""
+    """Raise UsageError, in the programs' words, if none of these switches is true."""
     if not any(given[name] for name in switches):
         *others, last = (f"`{name}`" for name in switches)
         raise UsageError(f"At least one of {', '.join(others)} or {last} must be True.")
 
 
 def require_files(given: Given, files: Mapping[str, str]) -> None:
-    """UsageError, in the programs' words, for a switch that is true without its file."""
+    """Raise UsageError, in the programs' words, for a true switch whose file is not named.
+
+    files: flag of the file for each switch.
+    """
     for switch, name in files.items():
         if given[switch] and not given[name]:
             raise UsageError(f"If `{switch}` is True, then `{name}` must be specified.")

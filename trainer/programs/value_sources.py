@@ -1,4 +1,4 @@
-"""Where the values of another program's command line came from: its flags and variables, or the program."""
+"""Where the values of another program's command line came from: its flags, variables, or the program."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +13,14 @@ _NOT_THERE = object()
 
 
 def sources_of_phases(program: Program, given: Given, meaning: Meaning) -> list[dict[str, str]]:
-    """Return the source of each key of each phase: flags, variables of the environment, or the program.
+    """Return the source of each key in each phase: flags, environment variables, or the program itself.
 
-    A flag is a source of every key that would have another value without it.
+    A flag is a source of every key whose value would differ without it.
     """
     found: list[dict[str, list[str]]] = [{key: [] for key in keys} for keys in meaning.phases]
+    # Translate the command line again without each flag in turn, and compare. This finds sources also for
+    # keys
+    # that a program's function computes from several flags, such as accumulation.
     for flag in (*given.variables, *given.table):
         if flag.name not in given:
             continue
@@ -34,7 +37,7 @@ def sources_of_phases(program: Program, given: Given, meaning: Meaning) -> list[
 
 
 def _phases_without(program: Program, given: Given, name: str) -> list[Mapping[str, Any]]:
-    """Return the phases of the command line without a flag, or none where the program needs it."""
+    """Return the phases of the command line without this flag. Empty if the program needs the flag."""
     try:
         return list(meaning_of(program, given.without(name)).phases)
     except (BertDataError, ArithmeticError):

@@ -8,20 +8,21 @@ def add_tokenizer(parser: Parser) -> None:
     parser.add_argument(
         "--vocab",
         metavar="FILE|NAME",
-        help="vocabulary of the tokeniser, or a tokenizer.json or a directory with one (default: the data's)",
+        help="vocabulary, a file or a name, or a tokenizer.json, or a directory with one of them (default: "
+        "the copy stored with the run or its data)",
     )
-    parser.add_argument("--train-data", metavar="DIR", help="the run's training data, where it has moved")
+    parser.add_argument("--train-data", metavar="DIRECTORY", help="the run's training data, if it has moved")
     casing = parser.add_mutually_exclusive_group()
     casing.add_argument(
         "--lower-case",
         dest="lower_case",
         action="store_true",
         default=None,
-        help="the tokeniser lower-cases text (default: as the data's, or as the vocabulary is)",
+        help="lower-case the text and strip accents (default: as in the data, else as the vocabulary is)",
     )
     casing.add_argument(
         "--no-lower-case",
         dest="lower_case",
         action="store_false",
-        help="the tokeniser keeps case and accents",
+        help="keep case and accents",
     )

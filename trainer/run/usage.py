@@ -1,4 +1,4 @@
-"""The help of ``python -m trainer``: its commands, and a first run."""
+"""The help of ``python -m trainer``: its commands, and examples of a first run."""
 
 from bertdata.cli.common.dispatch import choose_command
 
@@ -7,12 +7,12 @@ EXAMPLES = """\
   horovodrun -np 2 python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
   torchrun --nproc-per-node 2 -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
 """
-"""A first run, started without and with each launcher."""
+"""A first run, with one worker and with two started by either launcher."""
 
 USAGE = f"""\
 Example:
 {EXAMPLES}
-Pre-trains BERT on the shards that bertdata makes.
+Trains and fine-tunes BERT and its relatives on datasets made by bertdata.
 
 usage: python -m trainer COMMAND ...    (python -m trainer COMMAND --help explains one)
 
@@ -20,16 +20,16 @@ usage: python -m trainer COMMAND ...    (python -m trainer COMMAND --help explai
 
 COMMANDS = {
     "pretrain": "train phase 1, phase 2 or both, with one worker or several",
-    "finetune": "train a task (SQuAD, MRPC, a classification) from a checkpoint, evaluate and predict",
-    "evaluate": "measure accuracy and loss of a checkpoint, or of each that appears (--poll)",
-    "predict": "try a model on a text: words at its [MASK]s, the answer to a question, or its label",
-    "features": "write the features of a file to fine-tune on as text, for audits",
-    "score": "compare predictions with the right answers by a task's official metrics",
-    "split": "plan how to divide a model over devices that cannot hold it alone; print and draw the plan",
-    "report": "make one page of a run, or of several over each other: curves, evaluations, settings, data",
-    "convert": "convert a checkpoint from and to the forms of TensorFlow, NVIDIA and Hugging Face",
-    "like": "run another program's command line with the meaning that it has there",
-    "doctor": "list the devices, launchers and packages of this machine, and those that are missing",
+    "finetune": "fine-tune a checkpoint on a task (SQuAD, GLUE, your own table), evaluate and predict",
+    "evaluate": "measure accuracy and loss of a checkpoint, or of each new checkpoint (--poll)",
+    "predict": "try a model on a text: words at [MASK], the answer to a question, or a label",
+    "features": "write the features of a fine-tuning file as text or as a dataset",
+    "score": "compare predictions with the right answers, using a task's official metrics",
+    "split": "plan how to split a model that is too large for one device; print and draw the plan",
+    "report": "make an HTML page about one or several runs: curves, evaluations, settings, data",
+    "convert": "convert checkpoints from and to the formats of TensorFlow, NVIDIA and Hugging Face",
+    "like": "run another program's command line with the same meaning",
+    "doctor": "list the devices, launchers and packages of this machine, and what is missing",
 }
 """One line about each command. ``trainer.plugins`` names the functions."""
 

@@ -1,1 +1,1 @@
-"""Tasks of pre-training beyond masked words and next sentence."""
+"""Learning tasks: masked words, next sentence, span boundaries, SQuAD and classification."""

@@ -1,4 +1,4 @@
-"""The choice of the task by its name."""
+"""Functions that find a task by its name or by the objective of the data."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,15 @@ from trainer.tasks.task import RowLosses, Task
 
 
 def find_task(name: str, config: Config, row_losses: RowLosses | None = None) -> Task:
-    """The task of that name (``task_class``). row_losses: the device's own losses, where it has some."""
+    """Return the configured task of this name.
+
+    row_losses: the device's implementation of the masked-word loss, or None.
+    """
     return task_class(name).configured(config, row_losses)
 
 
 def task_class(name: str) -> type[Task]:
-    """The class of the task of that name, or the one of one's own that package.module:CLASS names."""
+    """Return the class of the task of this name, or the user's class for package.module:CLASS."""
     kind: type[Task] = load_own("task", name) if ":" in name else find("task", name)
     if ":" in name and (own := getattr(kind, "name", None)) != name:
         raise SettingsError(f"task {name!r}: its own name is {own!r}, expected the same")
@@ -25,7 +28,10 @@ def task_class(name: str) -> type[Task]:
 
 
 def task_of(data: Sequence[OpenedDataset]) -> str:
-    """The task of pre-training that learns all of these datasets. SettingsError where there is none."""
+    """Return the name of the pre-training task for these datasets.
+
+    SettingsError if they need different tasks.
+    """
     tasks = {task_of_objective(one.layout.objective, f"{one.name}: has the objective"): one for one in data}
     found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
     check(len(tasks) == 1, f"one run learns one task, expected data for the same in both phases: {found}")
@@ -33,9 +39,9 @@ def task_of(data: Sequence[OpenedDataset]) -> str:
 
 
 def task_of_objective(objective: str, found: str) -> str:
-    """The task of pre-training that learns the objective.
+    """Return the name of the pre-training task for an objective.
 
-    found: the beginning of a SettingsError where there is none.
+    found: the beginning of the SettingsError if there is no such task.
     """
     name = find_objective(objective).task
     check(bool(name), f"{found} {objective}, which no task of the trainer learns")

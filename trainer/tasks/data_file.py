@@ -1,4 +1,4 @@
-"""A file of labelled data: its bytes, its text and its JSON."""
+"""A file of labelled data, with its bytes, text and JSON."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from bertdata.io.json_text import parse_json_text
 
 
 class DataFile(NamedTuple):
-    """A file with its bytes."""
+    """A file's path and content."""
 
     path: str
     data: bytes
@@ -24,17 +24,20 @@ class DataFile(NamedTuple):
         return md5_of(self.data)
 
     def text(self, expected: str) -> str:
-        """The file as text, without a byte-order mark.
+        """Return the file as text, without a byte-order mark.
 
-        expected: what the file should be, in words. InputError for a compressed file, a shard or another
-        encoding, with what to do, for a binary file, and for a byte that is not UTF-8.
+        InputError, with a remedy, for a compressed file, a shard, a binary file or an encoding other than
+        UTF-8.
+        expected: what the file should be, for the message.
         """
         path, data = self
         kind = find_kind(data[:HEAD_BYTES], path, whole=len(data) <= HEAD_BYTES)
         if kind is not None and not kind.name.startswith("JSON"):
             raise InputError(f"{path}: looks like {kind.name}, expected {expected}; {kind.remedy}")
         try:
-            return data.decode().removeprefix("\ufeff")  # behind, so that errors count the mark's bytes too
+            return data.decode().removeprefix(
+                "\ufeff"
+            )  # removed after decoding, so that offsets in errors include the mark
         except UnicodeDecodeError as error:
             if (zero := data.find(0, 0, HEAD_BYTES)) >= 0:
                 found = f"is no text: byte 0x00 at offset {zero}"
@@ -43,12 +46,15 @@ class DataFile(NamedTuple):
 
 
 def read_file(path: str) -> DataFile:
-    """The file at the path."""
+    """Read a file."""
     return DataFile(path, storage.read_bytes(path))
 
 
 def parse_json(text: str, where: str, expected: str, *, any_number: bool = False) -> Any:
-    """The JSON value of a text. InputError where it is none. any_number: as of parse_json_text."""
+    """Return the JSON value of a text. InputError if the text is not JSON.
+
+    any_number: passed on to ``parse_json_text``.
+    """
     try:
         return parse_json_text(text, any_number=any_number)
     except ValueError as error:

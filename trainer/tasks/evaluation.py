@@ -1,4 +1,4 @@
-"""The seam between a run's evaluations and what is learned, and the evaluation of pre-training."""
+"""The interface of a task's evaluation, and the evaluation of pre-training tasks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,58 +13,62 @@ from trainer.data.batches import Batch
 from trainer.data.opening import left_out_words
 
 MetricTotals = Mapping[str, tuple[float, float]]
-"""Of each metric its sum and its weight, over any number of batches and workers."""
+"""For each metric its sum and weight, over any number of batches and workers."""
 
 
 class TaskEvaluation(ABC):
     """A task's evaluation on one dataset."""
 
     note: str = ""
-    """One line for the log, about the dataset."""
+    """A line about the dataset for the log."""
 
     metrics: tuple[str, ...] = ()
-    """The names of host_sums, in order."""
+    """Names of the metrics in ``host_sums``, in order."""
 
     def host_sums(self, batch: Batch) -> Tensor:
-        """More sums and weights, (2 x metrics,), of a batch in host memory."""
+        """Return (2 x metrics,) further sums and weights for a batch in host memory."""
         return Tensor()
 
-    def begin(self) -> None:  # noqa: B027 - most tasks keep nothing of a batch
-        """Forget what ``add`` was given."""
+    def begin(self) -> None:  # optional, most tasks store nothing
+        """Start an evaluation: discard everything that ``add`` has stored."""
 
     def add(self, batch: Batch, outputs: Tensor) -> None:  # noqa: B027
-        """Keep the needed outputs of the model on a batch. Both arguments are in host memory."""
+        """Store what is needed of the model's outputs for a batch. Both arguments are in host memory."""
 
     def kept(self) -> Any:
-        """JSON of what this worker keeps of its examples, in their order."""
+        """Return, as JSON, what ``add`` has stored on this worker, in the order of the examples."""
         return None
 
     @abstractmethod
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
-        """The values of Columns.evaluation.
+        """Return the value of each name in ``Columns.evaluation``.
 
-        totals: those of the task's metrics and these. kept: of each worker, by rank; the workers' examples
-        follow one another.
+        totals: sums and weights of the task's metrics and of ``host_sums``.
+        kept: the values of ``kept``, one per worker by rank. Together they are in the order of the examples.
         """
 
     def files(self) -> Mapping[str, str]:
-        """Files about the last results, name and text, to be written into the output directory."""
+        """Return files about the last results, as names and texts, to write to the output directory."""
         return {}
 
     @abstractmethod
     def describe(self, results: Mapping[str, float]) -> str:
-        """The results in one line for a person."""
+        """Return the results as one line for the log."""
 
 
 class PretrainingEvaluation(TaskEvaluation):
-    """Accuracy and loss of masked words, and of next sentence where it is learned.
+    """Accuracy and loss of masked words, and of next sentence if the task has it.
 
-    Beside them stand those of two guesses that look at no text: the accuracy of always guessing the label
-    that is most frequent in the survey, and the loss of giving each label its share there as probability.
+    Two baselines that do not read the text are reported too. The accuracy baseline always guesses the most
+    frequent label. The loss baseline gives each label its share of all labels as its probability.
     """
 
     def __init__(self, data: OpenedDataset, survey: Mapping[str, Any], source: str) -> None:
-        """survey: the task's, of the training or evaluation set, as source says."""
+        """Prepare the baselines from the labels of a dataset.
+
+        survey: counts of the labels, from ``Task.survey``. source: "training" or "evaluation", the set
+        surveyed.
+        """
         self._labels = LabelSurvey.of_json(dict(survey))
         self._word_losses = _loss_table(self._labels.words)
         self.metrics = ("guess_accuracy", "guess_loss")
@@ -84,7 +88,7 @@ class PretrainingEvaluation(TaskEvaluation):
         sums = sums_of_guess(batch.masked_lm_ids, weights, self._labels.words, self._word_losses)
         if self._labels.pairs:
             labels = batch.next_sentence_labels.reshape(-1)
-            there = (labels >= 0).float()  # those of padding rows are negative
+            there = (labels >= 0).float()  # labels of padding rows are negative
             sums += sums_of_guess(labels.clamp(min=0), there, self._labels.pairs, self._pair_losses)
         return torch.stack(sums)
 
@@ -119,12 +123,14 @@ class PretrainingEvaluation(TaskEvaluation):
 
 
 def _loss_table(labels: Frequencies) -> Tensor:
-    """The loss of each label when it is guessed by its share."""
+    """Return the loss of each label when its probability is its share of all labels."""
     return torch.from_numpy(labels.losses()).float()
 
 
 def sums_of_guess(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
-    """Sum and weight of the most frequent label's accuracy, then of the loss of guessing by shares."""
+    """Return sum and weight for the accuracy of the most frequent label, then for the loss of guessing by
+    shares.
+    """
     right = weights[ids == labels.most_frequent].sum()
     known = losses[ids.long().clamp(max=len(losses) - 1)]
     return [right, weights.sum(), (known * weights).sum(), weights.sum()]

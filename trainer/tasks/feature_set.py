@@ -1,4 +1,4 @@
-"""Features as a dataset of the toolkit: a shard and a manifest, made once, found again and verified."""
+"""Features of a task as a dataset: a shard and a manifest, made once, then verified and reused."""
 
 import json
 from array import array
@@ -26,9 +26,11 @@ Settings = TypeVar("Settings", bound=ExampleSettings)
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SourceExamples:
-    """The examples of a source. documents, sentences: counts for the manifest. warnings: for a person.
+    """The examples made from a source file.
 
-    values: the same features for audits, each as a dictionary. count: their number in words.
+    documents, sentences: counts for the manifest.
+    values: the same features as dictionaries, for audits.
+    count: number of features as text.
     """
 
     examples: Sequence[Any]
@@ -45,9 +47,9 @@ MakeExamples = Callable[[DataFile, Tokenizer, Settings], SourceExamples]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FeatureSet:
-    """A finished dataset of features. kept: an earlier run had made it.
+    """A finished dataset of features.
 
-    warnings: of the run that made it, which its manifest keeps.
+    kept: the dataset existed before. warnings: of the run that made it, as stored in the manifest.
     """
 
     directory: str
@@ -57,14 +59,15 @@ class FeatureSet:
 
     @property
     def examples(self) -> int:
-        """The number of features."""
+        """Number of features."""
         return sum(shard.examples for shard in self.manifest.shards)
 
 
 def feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
-    """A directory's name for these features: the objective, and a digest of all that its manifest tells.
+    """Return a directory name for these features: the objective, and a digest of everything that determines
+    them.
 
-    The file's name is among it: two files with the same bytes have a directory each.
+    The digest includes the file's name, so that two equal files have separate directories.
     """
     value: list[Any] = [source.name, source.md5, vocabulary.md5, settings.as_json()]
     if separators := _separators(vocabulary):
@@ -79,10 +82,11 @@ def make_feature_set(
     settings: Settings,
     make: MakeExamples[Settings],
 ) -> FeatureSet:
-    """The dataset in the directory, made by the commit protocol, or kept where it fits source and settings.
+    """Make the dataset of features in a directory, or keep an existing one that fits source and settings.
 
-    make is called only where it has to be made. The tokeniser's file is copied beside the shard.
-    DatasetError for a directory of other settings or of something else.
+    The tokeniser's file is copied next to the shard. DatasetError for a directory with other settings or
+    other content.
+    make: function that makes the examples, called only if needed.
     """
     vocabulary = tokenizer.vocabulary
     records = records_of(settings, vocabulary, tokenizer=_record(vocabulary))
@@ -95,7 +99,7 @@ def make_feature_set(
     dataset = Dataset(directory, plan)
     shard = f"features.{settings.format}"
     entries, manifest = dataset.finished_entry(shard, source.md5), dataset.found_manifest()
-    kept = entries is not None and manifest is not None  # nothing is written: it may be read-only
+    kept = entries is not None and manifest is not None  # an existing dataset may be on a read-only disk
     if not kept:
         with dataset.run():
             made = make(source, tokenizer, settings)
@@ -105,13 +109,16 @@ def make_feature_set(
                 [entries[0]], [entries[1]], vocabulary=vocabulary.name, warnings=warnings
             )
     assert manifest is not None
-    # The warnings have the path that the source has now.
+    # The manifest stores warnings without the path, since the file may have moved. Add today's path.
     warnings = [f"{source.path}: {warning}" for warning in manifest.warnings]
     return FeatureSet(directory=directory, manifest=manifest, kept=kept, warnings=warnings)
 
 
 def padded_columns(ids: list[int], first_length: int, length: int, padding_id: int) -> dict[str, Any]:
-    """The ids, mask and segments of an example, padded to ``length``, under the names of the originals."""
+    """Return ids, mask and segments padded to ``length``, named as in the original programs.
+
+    first_length: number of ids in segment 0.
+    """
     padding = [0] * (length - len(ids))
     return {
         "input_ids": ids + [padding_id] * len(padding),
@@ -121,12 +128,15 @@ def padded_columns(ids: list[int], first_length: int, length: int, padding_id: i
 
 
 def json_line(value: Any) -> str:
-    """A line of JSON: keys sorted, no blanks."""
+    """Return the value as a line of JSON with sorted keys and no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
 
 
 def _record(vocabulary: Vocabulary) -> SettingsRecord | None:
-    """The record of a tokenizer.json by its vocabulary. None for a WordPiece vocabulary, told by settings."""
+    """Return the manifest's record of a tokenizer.json.
+
+    None for a WordPiece vocabulary, which settings describe.
+    """
     if isinstance(vocabulary, WordPieceVocabulary):
         return None
     ids = {role: getattr(vocabulary, role) for role in ROLES}
@@ -135,7 +145,10 @@ def _record(vocabulary: Vocabulary) -> SettingsRecord | None:
 
 
 def _separators(vocabulary: Vocabulary) -> SettingsRecord:
-    """The number of separators of a pair, as a setting of the objective. None where it is 1, the usual."""
+    """Return the number of separators between two texts as an objective's setting.
+
+    Empty if it is 1, as usual.
+    """
     count = vocabulary.pair_separators
     return {} if count == 1 else {"pair_separators": count}
 
@@ -148,7 +161,7 @@ def _write(
     settings: ExampleSettings,
     vocabulary: Vocabulary,
 ) -> tuple[InputEntry, ShardEntry]:
-    """Write the shard and its lengths, and note it as finished."""
+    """Write the shard of features, and record it and its source in the dataset."""
     layout = replace(settings.layout, padding_id=vocabulary.padding_id)
 
     def make(number: int, sink: HashingSink) -> ShardWriter:

@@ -1,4 +1,4 @@
-"""The tasks of fine-tuning by name, their flags, and a prediction of one."""
+"""The fine-tuning tasks by name, the flags that commands share about them, and a single prediction."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING
@@ -14,45 +14,58 @@ from trainer.tasks.task_data import FineTuningData
 
 
 def predict_task(given: Namespace, opened: "Trained", task: str) -> None:
-    """Print the prediction of one text by a fine-tuned model. task: the name of the task."""
+    """Print the prediction of a fine-tuned model for one text.
+
+    task: the task's name, in any case.
+    """
     given.task = find_name(task)
     find("task", given.task).print_prediction(given, opened)
 
 
 def find_data(name: str) -> FineTuningData:
-    """The data side of the task of that name (``find_name``)."""
+    """Return the object that reads a task's files and makes its features. Unknown names are an error."""
     kind: type[FineTuningData] = find("data of the task", find_name(name))
     return kind()
 
 
 def add_task(parser: Parser) -> None:
-    """The task."""
+    """Add the flag ``--task``."""
     parser.add_argument("--task", required=True, metavar="NAME", help=", ".join(FINE_TUNED))
 
 
 def add_columns(parser: Parser) -> None:
-    """Columns and labels of a table."""
+    """Add the flags about the columns and labels of a table."""
     group = parser.add_argument_group(
-        "tables", ".tsv, .csv, .jsonl; a column is a name of the heading or a number from 0"
+        "tables", "files .tsv, .csv, .jsonl; COLUMN is a name in the heading, or a number from 0"
     )
     group.add_argument(
-        "--text-column", "--first-column", metavar="NAME", help="first text (default: the task's, or text)"
+        "--text-column",
+        "--first-column",
+        metavar="COLUMN",
+        help="first text (default: as usual for the task, else the column text)",
     )
     group.add_argument(
-        "--second-text-column", "--second-column", metavar="NAME", help="second text, where there is one"
+        "--second-text-column",
+        "--second-column",
+        metavar="COLUMN",
+        help="second text, for pairs of texts (default: as usual for the task)",
     )
-    group.add_argument("--label-column", metavar="NAME", help="label (default: the task's, or label)")
+    group.add_argument(
+        "--label-column",
+        metavar="COLUMN",
+        help="label (default: as usual for the task, else the column label)",
+    )
     group.add_argument(
         "--labels", metavar="A,B", help="labels in the order of their ids (default: the task's, else sorted)"
     )
-    group.add_argument("--scores", "--regression", action="store_true", help="labels are numbers")
+    group.add_argument("--scores", "--regression", action="store_true", help="labels are numbers: scores")
     heading = group.add_mutually_exclusive_group()
     heading.add_argument(
         "--no-heading",
         dest="heading",
         action="store_false",
         default=None,
-        help="the first line is an example",
+        help="the first line is an example, not a heading",
     )
     heading.add_argument(
         "--heading",
@@ -64,5 +77,6 @@ def add_columns(parser: Parser) -> None:
     group.add_argument(
         "--quoting",
         choices=QUOTING,
-        help="csv: double quotes enclose a value, none: they are text (default: csv for .csv, none for .tsv)",
+        help="meaning of double quotes: csv (they enclose a value) or none (they are text) (default: csv for "
+        ".csv, none for .tsv)",
     )

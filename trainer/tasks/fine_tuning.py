@@ -1,4 +1,4 @@
-"""Base of the tasks of fine-tuning: tokeniser, datasets of features, means over the examples there are."""
+"""Base class of fine-tuning tasks, and functions for a batch's weights, targets and means."""
 
 from abc import abstractmethod
 from argparse import Namespace
@@ -21,7 +21,10 @@ from trainer.tasks.task import Outcome, RowLosses, Task
 
 
 class FineTuning(Task):
-    """A task on a dataset of features. objective: the one that its examples must have."""
+    """A task that learns from a dataset of features.
+
+    objective: the objective that the dataset must have.
+    """
 
     is_fine_tuned = True
     objective: str
@@ -31,13 +34,13 @@ class FineTuning(Task):
 
     @classmethod
     def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
-        """The task. It has no use for a device's own losses."""
+        """Return the task. Fine-tuning does not use a device's own losses."""
         return cls(config)
 
     def open(
         self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
-        """The features in one directory. SettingsError where they are another task's."""
+        """Open the features in a directory. SettingsError if they belong to another task."""
         return open_for_training(
             paths,
             DataSection(objective=self.objective),
@@ -47,30 +50,30 @@ class FineTuning(Task):
 
     @abstractmethod
     def prediction(self, data: OpenedDataset) -> TaskEvaluation:
-        """The predictions of a dataset without answers."""
+        """Return the object that predicts a dataset without answers."""
 
     @classmethod
     @abstractmethod
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
-        """Print the prediction of the text that the flags of ``predict`` give."""
+        """Print the prediction for the text in the flags of ``predict``."""
 
     def survey(self, data: OpenedDataset) -> Any:
-        """Nothing: evaluation asks nothing of the training data."""
+        """Return None: the evaluation needs nothing from the training data."""
         return None
 
 
 def is_there(batch: Batch) -> Tensor:
-    """(examples,) float32: 1 for an example, 0 for a missing one that fills the batch, or a pack."""
+    """Return (examples,) float32: 1 for an example, 0 for padding that fills up the batch or a packed row."""
     return (batch.next_sentence_labels >= 0).float().reshape(-1)
 
 
 def target_of(batch: Batch, name: str) -> Tensor:
-    """(examples,) int32: a task's own column."""
+    """Return a task's own column as (examples,) int32."""
     return batch.targets[name].reshape(-1)
 
 
 def outcome_of(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor | None) -> Outcome:
-    """The weighted mean of the losses with gradients, and the sums of all these metrics without.
+    """Return the weighted mean loss with gradients, and the sums and weights of all metrics without.
 
     weights, losses, others: (examples,).
     """
@@ -81,7 +84,10 @@ def outcome_of(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor
 
 
 def configured_tokenizer(config: Config) -> Tokenizer:
-    """The configured tokeniser: of a vocabulary WordPiece as Google's program has it, with its casing."""
+    """Return the configured tokeniser.
+
+    A vocabulary is read as WordPiece in Google's dialect, with its casing.
+    """
     config.require("vocab")
     file = named_tokenizer(str(config.masking.vocab))
     return tokenizer_of(with_casing(file, config.finetuning.lower_case))

@@ -1,4 +1,4 @@
-"""Models with the heads of fine-tuning, as transformers has them for each kind of model."""
+"""Models with heads for fine-tuning, structured as in transformers."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
 
 class BertForSequenceClassification(HeadedBert):
-    """Logits of the labels of a sequence, or its score.
+    """BERT with label logits, or a score, for each sequence.
 
-    RoBERTa has one more dropout, before the dense layer that transformers counts to this head.
+    RoBERTa has another dropout before the dense layer, which transformers counts as part of this head.
     """
 
     def __init__(self, config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> None:
-        """labels: their number, 1 for a score."""
+        """Build the model with random weights.
+
+        labels: number of labels, or 1 for a score.
+        """
         super().__init__(config, attention=attention)
         given = config.classifier_dropout
         self.dropout = config.hidden_dropout_prob if given is None else given
@@ -34,7 +37,7 @@ class BertForSequenceClassification(HeadedBert):
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(B, labels) logits."""
+        """Return (B, labels) logits."""
         first = self.bert.encode_seeded(batch, carried).index_select(0, batch.starts())
         first = F.dropout(first, self.first_dropout, self.training)
         pooled = torch.tanh(self.bert.pooler.dense(first))
@@ -43,9 +46,9 @@ class BertForSequenceClassification(HeadedBert):
 
 
 class BertForQuestionAnswering(HeadedBert):
-    """Two logits for each token: that the answer starts there, and that it ends there.
+    """BERT with two logits for each token: the answer starts there, the answer ends there.
 
-    The pooler, which takes no part, is kept as it is.
+    The pooler is kept for checkpoints but not trained, since it takes no part.
     """
 
     def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
@@ -55,14 +58,14 @@ class BertForQuestionAnswering(HeadedBert):
         self.bert.pooler.requires_grad_(requires_grad=False)
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(tokens, 2) logits. The tokens are in the batch's order, rows one after another."""
+        """Return (tokens, 2) logits, in the batch's order of tokens, one row after another."""
         rows, _ = self.bert(batch, carried)
         logits: Tensor = self.qa_outputs(rows)
         return logits
 
 
 class PredictionHead(nn.Module):
-    """ModernBERT's dense layer and norm before any classifier: those of the masked words, and their names."""
+    """ModernBERT's dense layer and norm before a classifier, named as in its masked-word head."""
 
     def __init__(self, config: ModernBertConfig) -> None:
         super().__init__()
@@ -76,12 +79,17 @@ class PredictionHead(nn.Module):
 
 
 class ModernBertForSequenceClassification(HeadedBert):
-    """Logits of the labels of a sequence, or its score, from its first token or the mean of all."""
+    """ModernBERT with label logits, or a score, for each sequence, from its first token or the mean of its
+    tokens.
+    """
 
     def __init__(
         self, config: ModernBertConfig, labels: int, attention: FlatAttention = attend_anywhere
     ) -> None:
-        """labels: their number, 1 for a score."""
+        """Build the model with random weights.
+
+        labels: number of labels, or 1 for a score.
+        """
         super().__init__(config, attention=attention)
         self.takes_mean = config.classifier_pooling == "mean"
         self.cls = nn.ModuleDict({"predictions": PredictionHead(config)})
@@ -89,7 +97,7 @@ class ModernBertForSequenceClassification(HeadedBert):
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(B, labels) logits."""
+        """Return (B, labels) logits."""
         rows = self.bert.encode_seeded(batch, carried)
         if self.takes_mean:
             used, found = sequence_rows(rows, batch)
@@ -101,7 +109,7 @@ class ModernBertForSequenceClassification(HeadedBert):
 
 
 class ModernBertForQuestionAnswering(HeadedBert):
-    """Two logits for each token: that the answer starts there, and that it ends there."""
+    """ModernBERT with two logits for each token: the answer starts there, the answer ends there."""
 
     def __init__(self, config: ModernBertConfig, attention: FlatAttention = attend_anywhere) -> None:
         super().__init__(config, attention=attention)
@@ -110,30 +118,36 @@ class ModernBertForQuestionAnswering(HeadedBert):
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(tokens, 2) logits. The tokens are in the batch's order, rows one after another."""
+        """Return (tokens, 2) logits, in the batch's order of tokens, one row after another."""
         rows = self.bert.encode_seeded(batch, carried)
         logits: Tensor = self.qa_outputs(self.cls["predictions"](rows))
         return logits
 
 
 def classifier_of(config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> HeadedBert:
-    """The model of its kind for so many labels, or with 1 for a score."""
+    """Return a classification model for this architecture.
+
+    labels: number of labels, or 1 for a score.
+    """
     if isinstance(config, ModernBertConfig):
         return ModernBertForSequenceClassification(config, labels, attention)
     return BertForSequenceClassification(config, labels, attention)
 
 
 def answerer_of(config: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
-    """The model of its kind that finds answers."""
+    """Return a question-answering model for this architecture."""
     if isinstance(config, ModernBertConfig):
         return ModernBertForQuestionAnswering(config, attention)
     return BertForQuestionAnswering(config, attention)
 
 
 def sequence_rows(tokens: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """(sequences, longest) true at the tokens of each sequence, and (sequences, longest, ...) its vectors.
+    """Cut a batch's tokens into sequences.
 
-    tokens: (tokens, ...) in the batch's order. Behind a sequence's end stand vectors of others.
+    Return (sequences, longest) bool, and (sequences, longest, ...) values.
+
+    The mask is true at a sequence's tokens. Values after its end belong to other sequences.
+    tokens: (tokens, ...) values in the batch's order.
     """
     if isinstance(batch, FlatBatch):
         lengths = batch.ends.diff()[: len(batch)]
@@ -145,8 +159,9 @@ def sequence_rows(tokens: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def _row_lengths(batch: "RowBatch") -> Tensor:
-    """The tokens of each sequence of padded rows, whose attention mask numbers those of a row from 1."""
+    """Return the number of tokens in each sequence of padded rows."""
     positions = batch.next_sentence_positions
     most = 1 if positions is None else positions.shape[1]
+    # A packed row's attention mask numbers its sequences: [1, 1, 1, 2, 2, 0] has lengths 3 and 2.
     numbers = torch.arange(1, most + 1, device=batch.attention_mask.device)
     return (batch.attention_mask[:, None, :] == numbers[:, None]).sum(2).reshape(-1)

@@ -4,13 +4,14 @@ from bertdata.errors import SettingsError
 from trainer.plugins import FINE_TUNED
 
 FileNames = tuple[str, str, str]
-"""Names of the files to train, to evaluate and to predict."""
+"""Names of the files for training, evaluation and prediction."""
 
 
 def find_name(name: str) -> str:
-    """The task of fine-tuning of that name, in any case, hyphens or underscores or none (STS-B, sts_b, stsb).
+    """Return the fine-tuning task with this name, ignoring case, hyphens and underscores (STS-B, sts_b,
+    stsb).
 
-    SettingsError for another name.
+    SettingsError for an unknown name.
     """
     plain = {task.replace("-", ""): task for task in FINE_TUNED}
     found = plain.get(name.lower().replace("-", "").replace("_", ""))

@@ -1,4 +1,4 @@
-"""What the command predict asks a task for: the opened model, and the words of the command line."""
+"""What ``python -m trainer predict`` passes to a task: the opened model, and checks of the command line."""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterable
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trained:
-    """A checkpoint, its tensors not read yet, and the tokeniser that its model was trained with.
+    """An opened checkpoint with its tokeniser. Its tensors have not been read yet.
 
-    source: the path that was given. fill_from: fills a model from the checkpoint and returns the names of
-    the weights that the checkpoint lacks. longest: ids of the longest sequence that the model was trained on;
-    None: not known. lower_case: of a vocabulary; None: a tokenizer.json says itself
-    how text is read. config: the task that a run of this trainer has learned, with the settings of its
-    features, or that another program's head tells; the rest are defaults. head: what a classification's
-    head has learned, if there is one.
+    source: the path on the command line.
+    fill_from: fills a model from the checkpoint and returns the names of missing weights.
+    longest: ids in the longest sequence of its training, or None if unknown.
+    lower_case: casing for a vocabulary, or None for a tokenizer.json, which contains it.
+    config: the task and features that the run was trained with, or what another program's head implies. Other
+    keys have their defaults.
+    head: the labels of a classification head, if there is one.
     """
 
     source: str
@@ -44,18 +45,23 @@ class Trained:
         return self.tokenizer.vocabulary
 
     def fill(self, model: "HeadedBert", head: str, missing: str) -> None:
-        """Fill the model from the checkpoint. DataError that says ``missing`` where that lacks the head."""
+        """Fill the model from the checkpoint.
+
+        DataError with the text ``missing`` if the checkpoint lacks the head.
+
+        head: the beginning of the names of the head's weights.
+        """
         if any(name.startswith(head) for name in self.fill_from(model)):
             raise DataError(f"{self.source}: {missing}")
 
     def warn_of_length(self, ids: int) -> None:
-        """Print a warning where a sequence is longer than those that the model was trained on."""
+        """Print a warning if a sequence is longer than those that the model was trained on."""
         for warning in length_warnings("the text", ids, self.source, self.longest):
             say_error(f"trainer: warning: {warning}")
 
 
 def single_text(given: Namespace) -> str:
-    """The text of a task that takes only one."""
+    """Return the text for a task that takes only one. UsageError for several."""
     if len(given.text) > 1:
         raise UsageError(f"the task {given.task} takes one text, found {len(given.text)}; put it into quotes")
     text: str = given.text[0]
@@ -63,8 +69,8 @@ def single_text(given: Namespace) -> str:
 
 
 def refuse(given: Namespace, names: Iterable[str]) -> None:
-    """UsageError for a flag that the task does not have."""
+    """Raise UsageError for the first of these flags that is set, since the task does not have it."""
     for name in names:
         value = getattr(given, name, None)
-        if value is not None and value is not False:  # 0 is a value
+        if value is not None and value is not False:  # 0 counts as set
             raise UsageError(f"--{name.replace('_', '-')}: the task {given.task} has no such setting")

@@ -1,4 +1,4 @@
-"""Pre-training: masked words alone (Liu et al. 2019), or with next sentence (Devlin et al. 2018)."""
+"""Pre-training tasks: masked words (Liu et al. 2019), alone or with next sentence (Devlin et al. 2018)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def columns_of(metrics: tuple[str, ...], second: str = "") -> Columns:
-    """The columns of masked words, and of a second loss where one is learned beside theirs.
+    """Return the report columns of masked words, and of a second loss if there is one.
 
-    metrics: loss and accuracy of each. second: the beginning of its names in an evaluation's results.
+    metrics: names of loss and accuracy, for each loss. second: prefix of the second loss's results.
     """
     own = (f"{second}_accuracy", f"{second}_loss") if second else ()
     return Columns(
@@ -36,9 +36,9 @@ def columns_of(metrics: tuple[str, ...], second: str = "") -> Columns:
 
 
 class MaskedWords(Task):
-    """Weighted mean of the masked-word losses.
+    """Learn masked words. The loss is the weighted mean of the masked words' losses.
 
-    row_losses: a device's implementation in place of cross_entropy.
+    row_losses: a device's implementation in place of ``cross_entropy``.
     """
 
     name = "masked_words"
@@ -70,7 +70,7 @@ class MaskedWords(Task):
 
 
 class Pretraining(MaskedWords):
-    """Weighted mean of the masked-word losses, plus mean of the next-sentence losses."""
+    """Learn masked words and next sentence. The loss is the sum of both mean losses."""
 
     name = "pretraining"
     model_class = BertForPreTraining
@@ -78,7 +78,10 @@ class Pretraining(MaskedWords):
     columns = columns_of(metrics, "next_sentence")
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """DataError for weights that were trained on masked words alone, but not for an encoder."""
+        """Raise DataError for a model trained on masked words alone.
+
+        An encoder without any head is accepted.
+        """
         has_words = not any(name.startswith(WORD_HEAD) for name in missing)
         if has_words and any(name.startswith(PAIR_HEAD) for name in missing):
             raise DataError(
@@ -88,16 +91,20 @@ class Pretraining(MaskedWords):
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0, in fp32."""
+    """Return for each row -log softmax(logits)[id], and 1.0 if id has the largest logit, else 0.0, both
+    fp32.
+    """
     losses, best = _RowCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
     return losses, (best == ids).float()
 
 
 class _RowCrossEntropy(torch.autograd.Function):
-    """Cross entropy that keeps the softmax and no other copy of the logits. PyTorch's keeps two more.
+    """Cross entropy that stores only the softmax for the backward pass.
 
-    Stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p), and
-    max(p) is at least 1 / (length of the row).
+    PyTorch's stores two more copies of logits.
+
+    Numerically stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p),
+    and max(p) is at least 1 / (length of the row).
     """
 
     @staticmethod
@@ -121,10 +128,10 @@ class _RowCrossEntropy(torch.autograd.Function):
 
 
 def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross_entropy) -> Outcome:
-    """The loss and the sums of Pretraining.metrics, or of MaskedWords' where the model has no other head.
+    """Return the outcome of Pretraining, or of MaskedWords if the model has no next-sentence head.
 
-    A sequence with a negative label (a padding row) is left out of both. Without any masked word, or any
-    sequence, that part of the loss is 0.
+    Sequences with a negative label are padding and do not count. Without any masked word, or any sequence,
+    that part of the loss is 0.
     """
     loss, sums = words_loss(logits, batch, row_losses)
     if logits.next_sentence is not None:
@@ -136,13 +143,13 @@ def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross
 
 
 def words_loss(logits: Logits, batch: Batch, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:
-    """The loss and the sums of MaskedWords.metrics. Without any masked word the loss is 0."""
+    """Return the mean loss and the sums of MaskedWords.metrics. Without any masked word the loss is 0."""
     losses = row_losses(logits.masked_lm, batch.masked_lm_ids.reshape(-1).long())
     return mean_and_sums(*losses, batch.masked_lm_weights.reshape(-1))
 
 
 def mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The weighted mean loss with gradients, then sum and weight of losses, then of right guesses."""
+    """Return the weighted mean loss with gradients, then [loss sum, weight, sum of right guesses, weight]."""
     weights = weights.float()
     loss_sum = (losses * weights).sum()
     weight = weights.sum()

@@ -1,4 +1,7 @@
-"""SpanBERT's task and model: masked words, and a span's words from its boundaries (Joshi et al. 2020)."""
+"""SpanBERT's task: masked words, and the words of a span predicted from its boundaries (Joshi et al.
+
+2020).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,16 +21,18 @@ from trainer.tasks.pretraining import MaskedWords, columns_of, mean_and_sums, wo
 from trainer.tasks.task import Outcome, TaskModel
 
 PLACES = 15
-"""Ids of a span that are predicted from its boundaries: the first ones, as in SpanBERT's program."""
+"""Number of ids in a span, from its start, that are predicted from the boundaries, as in SpanBERT's
+program.
+"""
 PLACE_SIZE = 200
-"""Size of the embedding of an id's place in its span, as in that program."""
+"""Size of the embedding of an id's place in its span, as in SpanBERT's program."""
 
 
 class SpanSlots(NamedTuple):
-    """For each masked slot (M,): the rows of its span's boundaries, its place in the span from 0 on.
+    """For each of M masked slots: its span's boundaries (rows of tokens) and its place in the span, from 0.
 
-    weights: 1.0 for a slot whose span has boundaries and which is one of its first PLACES; else 0.0, and the
-    other values mean nothing.
+    weights: 1.0 for a slot in a span with boundaries and among its first PLACES ids. Otherwise 0.0, and the
+    other values have no meaning.
     """
 
     lefts: Tensor
@@ -37,20 +42,28 @@ class SpanSlots(NamedTuple):
 
 
 def span_slots(batch: Batch) -> SpanSlots:
-    """The span of each masked slot, by the boundaries among the batch's targets.
+    """Find the span of each masked slot, from the boundaries in the batch's targets.
 
-    Shapes depend on the batch's alone. The boundaries of each sequence ascend, and rows of sequences follow
-    one another, so that a slot's span is the last one that begins at or before its row.
+    The shapes depend only on the batch's shapes, so that compiled devices can run this. A slot's span is the
+    last span that begins at or before its row, since boundaries ascend within a sequence and sequences follow
+    one another.
     """
     tokens, slots = batch.input_ids.numel(), batch.masked().long()
     in_use = batch.masked_lm_weights.reshape(-1) > 0
     lefts, rights = _boundary_rows(batch, tokens)
+    # Number the spans from 1 and write each number at its left boundary's row. A running maximum then gives
+    # for each row the last span begun so far. Unused spans write to the extra row `tokens`, which is reset.
+    # rows      0 1 2 3 4 5 6 7
+    # begun     0 1 0 0 0 2 0 0   (left boundaries at rows 1 and 5)
+    # cummax    0 1 1 1 1 2 2 2
     numbers = torch.arange(1, len(lefts) + 1, device=lefts.device)
     begun = torch.zeros(tokens + 1, dtype=torch.long, device=lefts.device).scatter(0, lefts, numbers)
-    begun[tokens] = 0  # what is not used was put there
+    begun[tokens] = 0  # unused spans were written there
     span = begun[:tokens].cummax(0).values.index_select(0, slots)
     lefts, rights = (rows.index_select(0, (span - 1).clamp(min=0)) for rows in (lefts, rights))
     is_inside = in_use & (span > 0) & (slots <= rights)
+    # An external boundary is the unmasked id before the span: the id next to it has place 0. An internal
+    # boundary is the span's first id, itself masked. It then has place 0, hence the addition of is_masked.
     is_masked = torch.zeros(tokens + 1, dtype=torch.long, device=lefts.device)
     is_masked.scatter_(0, slots.where(in_use, torch.full_like(slots, tokens)), 1)
     places = slots - lefts - 1 + is_masked.index_select(0, lefts.clamp(max=tokens - 1))
@@ -64,7 +77,7 @@ def span_slots(batch: Batch) -> SpanSlots:
 
 
 def _boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
-    """The rows of the left and right boundaries of all slots of spans: ``tokens`` for unused ones."""
+    """Return the rows of the left and right boundaries of all spans. Unused spans have the row ``tokens``."""
     starts, counts = batch.starts().long(), batch.targets["span_ends"].reshape(-1)
     found = []
     for name in ("left_boundaries", "right_boundaries"):
@@ -75,9 +88,9 @@ def _boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
 
 
 class BoundaryHead(nn.Module):
-    """Two layers on the vectors at a span's boundaries and the place of an id in it.
+    """Two layers that predict a masked word from its span's boundaries and its place in the span.
 
-    Their output goes to the output layer of masked words, whose weights are the word embeddings.
+    Their output goes to the masked-word output layer, whose weights are the word embeddings.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -88,7 +101,10 @@ class BoundaryHead(nn.Module):
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, rows: Tensor, slots: SpanSlots) -> Tensor:
-        """(M, hidden) vectors of the masked slots. rows: the encoder's vectors of all tokens."""
+        """Return (M, hidden) vectors of the masked slots.
+
+        rows: the encoder's vectors of all tokens.
+        """
         of_places = self.places(slots.places)
         ends = [rows.index_select(0, slots.lefts), rows.index_select(0, slots.rights)]
         found = torch.cat([*ends, of_places.to(rows.dtype)], -1)
@@ -99,14 +115,14 @@ class BoundaryHead(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class SpanLogits(Logits):
-    """The output of both heads. M: masked slots. V: the padded vocabulary."""
+    """Output of both heads. M: masked slots. V: padded vocabulary size."""
 
     boundary: Tensor  # (M, V)
     boundary_weights: Tensor  # (M,) float32
 
 
 class BertForSpanBoundaries(BertForMaskedLM):
-    """The encoder with the heads of masked words and of boundaries, and random weights."""
+    """The encoder with heads for masked words and for span boundaries, and random weights."""
 
     def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
         super().__init__(config, attention)
@@ -114,7 +130,7 @@ class BertForSpanBoundaries(BertForMaskedLM):
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> SpanLogits:
-        """Logits of all masked slots, used or not, by both heads."""
+        """Return logits of both heads for all masked slots, used or not."""
         rows = self.bert.encode(batch, carried).normed
         slots = span_slots(batch)
         return SpanLogits(
@@ -126,7 +142,10 @@ class BertForSpanBoundaries(BertForMaskedLM):
 
 
 class SpanBoundaries(MaskedWords):
-    """Weighted mean of the masked-word losses, plus that of the same words guessed from the boundaries."""
+    """Learn masked words, and the same words from span boundaries.
+
+    The loss is the sum of both mean losses.
+    """
 
     name = "span_boundaries"
     model_class = BertForSpanBoundaries
@@ -147,7 +166,7 @@ class SpanBoundaries(MaskedWords):
 
 
 class SpanBoundaryEvaluation(PretrainingEvaluation):
-    """Accuracy and loss of masked words, and of spans' words from the boundaries, beside those of guesses."""
+    """Accuracy and loss of masked words by either head, with the scores of guessing without reading."""
 
     def __init__(self, data: OpenedDataset, survey: Mapping[str, Any], source: str) -> None:
         super().__init__(data, survey, source)

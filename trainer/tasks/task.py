@@ -1,4 +1,4 @@
-"""The seam between the training loop and what is learned: a task's model, loss, metrics and evaluation."""
+"""The interface between the training loop and a learning task: its model, loss, metrics and evaluation."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from trainer.tasks.evaluation import TaskEvaluation
 
 RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""From (rows, classes) logits and the label of each row: its loss, and 1.0 where it is guessed right."""
+"""Function from (rows, classes) logits and a label per row to (loss, 1.0 if guessed right) per row."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
-    """The columns of a task in a run's tables, and the metrics that a person watches.
+    """A task's columns in the tables of a run, and the metrics to watch.
 
-    training: for each column of training.csv the metric whose mean it holds.
-    evaluation: the keys of an evaluation's results, in the order of evaluation.csv.
-    shown: the metric beside the loss in the progress bar.
-    target: the key of the results that --target-accuracy and MLPerf's eval_accuracy refer to. whole: its
-    largest value, which --target-accuracy is a share of.
+    training: for each column of training.csv, the metric whose mean it shows.
+    evaluation: names of an evaluation's results, in the order of evaluation.csv.
+    shown: metric next to the loss in the progress bar.
+    target: the result that --target-accuracy and MLPerf's eval_accuracy refer to.
+    whole: largest value of that result. --target-accuracy is a fraction of it.
     """
 
     training: Mapping[str, str]
@@ -42,11 +42,12 @@ class Columns:
 
 
 class Outcome(NamedTuple):
-    """A task's result on one micro-batch, on the model's device.
+    """A task's result for one micro-batch, on the model's device.
 
-    loss: fp32 scalar with gradients. sums: (2 x metrics,) fp32 without gradients: of each metric of the
-    task, in order, its sum and its weight. A metric over many batches is a quotient of the totals.
-    outputs: in evaluation, of a task that wants it, the model's output; None in training.
+    loss: fp32 scalar with gradients.
+    sums: (2 x metrics,) fp32 without gradients: sum and weight of each metric, in order. Over many batches, a
+    metric is total sum / total weight.
+    outputs: the model's output in evaluation, if the task needs it. None in training.
     """
 
     loss: Tensor
@@ -55,85 +56,100 @@ class Outcome(NamedTuple):
 
 
 class TaskModel(Protocol):
-    """What computes a task's output: a ``HeadedBert`` of the task, or the last stage of one that is split.
+    """A model that computes a task's output: a ``HeadedBert``, or the last stage of a split model.
 
-    training: dropout is drawn.
+    training: whether dropout is applied.
     """
 
     training: bool
 
     def __call__(self, batch: Batch, /) -> Any:
-        """Return the output of the model's heads on a batch on its device."""
+        """Return the output of the model's heads for a batch on the model's device."""
         ...
 
 
 class Task(ABC):
-    """A learning task: data, model, loss, metrics, evaluation, the columns of its reports, export."""
+    """A learning task: data, model, loss, metrics, evaluation, report columns and export."""
 
     name: str
     is_fine_tuned = False
-    """True for a task that starts from a pre-trained model, by ``python -m trainer finetune``."""
+    """Whether the task starts from a pre-trained model, with ``python -m trainer finetune``."""
 
     metrics: tuple[str, ...]
     columns: Columns
     model_class: type[HeadedBert] = HeadedBert
-    """The class of its models, by which a plan counts the heads. HeadedBert: a small one, not counted."""
+    """Class of the task's models, used to count the heads' weights in a plan.
+
+    HeadedBert means a small head that is not counted.
+    """
     architecture: str | None = None
-    """The class of its models in transformers' form. None: found from the names of the heads."""
+    """Class name of the models in transformers. None: derived from the names of the heads."""
     head: str | None = None
-    """The beginning of its head's names, where nothing can be measured without trained weights for it."""
+    """Beginning of the names of the head's weights, if evaluation is meaningless without a trained head."""
 
     @classmethod
     @abstractmethod
     def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
-        """The task with the configured settings. row_losses: the device's own losses, where it has some."""
+        """Return the task with the configured settings.
+
+        row_losses: the device's implementation of the masked-word loss, or None.
+        """
 
     def open(
         self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
-        """The dataset at the paths, fit for the configuration.
+        """Open the datasets at these paths and check that they fit the configuration.
 
-        held_out: of a directory of training and test files the latter, to evaluate on; else the former.
+        held_out: in a directory with training and test files, take the test files.
         """
         return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
 
     @classmethod
     def generated(cls, config: Config) -> OpenedDataset:
-        """Random examples of the configured objective. SettingsError for groups that only others have."""
+        """Return random examples for the configured objective.
+
+        SettingsError if the task cannot generate them.
+        """
         from trainer.data.generated import configured_data
 
         return configured_data(config)
 
     @classmethod
     def exported(cls, weights: Mapping[str, Any], form: str) -> Mapping[str, Any]:
-        """Its model's weights by the names that they are written under in a form of ``convert``."""
+        """Return the model's weights under the names that a format of ``convert`` uses."""
         return weights
 
     def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
         """Return the model with random weights, in host memory or on the default device.
 
-        attention: that of the device which it will be placed on.
+        attention: attention function of the device that the model will be placed on.
         """
         return self.model_class(shape, attention=attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """DataError where the weights at the path lack the task's own head. missing: the names they lack."""
+        """Raise DataError if a checkpoint lacks the task's head.
+
+        missing: names of weights that the checkpoint lacks. path: the checkpoint, for the message.
+        """
         if self.head is not None and any(name.startswith(self.head) for name in missing):
             raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
 
     @abstractmethod
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
-        """The loss and the metrics' sums of the model on a batch on its device.
-
-        model: gives its output on a batch, in training with dropout.
-        """
+        """Return the loss and the sums of the metrics for a batch on the model's device."""
 
     @abstractmethod
     def survey(self, data: OpenedDataset) -> Any:
-        """JSON about the dataset, for ``evaluation``. Called on one worker only."""
+        """Return JSON about a dataset for the argument ``survey`` of ``evaluation``.
+
+        Called on one worker only.
+        """
 
     @abstractmethod
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "TaskEvaluation":
-        """The evaluation on a dataset. survey: of the training set if there is one, else of this dataset."""
+        """Return the evaluation on a dataset.
+
+        survey: result of ``survey`` for the training set if there is one, else for this dataset.
+        """

@@ -1,4 +1,4 @@
-"""The seam between the commands of fine-tuning and a task's files: names, flags, features, scores."""
+"""The interface between the fine-tuning commands and a task's files: names, flags, features, scores."""
 
 from abc import ABC, abstractmethod
 from argparse import Namespace
@@ -25,14 +25,14 @@ TABLE_FLAGS = (
     "heading",
     "quoting",
 )
-"""The flags of a table, as ``add_columns`` adds them."""
+"""Flags about tables, as ``add_columns`` adds them."""
 
 Making = tuple[ExampleSettings, MakeExamples[Any]]
-"""The settings of features, and the function that makes them."""
+"""Settings of features, and the function that makes them."""
 
 
 class Scores(NamedTuple):
-    """Metrics by name, warnings, and the metrics of a guess that looks at no text, in words."""
+    """Metrics by name, warnings, and as text the score of guessing without reading."""
 
     metrics: dict[str, float]
     warnings: list[str]
@@ -40,11 +40,13 @@ class Scores(NamedTuple):
 
 
 class CheckedFiles(NamedTuple):
-    """The files of a run of fine-tuning, and the checkpoint that it begins with.
+    """The files of a fine-tuning run, and what is known about its starting checkpoint.
 
-    train, evaluation: their paths, or None. trains: the first is trained on. head: the labels that the
-    checkpoint's head has learned; None: it has no such head, or it is drawn anew. resumes: the checkpoint is
-    the run's own. tell: gets lines for the log.
+    train, evaluation: paths, or None.
+    tell: function that writes a line to the log.
+    trains: whether the training file is used.
+    head: labels of the checkpoint's head. None: no such head, or it will be replaced.
+    resumes: whether the checkpoint belongs to this run.
     """
 
     train: str | None
@@ -56,10 +58,11 @@ class CheckedFiles(NamedTuple):
 
 
 class FineTuningData(ABC):
-    """The data side of a task of fine-tuning, for every task that the registry names it for.
+    """The data side of a fine-tuning task: files, features and scores.
 
-    settings: the class of its features' settings. feature_flags: the flags of ``features`` that are settings
-    of this task alone. refused: the flags of ``features`` and ``score`` that only other tasks have.
+    settings: class of the settings of features.
+    feature_flags: flags of ``features`` that are settings of this task only.
+    refused: flags of ``features`` and ``score`` that only other tasks have.
     """
 
     settings: type[ExampleSettings]
@@ -68,20 +71,22 @@ class FineTuningData(ABC):
 
     @classmethod
     def feature_length(cls, config: Config) -> int:
-        """Return the ids in a feature: as configured, else the task's usual number."""
+        """Return the number of ids in a feature: configured, else the task's default."""
         return config.data.max_seq_length or cls.settings().max_seq_length
 
     @abstractmethod
     def usual_names(self, given: FinetuningSection) -> list[FileNames]:
-        """The usual names of the task's files, of each distribution."""
+        """Return the usual names of the task's files, one entry for each published distribution."""
 
     @abstractmethod
     def check_files(self, given: FinetuningSection, files: "CheckedFiles") -> dict[str, Any]:
-        """Return the keys of the configuration that the files and the checkpoint's head decide.
+        """Check the files before anything is written.
 
-        They are the labels in the order of their numbers, if the task has any: given, the task's, or the
-        file's, in the order of the head. InputError for a file to evaluate on that cannot be scored,
-        DataError for a head that does not fit. Nothing has been written yet.
+        Return configuration keys that follow from them and the head.
+
+        For a classification these are the labels in the order of their ids: configured, the task's, or the
+        file's, reordered as in the checkpoint's head. InputError for an evaluation file that cannot be
+        scored. DataError for a head that does not fit.
         """
 
     def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
@@ -90,12 +95,18 @@ class FineTuningData(ABC):
 
     @abstractmethod
     def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
-        """Settings and making of the configured features, of so many ids. labelled: labels are read."""
+        """Return settings and function for the configured features.
+
+        length: ids in a feature. labelled: whether labels are read.
+        """
 
     @abstractmethod
     def asked_for(self, given: Namespace, source: DataFile, settings: Any) -> Making:
-        """The same by the flags of ``features``. settings: as far as the flags alone tell them."""
+        """Return settings and function for features requested by the flags of ``features``.
+
+        settings: settings that follow from the flags alone, to be completed from the file.
+        """
 
     @abstractmethod
     def score(self, given: Namespace) -> Scores:
-        """The task's official metrics of the files that the flags of ``score`` name."""
+        """Return the task's official metrics for the files in the flags of ``score``."""

@@ -1,4 +1,4 @@
-"""The files of a task of fine-tuning, and the datasets of their features."""
+"""The files of a fine-tuning task, and the datasets of features made from them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -20,13 +20,13 @@ from trainer.tasks.fine_tuning import configured_tokenizer
 from trainer.tasks.names import FileNames
 
 FEATURES = "features"
-"""Folder of output_dir that holds the datasets of features."""
+"""Folder in output_dir for the datasets of features."""
 
 _KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
 
 
 class TaskFiles(NamedTuple):
-    """Paths of the files to train, to evaluate and to predict, or None for one that is not there."""
+    """Paths of the files for training, evaluation and prediction. None for a file that is not used."""
 
     train: str | None
     evaluation: str | None
@@ -34,13 +34,15 @@ class TaskFiles(NamedTuple):
 
 
 def find_files(config: Config) -> TaskFiles:
-    """The given files, else those in task_dir under their usual names.
+    """Return the configured files, or else the files in task_dir under their usual names.
 
-    SettingsError where neither is given, MissingInputError where a file that is asked for is not there.
+    SettingsError if neither is configured. MissingInputError if a needed file does not exist.
     """
     given, trains = config.finetuning, config.run.do_train
     paths: list[str | None] = []
     needed = (trains, given.do_eval, given.do_predict)
+    # For each of train, evaluation and prediction: the configured path as it is, else inside task_dir
+    # (`--data-dir glue --train-file small.tsv` means glue/small.tsv), else the usual name inside task_dir.
     for key, name, asked_for in zip(_KEYS, _names_there(given), needed, strict=True):
         path = getattr(given, key)
         if given.task_dir is not None and (path is None or not storage.exists(path)):
@@ -61,7 +63,7 @@ def find_files(config: Config) -> TaskFiles:
 
 
 def same_file_warnings(files: TaskFiles) -> list[str]:
-    """Return a warning where the file to evaluate on is the one to train on, or a copy."""
+    """Return a warning if the evaluation file has the same content as the training file."""
     train, evaluation = files.train, files.evaluation
     if train is None or evaluation is None or not storage.exists(train):
         return []
@@ -71,9 +73,9 @@ def same_file_warnings(files: TaskFiles) -> list[str]:
 
 
 def _missing(given: FinetuningSection, kind: int, said: str) -> BertDataError:
-    """The error for a missing file. It lists all names that were looked for in task_dir.
+    """Return the error for a missing file. It lists all file names that were tried in task_dir.
 
-    kind: 0 to train on, 1 to evaluate on, 2 to predict. said: the error where there is no task_dir.
+    kind: 0 for training, 1 for evaluation, 2 for prediction. said: the message if there is no task_dir.
     """
     folder = given.task_dir
     if folder is None or (kind == 1 and not given.do_eval):
@@ -85,15 +87,16 @@ def _missing(given: FinetuningSection, kind: int, said: str) -> BertDataError:
 
 
 def names_looked_for(given: FinetuningSection, kind: int) -> str:
-    """All usual names of a file, in words. kind: as of _missing."""
+    """Return all usual names of a file as text. kind: as in ``_missing``."""
     return " and no ".join(names[kind] for names in find_data(given.task).usual_names(given))
 
 
 def _names_there(given: FinetuningSection) -> FileNames:
-    """The usual names that the files in task_dir have.
+    """Return the usual names of the distribution that is in task_dir.
 
-    All are of one distribution, because another's files to evaluate may hold examples to train on: of the
-    first whose file to train on is there, else of the first that has any file there.
+    All three names come from the same distribution. Another distribution's evaluation file may contain
+    training examples. The first distribution whose training file exists is taken, else the first with any
+    existing file.
     """
     usual, folder = find_data(given.task).usual_names(given), given.task_dir
     if folder is None or len(usual) == 1:
@@ -106,9 +109,10 @@ def _names_there(given: FinetuningSection) -> FileNames:
 def make_features(
     config: Config, path: str, *, training: bool, labelled: bool, tell: Callable[[str], None]
 ) -> FeatureSet:
-    """The dataset of a file's features, below output_dir. An existing one is verified and kept.
+    """Make the dataset of a file's features in output_dir, or verify and keep an existing one.
 
-    labelled: of a classification, whether its labels are read. tell: gets warnings, and a line.
+    labelled: for a classification, whether its labels are read.
+    tell: function that writes warnings and a summary to the log.
     """
     source, tokenizer = read_file(path), configured_tokenizer(config)
     task = find_data(config.task)

@@ -8,7 +8,7 @@ from bertdata.errors import MissingInputError
 from tests.support.configurations import assert_keys, config_file, refusal
 from trainer.config import flags
 from trainer.config.flags import make_config, make_configs
-from trainer.config.help import TITLES, make_parser
+from trainer.config.help import TITLES, make_help
 from trainer.config.settings import SECTIONS, Config, known_names, phase_names, properties
 
 
@@ -135,23 +135,49 @@ def help_text(capsys: pytest.CaptureFixture[str], flag: str) -> str:
 
 def test_the_full_help_names_every_key_by_section(capsys):
     text = help_text(capsys, "--help-all")
-    words = text.split()
+    words = text.replace(",", "").split()
     for name in known_names():
         assert words.count(f"--{name.replace('_', '-')}") >= 1
     titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)[1:]
     devices = ["device cuda", "device hpu", "device ipu", "device ipu or xla"]
     assert titles[1 : 1 + len(SECTIONS) + len(devices)] == [*TITLES.values(), *devices]
-    assert titles[-1] == "older names"
+    assert titles[-1] == "other spellings and older names"
 
 
 def test_the_short_help_shows_the_keys_that_people_use(capsys):
     shown = re.findall(r"^  (?:-h, )?--([\w-]+)", help_text(capsys, "--help"), re.MULTILINE)
-    assert 30 <= len(shown) <= 50
+    assert 30 <= len(shown) <= 60
     known = {name.replace("_", "-") for name in known_names()}
     own = {name.replace("_", "-") for name in [*properties(), *phase_names()]}
     assert set(shown) - known == {"help", "help-all", "config"}
     assert set(shown) & known <= own
     assert {"output-dir", "steps", "optimiser", "precision", "train-data-phase2"} <= set(shown)
+    assert {"masked-lm-prob", "max-seq-length", "hidden-size", "num-hidden-layers"} <= set(shown)
+    assert {"warmup-tokens", "model-type"} <= set(shown)
+    assert {"task", "task-dir", "data-dir", "doc-stride"}.isdisjoint(shown)
+
+
+@pytest.mark.parametrize("flag", ["--help", "--help-all"])
+def test_the_help_says_what_a_value_is(capsys, flag):
+    text = help_text(capsys, flag)
+    for shown in ("--output-dir DIRECTORY", "--model-config FILE", "--steps N [N]", "--seed N", "--rows "):
+        assert f"  {shown}" in text
+    assert "--base-learning-rate RATE [RATE]" in text
+    assert "--compile, --no-compile" in text
+    assert re.search(r"--\S+ X\b", text) is None
+    assert "mrpc_base" not in text
+
+
+def test_optimizer_is_another_spelling_of_optimiser(tmp_path):
+    assert make_config(["--optimizer=sgd"]).update.optimiser == "sgd"
+    assert make_config(["--optimizer_epsilon=1e-3"]).optimiser.optimiser_epsilon == 1e-3
+    in_file = ["--config", config_file(tmp_path, optimizer="sgd")]
+    assert make_config(in_file).update.optimiser == "sgd"
+    assert make_config([*in_file, "--optimiser=adamw"]).update.optimiser == "adamw"
+    assert Config.of(optimizer="sgd").update.optimiser == "sgd"
+    assert Config.of().changed(optimizer="sgd").update.optimiser == "sgd"
+    assert "contradict each other" in refusal(["--optimizer=sgd", "--optimiser=adamw"])
+    assert refusal(["--optimizer=sgdd"]).endswith("; the nearest known is sgd")
 
 
 @pytest.mark.parametrize("name", ["mlprf", "mlperf.json", "nvidia_large_phase"])
@@ -170,7 +196,7 @@ def test_a_flag_that_is_like_no_other_names_none(unlike):
 
 @pytest.mark.parametrize("everything", [False, True])
 def test_names_stay_whole_in_the_help(everything):
-    shown = make_parser("trainer", everything).format_help()
+    shown = make_help("trainer", everything).format_help()
     assert not [line for line in shown.splitlines() if line.endswith("-")]
     assert {"lamb-nvlamb,", "lamb-graphcore-pytorch,"} <= set(shown.split())
 

@@ -20,7 +20,7 @@ from trainer.config.settings import (
     section_kinds,
 )
 
-MARKS = {"section", "common", "by_phase", "phases", "older_names"}
+MARKS = {"section", "common", "by_phase", "phases", "other_names"}
 STANDARD = {
     *(
         "description",

@@ -3,8 +3,9 @@
 import pytest
 
 from tests.support.configurations import config_file
-from trainer.commands.foreign_names import with_programs
+from trainer.commands.foreign_names import _FOREIGN, _OURS, with_programs
 from trainer.config.flags import UnknownKeyError, make_config
+from trainer.config.settings import known_names
 from trainer.programs.choice import find_program, programs_with
 
 
@@ -32,10 +33,43 @@ def test_a_flag_of_another_program_is_refused_and_names_its_door(flag, program):
     assert "python -m trainer like" in said
 
 
+@pytest.mark.parametrize(
+    ("flag", "ours"),
+    [
+        ("--learning-rate=1", "--base-learning-rate"),
+        ("--learning_rate=1", "--base-learning-rate"),
+        ("--max-steps=8", "--steps"),
+        ("--train-batch-size=8", "--batch-size"),
+        ("--epochs=8", "--num-train-epochs"),
+        ("--fp16", "--precision fp16"),
+        ("--lr=1", "--base-learning-rate"),
+        ("--num-epochs=8", "--num-train-epochs"),
+        ("--bf16", "--precision bf16"),
+    ],
+)
+def test_another_name_for_a_flag_of_ours_is_refused_and_names_ours_first(flag, ours):
+    name = flag.partition("=")[0].replace("_", "-")
+    assert hinted([flag]).startswith(f"{name} is not a key of this trainer; use {ours}")
+
+
+def test_another_name_for_a_key_of_ours_is_refused_and_names_ours_first(tmp_path):
+    place = config_file(tmp_path, learning_rate=1)
+    assert hinted(["--config", place]).startswith(
+        f"{place}: learning_rate is not a key of this trainer; use base_learning_rate. To run a command line"
+    )
+
+
+def test_every_hint_names_a_key_of_ours_and_no_hint_hides_a_key():
+    assert set(_FOREIGN) <= set(known_names())
+    assert set(_OURS).isdisjoint(known_names())
+    assert len(_OURS) == sum(len(names.split()) for names in _FOREIGN.values())
+
+
 def test_a_key_of_another_programs_file_is_refused_and_names_its_door(tmp_path):
     place = config_file(tmp_path, seq_length=128)
     assert hinted(["--config", place]).startswith(
-        f"{place}: seq_length is not a key of this trainer; graphcore/"
+        f"{place}: seq_length is not a key of this trainer; use max_seq_length. "
+        "To run a command line of graphcore/"
     )
 
 

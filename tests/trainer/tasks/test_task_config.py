@@ -1,6 +1,7 @@
 """The command line of fine-tuning: its own defaults and names."""
 
 import json
+import re
 
 import pytest
 
@@ -40,6 +41,30 @@ def test_the_help_says_the_defaults_of_fine_tuning(capsys):
     assert "learning rate after warm-up (default: 5e-05)" in shown
     assert "weight decay (default: 0.01)" in shown
     assert "lamb-nvidia)" not in shown
+    assert "JSON file, or one of mrpc_base, mrpc_large, squad_base, squad_large --help-all" in shown
+    assert "--task NAME task to fine-tune: squad, mrpc" in shown
+    assert "--data-dir DIRECTORY directory with the task's files" in shown
+    flags = set(re.findall(r"--[a-z][\w-]*", shown))
+    assert {"--train-file", "--doc-stride", "--labels", "--vocab", "--max-seq-length"} <= flags
+    of_pretraining = {"--masking", "--phase2", "--train-data", "--target-accuracy", "--strategy", "--bins"}
+    assert flags.isdisjoint(of_pretraining)
+    assert "[N]" not in shown
+    assert "pretraining" not in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("evaluate", {"--poll", "--eval-data", "--eval-file", "--resume-step", "--start-from-ckpt"}),
+        ("split", {"--devices", "--memory", "--strategy", "--stages", "--recompute", "--bandwidth"}),
+    ],
+)
+def test_the_help_of_a_command_lists_keys_of_the_configuration_that_it_uses(capsys, command, expected):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    flags = set(re.findall(r"--[a-z][\w-]*", capsys.readouterr().out))
+    assert expected <= flags
+    assert {"--steps", "--masking", "--phase2"}.isdisjoint(flags)
 
 
 def test_a_long_warm_up_fits_the_updates_of_the_epochs():

@@ -1,1 +1,1 @@
-"""Other programs' checkpoints, one module a kind."""
+"""Other programs' checkpoint formats, a module each."""

@@ -1,8 +1,8 @@
-"""Models of Graphcore's and RaNNC's programs, and what stands for their parts in other programs.
+"""Adapting models with missing parts (of Graphcore's and RaNNC's programs) to programs that need these parts.
 
-A missing bias is a bias of zeros, exactly. A missing dense layer before the word logits is nothing that the
-layer of other programs, with its activation and norm, could compute. Norms that come first are MegatronBert's
-in transformers. TensorFlow 1's form has tensors by name, of any shape that the file beside them says.
+A missing bias equals a bias of zeros. A missing dense layer before the word logits cannot be imitated,
+because other programs' layer has an activation and a norm. Pre-norm models are MegatronBert in transformers.
+TensorFlow 1's format stores tensors by name, and its bert_config.json can describe any shape.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 
 TRANSFORMERS = "transformers"
-"""The program whose models may have a decoder of their own."""
+"""The only program whose models may have untied word logits."""
 
 _WORD_HEAD = "cls.predictions."
 
@@ -25,10 +25,11 @@ _WORD_HEAD = "cls.predictions."
 def completed(
     checkpoint: Checkpoint, program: str, *, has_norms_first: bool = False, says_shape: bool = False
 ) -> Checkpoint:
-    """The checkpoint with zeros for the biases that its model lacks, as other programs need them.
+    """Return the checkpoint with zeros for the biases that its model lacks, as other programs need them.
 
-    SettingsError for a model that the program does not have. has_norms_first: it has one whose norms come
-    first. says_shape: the form has the weights under any shape, which the file beside them says.
+    SettingsError for a model that the program cannot represent.
+    has_norms_first: the program has a pre-norm model.
+    says_shape: the format stores weights of any shape, which its model file describes.
     """
     config = checkpoint.expect_config()
     if isinstance(config, ModernBertConfig):
@@ -41,7 +42,7 @@ def completed(
             f"{checkpoint.path}: tie_word_embeddings is false: {program} has {lacks}; expected "
             "--to huggingface"
         )
-    has_form = (has_norms_first or says_shape) and type(config) is ModelConfig  # of no later encoder
+    has_form = (has_norms_first or says_shape) and type(config) is ModelConfig  # BERT only, no subclass
     if config.megatron_residual_connection and not has_form:
         found = "megatron_residual_connection is true"
         raise SettingsError(f"{checkpoint.path}: {found}: {program} has no such model")
@@ -61,9 +62,9 @@ def completed(
 
 
 def without_word_head(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint without its head of masked words, where that has no layer before the word logits.
+    """Return the checkpoint without its masked-word head, if the head lacks the dense layer before it.
 
-    transformers has no such head; encoder, pooler and other heads are as near as its models come.
+    transformers has no such head. The encoder, the pooler and other heads are kept.
     """
     config = checkpoint.expect_config()
     if config.use_cls_layer or not _has_heads(checkpoint):
@@ -75,7 +76,10 @@ def without_word_head(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def told(checkpoint: Checkpoint, to: str = "") -> str:
-    """What the form ``to`` has otherwise than the model, for a message, or empty where nothing is."""
+    """Return how the written model differs from the original, as text for a message. Empty if it does not.
+
+    to: name of the format.
+    """
     config = checkpoint.expect_config()
     if not config.has_biases:
         return ""
@@ -99,4 +103,5 @@ def told(checkpoint: Checkpoint, to: str = "") -> str:
 
 
 def _has_heads(checkpoint: Checkpoint) -> bool:
+    """Return whether the checkpoint has pre-training heads."""
     return any(name.startswith("cls.") for name in checkpoint.weights)

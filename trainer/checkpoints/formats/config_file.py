@@ -1,4 +1,4 @@
-"""The file beside a checkpoint that describes its model: bert_config.json or config.json."""
+"""The model file next to a checkpoint: bert_config.json or config.json."""
 
 import json
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from trainer.config.roberta import RobertaConfig
 
 GOOGLES_NAME, TRANSFORMERS_NAME = "bert_config.json", "config.json"
 NAMES = (GOOGLES_NAME, TRANSFORMERS_NAME)
-"""The names of the file, the one that Google's programs read first."""
+"""Names of the file. Google's programs read the first."""
 
 _TANH_NAMES = ("gelu_new", "gelu_pytorch_tanh")
 
 BERT_EPSILON = ModelConfig().layer_norm_eps
-"""The epsilon of layer norms in these programs, which read none from the file."""
+"""Epsilon of the layer norms in Google's programs, which do not read it from the file."""
 
-_UNKNOWN = 1 << 31  # a length of so many ids, or more, is none
+_UNKNOWN = 1 << 31  # a length of this or more means that it is unknown
 
 GOOGLES_KEYS = (
     "attention_probs_dropout_prob",
@@ -37,11 +37,12 @@ GOOGLES_KEYS = (
     "type_vocab_size",
     "vocab_size",
 )
+"""Keys of Google's bert_config.json."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Description:
-    """The file beside a checkpoint: the model's configuration, None without a file, and what else it says."""
+    """The content of a model file. The config is None if there is no file."""
 
     config: ModelConfig | None
     file: ModelFile
@@ -50,10 +51,10 @@ class Description:
 def read_description(
     directory: str, given: str | None = None, *, tanh: bool = False, names: Sequence[str] = NAMES
 ) -> Description:
-    """Return what the given file says, else the one in the directory.
+    """Read the model file at ``given``, or the one in the directory.
 
-    tanh: the program computes ``gelu`` in its tanh form, as Google's, MLPerf's and NVIDIA's do; the others
-    in the exact one. names: of the file, the one that is taken first.
+    tanh: the program computes ``gelu`` in its tanh form, as Google's, MLPerf's and NVIDIA's do.
+    names: names of the file, in order of preference.
     """
     path = given
     if path is None:
@@ -66,9 +67,9 @@ def read_description(
 
 
 def exported_length(path: str) -> int | None:
-    """Return the model_max_length beside another program's weights. None where no file tells it.
+    """Return model_max_length from the tokeniser's file next to another program's weights, or None.
 
-    transformers writes 10**30 for a length that it does not know.
+    transformers writes 10**30 for an unknown length.
     """
     folder = path if storage.is_directory(path) else storage.parent(path)
     file = storage.join(folder, CONFIGURATION_NAME)
@@ -81,8 +82,8 @@ def exported_length(path: str) -> int | None:
 def write_bert_config(config: ModelConfig, directory: str) -> None:
     """Write Google's bert_config.json, which MLPerf's, NVIDIA's and the model garden's programs read.
 
-    They know one ``gelu``, the tanh form, and one kind of model; where the weights know another, keys of our
-    own keep it.
+    These programs only know BERT, and ``gelu`` in its tanh form. For other models, extra keys store the true
+    values, which this trainer reads again.
     """
     values: dict[str, Any] = {name: value for name, value in config.as_json().items() if name in GOOGLES_KEYS}
     if config.hidden_act in _TANH_NAMES:
@@ -99,7 +100,7 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
 
 
 def shape_keys(config: ModelConfig) -> dict[str, bool]:
-    """The keys of ours by which a model computes otherwise than any of Google's, with their values."""
+    """Return the keys, with values, that make a model compute differently from any BERT of Google's."""
     usual = ModelConfig()
     names = ("megatron_residual_connection", "use_cls_layer")
     return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(usual, name)}

@@ -1,4 +1,4 @@
-"""Conversion of checkpoints between this trainer's form and other programs'."""
+"""Converting checkpoints between this trainer's format and other programs'."""
 
 import sys
 from collections.abc import Iterator
@@ -57,18 +57,22 @@ def convert(
     moments: bool = True,
     task: str | None = None,
 ) -> str:
-    """Convert a checkpoint of any program, or a run's newest, to another form. Returns a message.
+    """Convert a checkpoint of any program, or a run's newest, to another format. Return a message.
 
-    kind: the source's; None: what its files look like. to: the form to write; None: Hugging Face's for
-    this trainer's checkpoints, this trainer's for all others. model_config: the description of the model,
-    where none lies beside the weights. moments: False leaves out the optimiser's. task: one's own that the
-    run has learned, which no checkpoint may choose to import.
+    The tokeniser is converted too. It is the first available of: ``vocab``, the one next to the weights or in
+    the run, the training data's copy, or a known vocabulary with the same md5. A vocabulary's casing is
+    ``lower_case``, else the training data's.
 
-    The tokeniser goes along: the given one (a vocabulary or its name, a tokenizer.json or a model's
-    directory), else the one beside the weights or the copy beside the run's training data, else a known
-    vocabulary with its md5. A vocabulary's casing is the given one, else that of the training data.
-    train_data: where that is now; None: where it was.
+    kind: the source's format, or None to recognise it from its files.
+    to: format to write. None: Hugging Face's for checkpoints of this trainer, this trainer's for all others.
+    model_config: model file, if there is none next to the weights.
+    vocab: a vocabulary or its name, a tokenizer.json, or a model's directory.
+    train_data: where the training data is now. None: where it was during training.
+    moments: False leaves out the optimiser's moments.
+    task: the user's task class that the run has learned. It must be named here, because no checkpoint may
+    choose code to import.
     """
+    # 1. Refuse a target that is an input or in use, and a source that is not a checkpoint.
     refuse_inputs(target, [source, model_config, vocab, train_data])
     if Path(target).exists() and any(Path(target).iterdir()):
         raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
@@ -77,6 +81,7 @@ def convert(
     if kind is None and find_own(source) is None and not is_recognised(source):
         others = "a TensorFlow index, a .pt file nor model.safetensors"
         raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json, {others}")
+    # 2. Open the source under this trainer's names. No tensor is read until it is written.
     checkpoint = open_checkpoint(source, kind, model_config, with_moments=moments)
     warnings = (*checkpoint.warnings, *warnings_of_given(vocab))
     say_error(*(f"trainer: warning: {warning}" for warning in warnings))
@@ -84,9 +89,11 @@ def convert(
         checkpoint = replace(checkpoint, moments={})
     shape = checkpoint.expect_config()
     to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
+    # 3. Our own format: heads are completed, and the tokeniser may be missing.
     if to == OURS:
         found = _tokenizer_at_hand(checkpoint, shape, vocab, train_data, lower_case)
         return _write_own(checkpoint, shape, target, found)
+    # 4. Other formats: keep tensors that belong to the model, let the task rename its head, and write.
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
     checkpoint = _held(checkpoint, shape)
     if (learned := _find_task(checkpoint, task)) is not None:
@@ -125,9 +132,9 @@ def _tokenizer_at_hand(
     train_data: str | None,
     lower_case: bool | None,
 ) -> TokenizerFile | None:
-    """The tokeniser for a checkpoint of this trainer, which works without one: then a warning says so.
+    """Return the tokeniser for a checkpoint of this trainer, or None with a warning, since it works without.
 
-    One that lies beside the weights and cannot be read leaves them alone; a given one is an error.
+    An unreadable tokeniser next to the weights gives a warning too. An unreadable ``vocab`` is an error.
     """
     try:
         found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
@@ -142,7 +149,7 @@ def _tokenizer_at_hand(
 
 
 def _as_bert(shape: ModelConfig, to: str) -> str:
-    """The end of a message about a RoBERTa for a program that knows no other model than a BERT."""
+    """Return the end of a message about a RoBERTa written for a program that only knows BERT."""
     if to == "huggingface" or not isinstance(shape, RobertaConfig):
         return ""
     epsilon = ""
@@ -152,15 +159,15 @@ def _as_bert(shape: ModelConfig, to: str) -> str:
 
 
 def _without_token(shape: ModelConfig, file: TokenizerFile | None) -> str:
-    """Words about the ids of a padded vocabulary, whose rows stay: the weights come back as they were."""
+    """Return text about ids of a padded vocabulary that have no token. Their rows are written too."""
     rows = 0 if file is None else shape.vocab_size - vocabulary_of(file).tokens
     return f"; {rows} of its {shape.vocab_size} ids have no token" if rows else ""
 
 
 def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str:
-    """Convert a checkpoint to PREFIX.index and PREFIX.data-00000-of-00001 of TensorFlow 2, weights alone.
+    """Convert a checkpoint's weights to TensorFlow 2's PREFIX.index and PREFIX.data-00000-of-00001.
 
-    Nothing else is written, as the model garden's converter does. Returns a message.
+    No other file is written, as in the model garden's converter. Return a message.
     """
     if storage.exists(f"{prefix}.index"):
         raise DatasetError(f"{prefix}.index: is there already; name a checkpoint that does not exist yet")
@@ -171,7 +178,10 @@ def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str
 
 
 def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
-    """Write a vocabulary, or a tokenizer.json and its roles. Other programs' flags tell a casing."""
+    """Write a vocabulary, or a tokenizer.json with its special tokens.
+
+    Other programs have flags for the casing.
+    """
     for name, data in kept_files(file).items():
         if name != CONFIGURATION_NAME or isinstance(file, TokenizerJson):
             with storage.open_output(storage.join(directory, name)) as output:
@@ -179,9 +189,9 @@ def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
 
 
 def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:
-    """The task that the checkpoint's run has learned, or None where nobody says it.
+    """Return the task that the checkpoint's run has learned, or None if unknown.
 
-    A file imports nothing: SettingsError tells how to load a task of one's own.
+    SettingsError, with a remedy, for a user's task that is not imported yet. A file must not cause an import.
     """
     name = checkpoint.task or given
     if given not in (None, name):
@@ -199,19 +209,24 @@ def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:
 
 @contextmanager
 def _open_target(target: str) -> Iterator[str]:
-    """The directory to write to, renamed to the target at the end. A remote target is written in place."""
+    """Yield the directory to write to, which is renamed to the target at the end.
+
+    Remote targets are written in place.
+    """
     if storage.is_remote(target):
         yield target
         return
     with open_directory(Path(target.removeprefix("file://"))) as growing:
         try:
             yield str(growing)
-        except StorageError as error:  # of a file there, which will be gone when the message is read
+        except StorageError as error:  # names the temporary directory
             raise StorageError(str(error).replace(str(growing), target)) from None
 
 
 def _model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
-    """The model of pre-training, or of masked words alone where nothing else is above the encoder."""
+    """Return a pre-training model, or a masked-word model if the checkpoint has nothing else above its
+    encoder.
+    """
     above = (WORD_HEAD, *HEADS[1:], PAIR_HEAD, "bert.pooler.")
     starts = {start for start in above if any(name.startswith(start) for name in checkpoint.weights)}
     has_no_pairs = starts == {WORD_HEAD} or isinstance(shape, ModernBertConfig)
@@ -219,13 +234,13 @@ def _model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
 
 
 def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
-    """The tensors of a model of this shape and of the checkpoint's other heads, all without values."""
-    outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification has as many as it says
+    """Return tensors without values: those of a model of this shape, and of the checkpoint's other heads."""
+    outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification's number comes from the checkpoint
     with torch.device("meta"):
         own = dict(_model(checkpoint, shape).state_dict())
         for name, tensor in checkpoint.weights.items():
             head = next((head for head in HEADS[1:] if name.startswith(head)), None)
-            if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):  # of a task of one's own
+            if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):  # of a user's task
                 own[name] = torch.empty(tensor.shape)
             if head is None:
                 continue
@@ -237,7 +252,10 @@ def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]
 
 
 def _held(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
-    """The checkpoint with its model's tensors. DataError where they do not fit the model's shape."""
+    """Return the checkpoint with the tensors of its model only.
+
+    DataError if they do not fit the model's shape.
+    """
     own = _own_shapes(checkpoint, shape)
     weights, _ = match_weights(own, shape, checkpoint)
     moments = match_moments(own, shape, checkpoint)
@@ -251,7 +269,7 @@ def _held(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
 def _write_own(
     checkpoint: Checkpoint, shape: ModelConfig, target: str, tokenizer: TokenizerFile | None
 ) -> str:
-    """Write a checkpoint of this trainer. Heads of pre-training that are missing get random values."""
+    """Write a checkpoint of this trainer. Missing pre-training heads get random values. Return a message."""
     own = _own_shapes(checkpoint, shape)
     weights, missing = match_weights(own, shape, checkpoint)
     weights = {name: weights[name] for name in own if name in weights}
@@ -266,7 +284,7 @@ def _write_own(
     updates = checkpoint.updates or 0
     config = task_config(checkpoint)
     learned = checkpoint.task
-    if config.is_finetuning:  # so that predict and evaluate know the labels
+    if config.is_finetuning:  # stored so that predict and evaluate know the labels
         learned = learned or config.task
     else:
         config = Config.of()

@@ -1,8 +1,8 @@
-"""Graphcore's checkpoints: the names and pieces of its tensors in other programs' terms.
+"""Translating tensors of Graphcore's programs to the names and shapes of other programs.
 
-In Hugging Face's form the word embeddings are in pieces while SQuAD trains. In TensorFlow 1 the projection of
-the attention and the norms have names of their own; query, key and value are one variable, whose columns are
-those of all three, one after the other (graphcore/examples, Models/modeling_ipu.py).
+In Hugging Face's format, the word embeddings are split into pieces while SQuAD is trained. In TensorFlow 1,
+the attention's projection and the norms have other names. Query, key and value are a single variable whose
+columns are concatenated (graphcore/examples, Models/modeling_ipu.py).
 """
 
 import re
@@ -20,9 +20,9 @@ _EXCHANGED = {"/attention/projection/": "/attention/output/", "/GroupNorm/": "/L
 
 
 def joined(tensors: Stored, path: str) -> dict[str, StoredTensor]:
-    """The tensors with the pieces of the word embeddings joined by rows, in the order of their numbers.
+    """Return the tensors with the pieces of the word embeddings concatenated, in the order of their numbers.
 
-    DataError names the file where the pieces have rows of several sizes.
+    DataError if the pieces have rows of different sizes.
     """
     found, pieces = dict[str, StoredTensor](), dict[str, dict[int, StoredTensor]]()
     for name, tensor in tensors.items():
@@ -40,12 +40,13 @@ def joined(tensors: Stored, path: str) -> dict[str, StoredTensor]:
 
 
 def _join(parts: list[StoredTensor]) -> StoredTensor:
+    """Return the pieces concatenated by rows, read on demand."""
     rows = sum(part.shape[0] for part in parts)
     return StoredTensor((rows, *parts[0].shape[1:]), lambda: torch.cat([part.load() for part in parts]))
 
 
 def google_names(variable: str) -> list[str]:
-    """The variable's name in Google's program, or three names for query, key and value in one."""
+    """Return the variable's name in Google's program: three names for a variable of query, key and value."""
     if joined := _JOINED.fullmatch(variable):
         return [f"{joined[1]}/{third}/{_KINDS[joined[2]]}" for third in _THIRDS]
     for graphcores, googles in _EXCHANGED.items():
@@ -54,7 +55,7 @@ def google_names(variable: str) -> list[str]:
 
 
 def third(tensor: StoredTensor, number: int) -> StoredTensor:
-    """The columns of query (0), key (1) or value (2) of a variable that has all three."""
+    """Return the columns of query (0), key (1) or value (2) from a variable that has all three."""
     width = tensor.shape[-1] // len(_THIRDS)
     first = number * width
     return tensor.changed((*tensor.shape[:-1], width), lambda whole: whole[..., first : first + width])

@@ -1,4 +1,4 @@
-"""Pre-trained models by name, from the files that Hugging Face's programs have downloaded."""
+"""Pre-trained models by name, in the cache of Hugging Face's programs."""
 
 import os
 from collections.abc import Mapping
@@ -8,17 +8,18 @@ from bertdata.errors import MissingInputError
 from bertdata.io import storage
 
 SIZES = {"base": "bert-base-uncased", "large": "bert-large-uncased-whole-word-masking"}
-"""The models that Habana's launcher means by a size."""
+"""Models that Habana's launcher calls by a size."""
 
 _ORGANISATION = "google-bert"
 
 
 def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The path of a checkpoint. For a name such as ``bert-base-uncased``, that of its downloaded files.
+    """Return the path of a checkpoint: an existing path itself, or the cached files of a model such as
+    ``bert-base-uncased``.
 
-    A path that exists goes before a name. MissingInputError for a name that was not downloaded.
+    MissingInputError for a model that was not downloaded.
     """
-    if not _is_name(name) or storage.exists(name) or storage.exists(f"{name}.index"):  # of TensorFlow
+    if not _is_name(name) or storage.exists(name) or storage.exists(f"{name}.index"):  # a TensorFlow prefix
         return name
     model = SIZES.get(name, name)
     home = environment.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
@@ -36,12 +37,12 @@ def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> s
 
 
 def _is_name(text: str) -> bool:
-    """True for ``NAME`` and ``ORGANISATION/NAME``."""
+    """Return whether the text has the form ``NAME`` or ``ORGANISATION/NAME``."""
     return bool(text) and "://" not in text and text.count("/") <= 1 and not text.startswith(("/", ".", "~"))
 
 
 def _newest(folder: Path) -> Path | None:
-    """The files of the revision that the name stands for, else of the only one."""
+    """Return the directory of the revision that ``main`` refers to, or the only revision, or None."""
     reference = folder / "refs" / "main"
     if reference.is_file():
         snapshot = folder / "snapshots" / reference.read_text(encoding="utf-8", errors="replace").strip()

@@ -1,4 +1,4 @@
-"""Hugging Face's form, and Graphcore's: a directory with config.json and model.safetensors, or a file."""
+"""Hugging Face's format, also Graphcore's: a directory with config.json and model.safetensors, or a file."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,10 +41,10 @@ WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_mo
 """Names of a directory's file of weights, in order of preference."""
 
 _INNER = ("model", "state_dict", "model_state_dict", "module")
-"""Keys under which training programs save the weights, beside the state of an optimiser."""
+"""Keys under which training programs store the weights, next to an optimiser's state."""
 
 _OTHER_CLASSIFIERS = ("ForTokenClassification", "ForMultipleChoice")
-"""The ends of the names of transformers' classes whose classifier is not one of sequences."""
+"""Suffixes of transformers' classes whose classifier does not classify sequences."""
 
 _OTHER_FILES = {
     "tf_model.h5": "weights of TensorFlow",
@@ -55,7 +55,7 @@ _OTHER_FILES = {
     "pytorch_model.bin.index.json": "weights of several files of torch.save",
     "model.onnx": "a graph of ONNX",
 }
-"""Files of weights in a model's directory that are not read, and what they are."""
+"""Files of weights that cannot be read, and what they are."""
 
 _ARCHITECTURES = {
     "qa_outputs.": "BertForQuestionAnswering",
@@ -64,13 +64,14 @@ _ARCHITECTURES = {
     "cls.": "BertForMaskedLM",
     "": "BertModel",
 }
-"""transformers' classes by a head that they have; the first that fits."""
+"""transformers' class for each prefix of a head. The first match counts."""
 
 
 def read_huggingface(path: str, model_config: str | None = None, kind: str = "huggingface") -> Checkpoint:
-    """The checkpoint of a directory or of a file of weights. kind: "huggingface" or "graphcore".
+    """Read the checkpoint in a directory or a file of weights.
 
-    model_config: a file in place of the config.json beside the weights.
+    model_config: model file in place of the config.json next to the weights.
+    kind: "huggingface" or "graphcore".
     """
     directory, file = storage.parent(path), path
     if storage.is_directory(path):
@@ -108,7 +109,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
 
 
 def _labels(file: ModelFile, directory: str, model_config: str | None) -> LabelKeys:
-    """Return what the model's file says of labels, or the directory's where a given one says nothing."""
+    """Return the labels in the model file, or in the directory's if a file from elsewhere has none."""
     labels = label_keys_of(file.label_keys, model_config or directory)
     if labels == LabelKeys() and model_config is not None:
         beside = read_description(directory, names=(TRANSFORMERS_NAME,)).file
@@ -117,7 +118,7 @@ def _labels(file: ModelFile, directory: str, model_config: str | None) -> LabelK
 
 
 def _refuse_other_files(directory: str, file: str) -> None:
-    """MissingInputError for a directory whose weights are in a form that is not read here."""
+    """Raise MissingInputError for a directory with weights in a format that cannot be read."""
     if storage.exists(file):
         return
     for name, what in _OTHER_FILES.items():
@@ -131,9 +132,9 @@ def _refuse_other_files(directory: str, file: str) -> None:
 def _without_other_heads(
     weights: dict[str, StoredTensor], classes: Sequence[str], path: str
 ) -> tuple[dict[str, StoredTensor], list[str]]:
-    """The weights without a classifier of tokens or of choices, which has the names of one of sequences.
+    """Remove a classifier of tokens or choices, which has the names of a classifier of sequences.
 
-    Beside them a warning where one was there.
+    Return the weights, and a warning if there was one.
     """
     other = next((name for name in classes if name.endswith(_OTHER_CLASSIFIERS)), None)
     kept = {name: tensor for name, tensor in weights.items() if not name.startswith("classifier.")}
@@ -143,13 +144,13 @@ def _without_other_heads(
 
 
 def find_weights(directory: str) -> str | None:
-    """The path of the directory's file of weights, or None where there is none."""
+    """Return the path of the directory's file of weights, or None."""
     paths = (storage.join(directory, name) for name in WEIGHT_FILES)
     return next((path for path in paths if storage.exists(path)), None)
 
 
 def _tensors(file: str) -> Stored:
-    """The tensors of a file of weights."""
+    """Return the tensors in a file of weights."""
     if file.endswith(INDEX):
         return read_indexed(file)
     if file.endswith(".safetensors"):
@@ -162,14 +163,14 @@ def _tensors(file: str) -> Stored:
 
 
 def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
-    """Write config.json and model.safetensors for transformers' from_pretrained. Returns the directory."""
+    """Write config.json and model.safetensors for transformers' from_pretrained. Return the directory."""
     config = checkpoint.expect_config()
     if not isinstance(config, ModernBertConfig):
         checkpoint = completed(without_word_head(checkpoint), TRANSFORMERS, has_norms_first=True)
         config = checkpoint.expect_config()
     weights = unpadded(checkpoint.weights, config)
     if DECODER in weights and WORD_BIAS in weights and not isinstance(config, ModernBertConfig):
-        weights[DECODER_BIAS] = weights[WORD_BIAS]  # transformers 5 reads this name alone of an untied bias
+        weights[DECODER_BIAS] = weights[WORD_BIAS]  # transformers 5 reads an untied bias by this name only
     found = next(
         name
         for beginning, name in _ARCHITECTURES.items()

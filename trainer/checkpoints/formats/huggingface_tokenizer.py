@@ -1,4 +1,4 @@
-"""A tokeniser in Hugging Face's form, and what a model's config.json tells of it."""
+"""Writing a tokeniser in Hugging Face's format, and the ids of special tokens in config.json."""
 
 import json
 from dataclasses import replace
@@ -24,18 +24,20 @@ _AS_IT_IS, _ROBERTAS = "PreTrainedTokenizerFast", "RobertaTokenizer"
 """transformers' class that takes a tokenizer.json as it is, and RoBERTa's."""
 
 _BERT = {role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")}
+"""Special tokens of a BERT vocabulary by role."""
 
 
 _ROBERTA_IDS = {"bos_token_id": "cls", "eos_token_id": "sep"}
 _MODERNBERT_IDS = {**_ROBERTA_IDS, "cls_token_id": "cls", "sep_token_id": "sep"}
-"""Keys of config.json that tell ids beside padding's, as the originals write them, and the role of each."""
+"""Keys of config.json with ids of special tokens, as the original models have them, and the role of each."""
 
 
 def with_token_ids(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
-    """The checkpoint with the ids of its tokeniser's special tokens, as config.json tells them.
+    """Return the checkpoint with the ids of its tokeniser's special tokens, as config.json has them.
 
-    By that of padding transformers numbers a RoBERTa's ids: SettingsError for one whose tokeniser has none. A
-    BERT's config tells no other, and one of a vocabulary stays as it is.
+    transformers numbers a RoBERTa's positions from the padding id. SettingsError for a RoBERTa whose
+    tokeniser has no padding token. A BERT's config.json contains no other id, and is unchanged for a
+    vocabulary.
     """
     config, vocabulary = checkpoint.expect_config(), vocabulary_of(file)
     keys: dict[str, str] = {}
@@ -54,12 +56,12 @@ def with_token_ids(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
 def export_tokenizer(
     file: TokenizerFile, directory: str, *, longest: int, needs_json: bool = False, has_segments: bool = False
 ) -> None:
-    """Write the tokeniser's files for transformers' AutoTokenizer, into a directory that has a config.json.
+    """Write the tokeniser's files for transformers' AutoTokenizer into a directory that has a config.json.
 
-    They are vocab.txt or tokenizer.json, tokenizer_config.json and special_tokens_map.json.
-    longest: tokens of the longest sequence that the model takes. needs_json: transformers takes no vocab.txt
-    for this kind of model, which gets a tokenizer.json beside it. has_segments: the model tells the second
-    text of a pair from the first.
+    These are vocab.txt or tokenizer.json, tokenizer_config.json and special_tokens_map.json.
+    longest: most tokens in a sequence.
+    needs_json: transformers does not read a vocab.txt for this architecture, so a tokenizer.json is added.
+    has_segments: the model distinguishes the two texts of a pair.
     """
     config: dict[str, Any]
     files: dict[str, bytes]
@@ -70,13 +72,13 @@ def export_tokenizer(
         config = {"tokenizer_class": _AS_IT_IS, "model_max_length": longest}
         config["model_input_names"] = input_names(has_segments)
         if _adds_prefix_space(text, file.path):
-            # transformers 4 takes this from here, whatever tokenizer.json says.
+            # transformers 4 reads this from here and ignores tokenizer.json's value.
             config["add_prefix_space"] = True
     else:
         special = role_tokens(tuple(_BERT.items()))
         config = {
             "tokenizer_class": "BertTokenizer",
-            "do_lower_case": file.lower_case,  # strips accents too, unless strip_accents says otherwise
+            "do_lower_case": file.lower_case,  # also strips accents, unless strip_accents is False
             "strip_accents": False if file.keep_accents else None,
             "tokenize_chinese_chars": True,
             "model_max_length": longest,
@@ -91,7 +93,7 @@ def export_tokenizer(
     files["special_tokens_map.json"] = _indented(special)
     for name, data in files.items():
         _write(directory, name, data)
-    # RoBERTa's class knows one segment alone.
+    # RobertaTokenizer always makes a single segment, so it must not be named for a model with segments.
     if isinstance(file, TokenizerJson) and not has_segments and _is_robertas(directory, config | special):
         _write(directory, CONFIGURATION_NAME, _indented({**config, "tokenizer_class": _ROBERTAS} | special))
 
@@ -99,16 +101,17 @@ def export_tokenizer(
 def input_names(has_segments: bool) -> list[str]:
     """Return the names of a model's inputs, in transformers' order.
 
-    transformers 4 gives segments to a model that has none unless it is told so, transformers 5 gives none.
+    Without them, transformers 4 passes segments to every model.
     """
     return ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"]
 
 
 def tokenizer_text(file: TokenizerJson, *, has_segments: bool = True) -> bytes:
-    """Return the tokenizer.json with which the tokenizers library alone makes what this trainer makes.
+    """Return a tokenizer.json with which the tokenizers library makes the same input as this trainer.
 
-    That is the file byte for byte, unless it cuts or pads texts, draws its merges, or puts other special
-    tokens around a text or a pair than examples have here. has_segments: it tells the segments too.
+    The file is unchanged unless it truncates or pads texts, drops merges at random, or adds other special
+    tokens than examples have here.
+    has_segments: whether the segments must be the same too.
     """
     data, vocabulary = tokenizer_bytes(file.path), vocabulary_of(file)
     whole = parse_json_text(data)
@@ -127,16 +130,16 @@ def tokenizer_text(file: TokenizerJson, *, has_segments: bool = True) -> bytes:
 
 
 def _adds_prefix_space(text: bytes, path: str) -> bool:
-    """Return True where the file's byte-level pre-tokeniser puts a blank before a text."""
+    """Return whether the byte-level pre-tokeniser puts a blank before a text."""
     splitting = parse_tokenizer_json(text, path)["pre_tokenizer"] or {}
     return splitting.get("type") == "ByteLevel" and bool(splitting.get("add_prefix_space"))
 
 
 def _is_robertas(directory: str, config: dict[str, Any]) -> bool:
-    """Return True where transformers' RobertaTokenizer makes the same of a RoBERTa's directory.
+    """Return whether transformers' RobertaTokenizer would read this directory of a RoBERTa in the same way.
 
-    With that class, unlike with the one that takes a tokenizer.json as it is, ``add_prefix_space=True`` of
-    ``from_pretrained`` has an effect in transformers 5; tokens of words are classified with it.
+    That class, unlike PreTrainedTokenizerFast, obeys ``add_prefix_space=True`` of ``from_pretrained`` in
+    transformers 5, which classifying single words needs.
     """
     files = ModelFiles(directory)
     model = files.tokenizer_json["model"] if files.tokenizer_json else {}
@@ -149,9 +152,11 @@ def _is_robertas(directory: str, config: dict[str, Any]) -> bool:
 
 
 def _write(directory: str, name: str, data: bytes) -> None:
+    """Write a file into the directory."""
     with storage.open_output(storage.join(directory, name)) as output:
         output.write(data)
 
 
 def _indented(value: dict[str, Any]) -> bytes:
+    """Return the value as indented JSON."""
     return json.dumps(value, indent=2).encode() + b"\n"

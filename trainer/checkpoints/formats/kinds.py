@@ -1,4 +1,4 @@
-"""The kinds of other programs' checkpoints: recognised by their files, read, written.
+"""The formats of other programs' checkpoints: recognising, reading and writing them.
 
 They are tf1, tf2, nvidia, habana, graphcore and huggingface.
 """
@@ -23,20 +23,23 @@ WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
     "tf2": write_tensorflow2,
     "nvidia": write_nvidia,
 }
-"""The kinds that are written, by functions of a checkpoint and a new directory that return the path."""
+"""Formats that can be written, with functions that take a checkpoint and a new directory and return the
+path.
+"""
 
 _TENSORFLOW = ("tf1", "tf2")
 _TORCH_FILES = (".pt", ".pth")
 
 
 def read_checkpoint(path: str, kind: str | None = None, model_config: str | None = None) -> Checkpoint:
-    """The checkpoint at a path. Only names, shapes and configuration are read yet.
+    """Open the checkpoint at a path. Only names, shapes and configuration are read now.
 
-    path: a directory; a file of weights; for TensorFlow also the prefix of its files, or one of them; the
-    name of a model that Hugging Face's programs have downloaded.
-    kind: None: what the files look like. model_config: a file in place of the
-    bert_config.json or config.json beside the weights. CheckpointError or DataError for a damaged file, and
-    once a tensor is read whose values are no finite numbers of floats.
+    CheckpointError or DataError for a damaged file. Reading a tensor later raises DataError unless all its
+    values are finite floating-point numbers.
+    path: a directory, a file of weights, the prefix of TensorFlow's files or any of them, or the name of a
+    model in Hugging Face's cache.
+    kind: format, or None to recognise it from the files.
+    model_config: model file in place of the one next to the weights.
     """
     found = _read(find_pretrained(path), kind, model_config)
     checked = {name: tensor.checked(f"{found.path}: {name}") for name, tensor in found.weights.items()}
@@ -44,7 +47,8 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
 
 
 def _read(path: str, kind: str | None, model_config: str | None) -> Checkpoint:
-    """The checkpoint at a path, as its reader gives it."""
+    """Open the checkpoint with the reader of its format."""
+    # The files decide in this order: a TensorFlow .index; a .pt file; otherwise Hugging Face's format.
     if kind in (None, *_TENSORFLOW) and (prefix := find_prefix(path)) is not None:
         bundle = Bundle(prefix)
         found, read = ("tf2", read_tensorflow2) if GRAPH_KEY in bundle.entries else ("tf1", read_tensorflow1)
@@ -60,7 +64,7 @@ def _read(path: str, kind: str | None, model_config: str | None) -> Checkpoint:
 
 
 def _torch_file(path: str, kind: str | None) -> str | None:
-    """The path of NVIDIA's or Habana's file, or None for Hugging Face's form."""
+    """Return the path of NVIDIA's or Habana's file, or None for Hugging Face's format."""
     is_asked = kind in ("nvidia", "habana")
     if not storage.is_directory(path):
         return path if is_asked or (kind is None and path.endswith(_TORCH_FILES)) else None
@@ -75,7 +79,7 @@ def _torch_file(path: str, kind: str | None) -> str | None:
 
 
 def is_recognised(path: str) -> bool:
-    """True if the path is that of a checkpoint, or of a directory with one, that can be read."""
+    """Return whether there is a readable checkpoint, or a directory with one, at the path."""
     if find_prefix(path) is not None:
         return True
     if not storage.is_directory(path):

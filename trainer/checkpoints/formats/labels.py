@@ -1,7 +1,7 @@
-"""The keys of transformers' config.json that say what a classification's head means.
+"""Keys of transformers' config.json about the meaning of a classification head.
 
-They are ``id2label`` (the label of each row), ``label2id`` (the same the other way round, which transformers
-does not read where the first is there) and ``problem_type``.
+``id2label`` has the label of each row. ``label2id`` is its inverse, which transformers ignores if the first
+exists. ``problem_type`` says how the outputs are used.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,16 @@ from trainer.tasks.classification.head_labels import PROBLEMS, HeadLabels, usual
 
 
 class LabelKeys(NamedTuple):
-    """Labels by row, None where the file has none or only LABEL_0 and so on, and the problem_type."""
+    """Labels by row (None if the file has none, or only LABEL_0 and so on), and the problem_type."""
 
     names: tuple[str, ...] | None = None
     problem: str | None = None
 
 
 def label_keys_of(values: Mapping[str, Any], where: str) -> LabelKeys:
-    """Return the labels of a parsed config.json. SettingsError for keys that no transformers could read.
+    """Return the labels in a parsed config.json.
+
+    SettingsError for values that transformers cannot read either.
 
     where: the file, for the error.
     """
@@ -44,7 +46,7 @@ def label_keys_of(values: Mapping[str, Any], where: str) -> LabelKeys:
 
 
 def written_label_keys(head: HeadLabels) -> dict[str, Any]:
-    """Return the keys of config.json that say what the head means."""
+    """Return the keys for config.json that describe the head."""
     names = head.names or usual_names(head.rows)
     keys = {
         "id2label": dict(enumerate(names)),

@@ -1,8 +1,8 @@
-"""Names of a model whose norms come first, as transformers has them: MegatronBert.
+"""Names of a pre-norm BERT's tensors in transformers, where it is called MegatronBert.
 
-Here each norm keeps the name that it has in BERT, and is applied where its output is read next. MegatronBert
-names it after the part that reads it: the norm of the embeddings is that before the first attention, and the
-last layer's is the encoder's. The tensors are the same.
+Here each norm has the name that it has in a BERT, after the part whose output it normalises. MegatronBert
+names it after the part that reads its output. So our norm of the embeddings is the norm before the first
+attention there, and our last layer's norm is the encoder's. The tensors are equal.
 """
 
 import re
@@ -15,12 +15,15 @@ _EMBEDDINGS = "bert.embeddings.LayerNorm."
 
 
 def to_megatron(weights: Stored, layers: int) -> dict[str, StoredTensor]:
-    """Return the tensors under MegatronBert's names. layers: of the model."""
+    """Return the tensors under MegatronBert's names.
+
+    layers: number of layers in the model.
+    """
     return {_to_megatron(name, layers): tensor for name, tensor in weights.items()}
 
 
 def from_megatron(weights: Stored, layers: int) -> dict[str, StoredTensor]:
-    """Return the tensors of a MegatronBert under this model's names."""
+    """Return the tensors of a MegatronBert under this trainer's names."""
     ours = [f"{_EMBEDDINGS}{kind}" for kind in ("weight", "bias")]
     for number in range(layers):
         for part in ("attention.output", "output"):
@@ -30,16 +33,21 @@ def from_megatron(weights: Stored, layers: int) -> dict[str, StoredTensor]:
 
 
 def is_megatron(weights: Stored) -> bool:
-    """Return True where the names are MegatronBert's."""
+    """Return whether the names are MegatronBert's."""
     return "bert.encoder.ln.weight" in weights
 
 
 def _to_megatron(name: str, layers: int) -> str:
+    """Return MegatronBert's name for a tensor."""
     if name.startswith(_EMBEDDINGS):
         return f"{_LAYER}.0.attention.ln.{name.removeprefix(_EMBEDDINGS)}"
     norm = _NORM.fullmatch(name)
     if norm is None:
         return name
+    # Every norm moves to the part that reads its output:
+    # layer.3.attention.output.LayerNorm -> layer.3.ln (read by layer 3's feed-forward part)
+    # layer.3.output.LayerNorm -> layer.4.attention.ln (read by layer 4's attention)
+    # the last layer's output.LayerNorm -> encoder.ln
     number, of_attention, kind = int(norm[1]), norm[2], norm[3]
     if of_attention:
         return f"{_LAYER}.{number}.ln.{kind}"

@@ -1,8 +1,8 @@
-"""The objects of the model garden's BERT, found by walking the graph of a TensorFlow 2 checkpoint.
+"""The model garden's BERT in a TensorFlow 2 checkpoint, found by walking the checkpoint's graph of objects.
 
-Local names differ between versions of the model garden, and so do the keys of the variables. What stays is
-the order of ``layer_with_weights-I`` and what each of these objects holds: embeddings of words, positions
-and segments, a norm, the layers, the pooler.
+Local names of objects and keys of variables differ between versions of the model garden. The order of
+``layer_with_weights-I``, and what each of these objects contains, do not: embeddings of words, positions and
+segments, a norm, the layers, the pooler.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from trainer.checkpoints.any_checkpoint import WORD_BIAS, WORDS
 from trainer.checkpoints.formats.tensor_bundle.object_graph import Node, holders, walk
 
 _ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
-"""Local names of the variables of a layer, for this model's ends of names."""
+"""Local names of a layer's variables, for the endings of this trainer's names."""
 
 _NUMBERED = "layer_with_weights-"
 _FIRST = {
@@ -20,7 +20,7 @@ _FIRST = {
     "bert.embeddings.token_type_embeddings": "_type_embedding_layer",
     "bert.embeddings.LayerNorm": "_embedding_norm_layer",
 }
-"""The encoder's objects before its layers, in order, with their local names in versions that give them."""
+"""The encoder's objects before its layers, in order, with their local names in versions that name them."""
 
 _POOLER, _POOLERS_NAME = "bert.pooler.dense", "_pooler_layer"
 _LAYERS = "bert.encoder.layer."
@@ -34,7 +34,7 @@ _LAYER = {
     "output.dense": ("_output_dense",),
     "output.LayerNorm": ("_output_layer_norm",),
 }
-"""The objects of a layer, as the local names that lead to them from the layer's object."""
+"""For each part of a layer, the local names that lead to it from the layer's object."""
 
 _PROJECTION, _PROJECTION_OF_2_3 = "attention.output.dense", "_attention_output_dense"
 _MASKED = "masked_lm"
@@ -44,19 +44,21 @@ _HEADS = {
     "cls.predictions.transform.LayerNorm": (_MASKED, "layer_norm"),
     "cls.seq_relationship": ("model", "classification_heads", "0", "out_proj"),
 }
-"""The objects of the heads, as the local names that lead to them from the root."""
+"""For each part of the heads, the local names that lead to it from the root."""
 
 _BIAS = "output_bias/bias"
 _PAIRS = {
     "predictions/transform/logits/kernel": "cls.seq_relationship.weight",
     "predictions/transform/logits/bias": "cls.seq_relationship.bias",
 }
-"""Full names of the next-sentence head's variables in versions that convert it."""
+"""Full names of the next-sentence head's variables, in versions that convert it."""
 
 
 def find_variables(nodes: list[Node]) -> dict[str, int]:
-    """The node of each tensor's variable, by this model's name, or empty where there is no encoder."""
+    """Return the node of each variable by this trainer's name of its tensor. Empty if there is no encoder."""
     found: dict[str, int] = {}
+    # 1. The encoder is the first object whose children look like one: numbered parts in most versions, named
+    # parts in others. At least a layer 0 must be found.
     for encoder in range(len(nodes)):
         parts = dict(_numbered_parts(nodes, encoder)) or dict(_named_parts(nodes, encoder))
         if any(".layer.0." in name for name in parts):
@@ -64,12 +66,16 @@ def find_variables(nodes: list[Node]) -> dict[str, int]:
             break
     if not found:
         return found
+    # 2. The masked-word head is an object with a dense layer, a norm and the table of word embeddings. In
+    # some
+    # versions the table is only reachable from here.
     for head in holders(nodes, "dense", "layer_norm", "embedding_table"):
         found |= _variables(nodes, _head_parts(nodes, head, _MASKED))
         children = nodes[head].children
         found.setdefault(WORDS, children["embedding_table"])
         if bias := children.get(_BIAS) or children.get("bias"):
             found[WORD_BIAS] = bias
+    # 3. The next-sentence head: by its object, or in converted checkpoints by its variables' full names.
     for heads in holders(nodes, "classification_heads"):
         found |= _variables(nodes, _head_parts(nodes, heads, "model"))
     for number, node in enumerate(nodes):
@@ -79,19 +85,26 @@ def find_variables(nodes: list[Node]) -> dict[str, int]:
 
 
 def _head_parts(nodes: list[Node], owner: int, name: str) -> dict[str, int]:
-    """The nodes of the parts of heads that the object, of that name in the root, leads to."""
+    """Return the node of each part of a head that can be reached from its object.
+
+    name: name of this object in the root.
+    """
     ways = {part: rest for part, (first, *rest) in _HEADS.items() if first == name and rest}
     found = {part: walk(nodes, owner, *way) for part, way in ways.items()}
     return {part: number for part, number in found.items() if number is not None}
 
 
 def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
-    """(name of a part, its node) of an encoder whose layers are numbered, if this object is one."""
+    """Yield name and node of each part of an encoder whose parts are numbered, or nothing for another
+    object.
+    """
     children = nodes[encoder].children
     numbered = [
         name for name in children if name.startswith(_NUMBERED) and _is_number(name[len(_NUMBERED) :])
     ]
     tables, layers = iter(list(_FIRST)[:3]), 0
+    # Walk the parts in order and recognise each by its content: three embedding tables, a norm (with gamma)
+    # before any layer, the layers (with an attention), then the pooler (with a kernel).
     for name in sorted(numbered, key=lambda name: int(name[len(_NUMBERED) :])):
         number = children[name]
         held = nodes[number].children
@@ -107,12 +120,12 @@ def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]
 
 
 def _named_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
-    """The same for an encoder whose parts have names."""
+    """Yield name and node of each part of an encoder whose parts are named."""
     children = nodes[encoder].children
     layers = walk(nodes, encoder, "_transformer_layers")
     first = None if layers is None else nodes[layers].children.get("0")
     if layers is None or first is None or not any(_layer_parts(nodes, first, 0)):
-        return  # many objects may lead to these layers: all of them are looked at for one only
+        return  # many objects may lead to these layers, so check the first layer only
     named = _FIRST | {_POOLER: _POOLERS_NAME}
     yield from ((name, children[local]) for name, local in named.items() if local in children)
     for local, number in nodes[layers].children.items():
@@ -121,12 +134,12 @@ def _named_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
 
 
 def _is_number(text: str) -> bool:
-    """True for a layer's number in digits. int() refuses thousands of digits."""
+    """Return whether the text is a layer's number. int() refuses thousands of digits."""
     return text.isdecimal() and len(text) < 10
 
 
 def _layer_parts(nodes: list[Node], layer: int, place: int) -> Iterator[tuple[str, int]]:
-    """(name of a part, its node) of an encoder's layer."""
+    """Yield name and node of each part of a layer."""
     for name, way in _LAYER.items():
         number = walk(nodes, layer, *way)
         if number is None and name == _PROJECTION:
@@ -136,7 +149,7 @@ def _layer_parts(nodes: list[Node], layer: int, place: int) -> Iterator[tuple[st
 
 
 def _variables(nodes: list[Node], parts: dict[str, int]) -> dict[str, int]:
-    """The nodes of the variables of these parts that have a value, by this model's names."""
+    """Return the node of each part's variables that have a value, by this trainer's names."""
     found = {}
     for part, number in parts.items():
         for end, locals_ in _ENDS.items():
@@ -173,10 +186,12 @@ class Objects:
 
 
 def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str, int]:
-    """The node of the variable of each tensor, in objects as the versions from 2.3 to 2.5 have them.
+    """Add a node for each tensor's variable, in objects structured as in versions 2.3 to 2.5.
 
-    Under ``model`` stands what is at once an encoder (its layers) and a pre-trainer (its encoder_network,
-    masked_lm and classification_heads), under ``encoder`` the encoder again: programs restore either.
+    Return the nodes.
+
+    ``model`` is an encoder (through its layers) and a pre-trainer (through encoder_network, masked_lm and
+    classification_heads) at once. ``encoder`` is the encoder again. Programs can restore either.
     """
     encoder, masked = objects.child(0, "encoder"), objects.child(0, _MASKED)
     found = {}
@@ -199,7 +214,7 @@ def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str
 
 
 def _way(part: str, layers: int) -> tuple[str, ...]:
-    """The local names that lead from the root to the object of a part of the model."""
+    """Return the local names that lead from the root to a part of the model."""
     if part in _HEADS:
         return _HEADS[part]
     first = list(_FIRST)
@@ -212,7 +227,7 @@ def _way(part: str, layers: int) -> tuple[str, ...]:
 
 
 def _local(part: str, end: str) -> str:
-    """The local name of a variable in its object."""
+    """Return the local name of a variable in its object."""
     if part == "cls.predictions":
         return _BIAS
     kernel, gamma, table = _ENDS["weight"]

@@ -1,4 +1,4 @@
-"""ModernBERT's names in transformers, and in the original program, whose encoder is ``bert.``."""
+"""Names of ModernBERT's tensors in transformers, and in the original program, whose encoder is ``bert.``."""
 
 import re
 
@@ -14,7 +14,7 @@ _NAMES = {
     "cls.predictions.decoder.weight": "decoder.weight",
     **{f"qa_outputs.{name}": f"classifier.{name}" for name in ("weight", "bias")},
 }
-"""Names outside of the layers, by this model's."""
+"""transformers' names for tensors outside the layers, by this trainer's."""
 
 _OF_LAYERS = {
     "attention.self.Wqkv.weight": "attn.Wqkv.weight",
@@ -23,36 +23,43 @@ _OF_LAYERS = {
     "intermediate.dense.weight": "mlp.Wi.weight",
     "output.dense.weight": "mlp.Wo.weight",
 }
-"""Names within a layer, by this model's. The norm behind it is the next layer's first, or the final one."""
+"""transformers' names for tensors in a layer, by this trainer's.
+
+A layer's last norm is renamed separately.
+"""
 
 
 def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) -> dict[str, StoredTensor]:
-    """The tensors under this model's names.
+    """Return the tensors under this trainer's names.
 
-    answers: the classifier finds answers, else it classifies sequences.
+    answers: whether the classifier finds answers, rather than classifying sequences.
     """
     table = {theirs: ours for ours, theirs in names_of(config).items()}
     if not answers:
         table = {theirs: ours for theirs, ours in table.items() if not ours.startswith("qa_outputs.")}
     found: dict[str, StoredTensor] = {}
     for name, tensor in weights.items():
+        # The original program's encoder is `bert.` and transformers' base class has no prefix at all. Both
+        # become
+        # transformers' `model.` before the table applies: bert.layers.0.x, layers.0.x -> model.layers.0.x.
         whole = re.sub(r"^(bert\.(?!encoder\.layer\.)|(?=(embeddings|layers|final_norm)\.))", "model.", name)
         found[table.get(whole, name)] = tensor
     return found
 
 
 def to_modernbert(weights: Stored, config: ModernBertConfig) -> dict[str, StoredTensor]:
-    """The tensors under transformers' names."""
+    """Return the tensors under transformers' names."""
     table = names_of(config)
     return {table.get(name, name): tensor for name, tensor in weights.items()}
 
 
 def names_of(config: ModernBertConfig) -> dict[str, str]:
-    """transformers' name of each weight, by this model's."""
+    """Return transformers' name for each weight, by this trainer's."""
     found = dict(_NAMES)
     for number in range(config.num_hidden_layers):
         ours, theirs = f"bert.encoder.layer.{number}", f"model.layers.{number}"
         found |= {f"{ours}.{name}": f"{theirs}.{other}" for name, other in _OF_LAYERS.items()}
+        # A layer's output norm is the next layer's first norm in transformers, or the final norm.
         is_last = number == config.num_hidden_layers - 1
         norm = "model.final_norm" if is_last else f"model.layers.{number + 1}.attn_norm"
         found[f"{ours}.output.LayerNorm.weight"] = f"{norm}.weight"

@@ -1,4 +1,4 @@
-"""Names of tensors in other programs, as tables: what is exchanged to get this model's name."""
+"""Tables that translate other programs' tensor names to this trainer's."""
 
 from trainer.checkpoints.any_checkpoint import OPTIONAL
 
@@ -7,13 +7,16 @@ PYTORCH = {
     ".gamma": ".weight",
     ".beta": ".bias",
 }
-"""Parts of older names in PyTorch programs: NVIDIA's and Habana's layers, early ports."""
+"""Parts of names in PyTorch programs and their replacement.
+
+From NVIDIA's and Habana's layers, and early ports.
+"""
 
 PYTORCH_DROPPED = ("bert.embeddings.position_ids", "bert.embeddings.token_type_ids")
-"""Tables that are not parameters."""
+"""Tensors that are not parameters."""
 
 DENSE_ACT = (".intermediate.", ".pooler.", "cls.predictions.transform.")
-"""The places whose layer ``dense`` is ``dense_act`` in NVIDIA's and Habana's programs."""
+"""Places where the layer ``dense`` is called ``dense_act`` in NVIDIA's and Habana's programs."""
 
 TENSORFLOW = {
     "bert.embeddings.word_embeddings.weight": "bert/embeddings/word_embeddings",
@@ -27,11 +30,17 @@ TENSORFLOW = {
     "classifier.weight": "output_weights",
     "classifier.bias": "output_bias",
 }
-"""TensorFlow 1's names of embeddings and heads, none of which is transposed; the others follow a rule."""
+"""TensorFlow 1's names of embeddings and heads, none of which is transposed.
+
+All other names follow a rule.
+"""
 
 
 def from_pytorch(name: str) -> str | None:
-    """This model's name of a tensor of a PyTorch program, or None for what is no parameter."""
+    """Return this trainer's name for a tensor of a PyTorch program, or None if it is not a parameter.
+
+    embeddings.LayerNorm.gamma -> bert.embeddings.LayerNorm.weight
+    """
     if not name.startswith(("bert.", *OPTIONAL)):
         name = f"bert.{name}"
     for old, new in PYTORCH.items():
@@ -40,13 +49,16 @@ def from_pytorch(name: str) -> str | None:
 
 
 def to_nvidia(name: str) -> str:
-    """The name in NVIDIA's and Habana's programs."""
+    """Return the name in NVIDIA's and Habana's programs."""
     layer, _, last = name.rpartition(".dense.")
     return f"{layer}.dense_act.{last}" if layer and f"{layer}.".endswith(DENSE_ACT) else name
 
 
 def to_tensorflow(name: str) -> tuple[str, bool]:
-    """(the name in TensorFlow 1, True if the matrix is transposed there)."""
+    """Return (name in TensorFlow 1, whether the matrix is transposed there).
+
+    bert.encoder.layer.3.output.dense.weight -> (bert/encoder/layer_3/output/dense/kernel, True)
+    """
     if name in TENSORFLOW:
         return TENSORFLOW[name], False
     path, _, last = name.replace("encoder.layer.", "encoder.layer_").rpartition(".")
@@ -56,7 +68,9 @@ def to_tensorflow(name: str) -> tuple[str, bool]:
 
 
 def from_tensorflow(name: str) -> tuple[str, bool] | None:
-    """(this model's name of a variable of TensorFlow 1, True if it is transposed), or None for another's."""
+    """Return (this trainer's name, whether it is transposed) for a variable of TensorFlow 1, or None for
+    others.
+    """
     ours = next((ours for ours, theirs in TENSORFLOW.items() if theirs == name), None)
     if ours is not None:
         return ours, False

@@ -37,9 +37,10 @@ _COUNTS = ("step", "steps")
 
 
 def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia") -> Checkpoint:
-    """The checkpoint of a file. kind: "nvidia" (GELU in its tanh form) or "habana" (the exact one).
+    """Read the checkpoint in a file.
 
-    model_config: a file in place of the bert_config.json beside it.
+    model_config: model file in place of the bert_config.json next to it.
+    kind: "nvidia" (GELU in its tanh form) or "habana" (exact GELU).
     """
     values = read_torch(path)
     is_whole = isinstance(values, Mapping) and isinstance(values.get("model"), Mapping)
@@ -61,17 +62,18 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
 
 
 def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
-    """The tensors under this model's names, in the same order, with both names of shared ones."""
+    """Return the tensors under this trainer's names, in the same order. Shared tensors keep both names."""
     plain = joined(unwrapped(tensors, path), path)
     return {ours: tensor for name, tensor in plain.items() if (ours := from_pytorch(name))}
 
 
 def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str, StoredTensor], int | None]:
-    """(moments, updates made) of an optimiser's state, or empty where the state is not of these weights.
+    """Return the moments and the number of updates in an optimiser's state. Empty if it has other weights.
 
-    NVIDIA's and Habana's programs number the weights with decay first, in the order of the model.
-    DataError for moments or counts that are of these weights, and no numbers.
+    DataError for moments or counts of these weights that are not numbers.
     """
+    # The optimiser numbers its weights by group, weights with decay first, each group in the order of the
+    # model. So weight number i is the i-th of `names`.
     names = [name for part in split_by_decay(weights) for name in part]
     try:
         groups, by_number = optimiser["param_groups"], optimiser["state"]
@@ -82,7 +84,7 @@ def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str,
             for kind in (MEAN, SQUARE)
         }
         counts = [place[name] for place in (groups[0], states[0]) for name in _COUNTS if name in place]
-    except (TypeError, LookupError, ValueError):  # another form of state, or one of other weights
+    except (TypeError, LookupError, ValueError):  # the state has another form, or belongs to other weights
         return {}, None
     moments = {}
     for (kind, name), moment in found.items():
@@ -96,7 +98,10 @@ def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str,
 
 
 def _updates(count: Any, path: str) -> int:
-    """The updates that an optimiser counted, in its group or in a weight's state. DataError for no number."""
+    """Return the number of updates in the optimiser's group or in a weight's state.
+
+    DataError if not a number.
+    """
     if isinstance(count, Tensor):
         check_plain(count, "the number of updates", path)
         count = count.item() if count.numel() == 1 else count.tolist()
@@ -106,14 +111,17 @@ def _updates(count: Any, path: str) -> int:
 
 
 def split_by_decay(weights: Stored) -> tuple[list[str], list[str]]:
-    """The names of the weights that decay, and of those that do not, each in the order of the model."""
+    """Return the names of weights with decay, and of those without, each in the order of the model."""
     decays = [name for name in weights if not any(part in name for part in _NO_DECAY)]
     rest = [name for name in weights if any(part in name for part in _NO_DECAY)]
     return decays, rest
 
 
 def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
-    """Write ckpt_N.pt and bert_config.json, the vocabulary padded as the program does. Returns the path."""
+    """Write ckpt_N.pt and bert_config.json, with the vocabulary padded as in NVIDIA's program.
+
+    Return the path.
+    """
     checkpoint = completed(checkpoint, "NVIDIA's BERT")
     config = checkpoint.expect_config()
     weights = _in_order(padded(checkpoint.weights, config), config)
@@ -133,7 +141,7 @@ def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
 
 
 def _save(content: dict[str, Any], file: BinaryIO, path: str) -> None:
-    """Write torch's archive. StorageError where the file takes no more."""
+    """Write a file with torch.save. StorageError if it cannot be written."""
     try:
         torch.save(content, file)
     except RuntimeError as error:
@@ -144,7 +152,7 @@ def _save(content: dict[str, Any], file: BinaryIO, path: str) -> None:
 
 
 def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict[str, Any]:
-    """The state of the program's LAMB: moments by number, two groups."""
+    """Return the state of the program's LAMB: moments by number, in two groups."""
     states: dict[int, dict[str, Any]] = {}
     groups = []
     for names, decay in zip(split_by_decay(weights), (_DECAY, 0.0), strict=True):
@@ -172,9 +180,9 @@ def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict
 
 
 def _in_order(weights: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
-    """The weights in the order of the program's model, which numbers its optimiser's state.
+    """Return the weights in the order of NVIDIA's model, which numbers the optimiser's state.
 
-    It is that of this trainer's model, with other heads at the end.
+    It is the order of this trainer's model, with other heads at the end.
     """
     with torch.device("meta"):
         names = [*BertForPreTraining(config).state_dict()]

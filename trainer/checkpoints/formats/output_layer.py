@@ -1,7 +1,7 @@
-"""The output layer of masked words in another program's file: the word embeddings, or a decoder of its own.
+"""The output layer of masked words in another program's file: tied to the word embeddings, or separate.
 
-transformers has two names for either of its tensors, and its releases disagree on files that hold both with
-different values. The decoder's counts there as in transformers 5: a file that it has saved holds what it has
+transformers has two names for the layer's weight and for its bias. Its releases disagree about files in which
+both names have different values. Here the decoder's name wins, as in transformers 5, which stores what it has
 trained under that name.
 """
 
@@ -24,16 +24,21 @@ _TRANSFORM = "cls.predictions.transform."
 
 
 def with_one_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
-    """Return the checkpoint with one tensor of each kind in its output layer, in the order of its weights.
+    """Return the checkpoint with a single weight and a single bias in its output layer. Order is kept.
 
-    Its weights may hold DECODER and DECODER_BIAS. A decoder equal to the word embeddings is left out, unless
-    the configuration says that they are apart; one with other values is the model's own, with a warning
-    where the configuration says that they are tied. Of a file that shared tensors were left out of, the one
-    that is there is both.
+    Its weights may include DECODER and DECODER_BIAS. A decoder equal to the word embeddings is dropped,
+    unless the configuration says that they are separate. A decoder with other values is kept, with a warning
+    if the configuration says that they are tied. If the file has only one of two shared tensors, it serves as
+    both.
 
-    is_tied: the program has no decoder of its own: DataError for one with other values.
+    is_tied: the program has no separate decoder, so that other values raise DataError.
     """
     weights, warnings = dict(checkpoint.weights), list[str]()
+    # tie_word_embeddings / word embeddings, decoder in the file -> result:
+    # true / only the decoder            -> it is the word embeddings
+    # true / both, equal                 -> drop the decoder
+    # true / both, different             -> keep both, untied, with a warning
+    # false / no decoder, but a head     -> error
     _settle_bias(weights, checkpoint.path, warnings)
     config = checkpoint.config
     ties = config is None or config.tie_word_embeddings
@@ -64,7 +69,7 @@ def with_one_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> C
 
 
 def _settle_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str]) -> None:
-    """Leave WORD_BIAS alone of the two names of the bias."""
+    """Keep only WORD_BIAS of the bias's two names."""
     decoders = weights.get(DECODER_BIAS)
     if decoders is None:
         return
@@ -84,10 +89,11 @@ def _settle_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str
 
 
 def _has_word_head(weights: dict[str, StoredTensor]) -> bool:
-    """True for a head of masked words. ModernBERT's other heads have the same dense layer."""
+    """Return whether there is a masked-word head. ModernBERT's other heads have the same dense layer."""
     is_other = any(name.startswith(HEADS[1:]) for name in weights)
     return WORD_BIAS in weights or (not is_other and any(name.startswith(_TRANSFORM) for name in weights))
 
 
 def _are_equal(one: StoredTensor, other: StoredTensor) -> bool:
+    """Return whether two tensors have equal shapes and values."""
     return one.shape == other.shape and torch.equal(one.read(), other.read())

@@ -1,6 +1,6 @@
-"""PyTorch's files of tensors, of which nothing is unpickled but tensors and containers.
+"""Safe reading of PyTorch's files: only tensors and plain containers are unpickled.
 
-Local files are mapped, not read: a tensor comes into memory when it is asked for.
+Local files are mapped into memory. A tensor is loaded when it is used.
 """
 
 import re
@@ -23,7 +23,7 @@ _DAMAGED = (
     *(RuntimeError, ValueError, TypeError, LookupError, AttributeError, EOFError, OverflowError),
     *(AssertionError, struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""The exceptions of torch and zipfile for a file that is damaged, or is none of theirs."""
+"""Exceptions of torch and zipfile for a file that is damaged or has another format."""
 
 _PLAIN_TYPES = (
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2),
@@ -31,13 +31,16 @@ _PLAIN_TYPES = (
 )
 
 _ARCHIVE = b"PK\3\4"
-"""The first bytes of a file of torch.save; older ones are no archives."""
+"""First bytes of a zip archive, the format of torch.save. Older files are not archives."""
 
 _REMEDY = "where it was made, save its tensors alone: torch.save({'model': checkpoint['model']}, FILE)"
 
 
 def read_torch(path: str) -> Any:
-    """The content of a file of torch.save: tensors in plain containers. DataError for anything else."""
+    """Return the content of a file of torch.save: tensors in plain containers.
+
+    DataError for anything else.
+    """
     _refuse_old_torch(path)
     try:
         with storage.open_input(path) as file:
@@ -57,15 +60,15 @@ def read_torch(path: str) -> Any:
         raise _unreadable(path, error, _REMEDY) from None
     except _DAMAGED as error:
         raise _unreadable(path, error) from None
-    except OSError as error:  # of the mapping or of torch: it names no file
+    except OSError as error:  # raised by mmap or torch, without the file's name
         raise DataError(f"{path}: cannot be read: {error.strerror or error}; is it truncated?") from None
 
 
 def _check_archive(file: BinaryIO) -> None:
-    """ValueError where a checksum of the file's parts does not fit, of which torch looks at none.
+    """Raise ValueError if a checksum of the archive is wrong, since torch does not check them.
 
-    So too for parts that are compressed, or that share their bytes: torch writes none, and memory for them
-    is not bounded by the file.
+    Archives with compressed or overlapping parts are refused too. torch never writes them, and they could
+    need far more memory than the file's size.
     """
     size = file.seek(0, 2)
     with zipfile.ZipFile(file) as archive:
@@ -79,7 +82,7 @@ def _check_archive(file: BinaryIO) -> None:
 
 
 def tensors_of(values: Any, path: str) -> dict[str, StoredTensor]:
-    """The tensors of a mapping by name. DataError for anything else."""
+    """Return the tensors of a mapping by name. DataError for anything else."""
     if not isinstance(values, Mapping) or not all(isinstance(item, Tensor) for item in values.values()):
         raise DataError(f"{path}: found {type(values).__name__}, expected tensors by name")
     for name, tensor in values.items():
@@ -88,9 +91,9 @@ def tensors_of(values: Any, path: str) -> dict[str, StoredTensor]:
 
 
 def check_plain(tensor: Tensor, name: str, path: str) -> None:
-    """DataError for a tensor that is no dense array of numbers, or is larger than the file.
+    """Raise DataError for a tensor that is not a dense array of numbers, or is larger than the file.
 
-    A larger one shares its numbers among several places, and takes any amount of memory when it is copied.
+    A tensor larger than the file repeats the same memory, and could need any amount when it is copied.
     """
     found = _oddity(tensor)
     if found is None:
@@ -101,7 +104,7 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
 
 
 def _oddity(tensor: Tensor) -> str | None:
-    """The kind of a tensor whose memory is no array of numbers, or None for a plain one."""
+    """Return what makes a tensor unusual, or None for a plain array of numbers."""
     kinds = {
         "nested": tensor.is_nested,
         "sparse": tensor.layout is not torch.strided,
@@ -114,10 +117,10 @@ def _oddity(tensor: Tensor) -> str | None:
 
 
 def _unreadable(path: str, error: Exception, remedy: str = "") -> DataError:
-    """The error for a file that holds more than tensors, or is damaged."""
+    """Return the error for a file that is damaged or contains more than tensors."""
     found_global = _GLOBAL.search(str(error))
     said = str(error).strip().split("\n")[0] or "it ends early, or is none of torch.save"
-    if said.startswith("Weights only load failed"):  # and why torch's default has changed
+    if said.startswith("Weights only load failed"):  # followed by an explanation of torch's default
         said = "it holds no pickle of tensors"
     reason = f"it holds {found_global[1]}" if found_global else said
     found = f"{path}: not weights that can be read without unpickling: {reason}"
@@ -125,7 +128,7 @@ def _unreadable(path: str, error: Exception, remedy: str = "") -> DataError:
 
 
 def _refuse_old_torch(path: str) -> None:
-    """DataError with a torch whose ``weights_only`` lets a file run code (before 2.6)."""
+    """Raise DataError for torch before 2.6, whose ``weights_only`` can let a file run code."""
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
         raise DataError(
             f"{path}: torch {torch.__version__} cannot read it safely; convert it to model.safetensors "

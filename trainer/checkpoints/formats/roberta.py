@@ -1,4 +1,7 @@
-"""RoBERTa's names and positions in transformers: the same tensors as a BERT's with masked words alone."""
+"""Names and positions of RoBERTa's tensors in transformers.
+
+The tensors are those of a BERT with masked words.
+"""
 
 from torch.nn import functional as F
 
@@ -15,14 +18,14 @@ _NAMES = {
     "cls.predictions.decoder.": "lm_head.decoder.",
     "classifier.": "classifier.out_proj.",
 }
-"""The beginnings of RoBERTa's names by those of this model's."""
+"""Prefixes of RoBERTa's names, by this trainer's prefixes."""
 
 _POOLER, _HEAD = "bert.pooler.dense.", "classifier.dense."
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 
 def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
-    """The tensors under this model's names, without unread positions."""
+    """Return the tensors under this trainer's names, without the positions that are never read."""
     tables = ("roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids")
     table = {_HEAD: _POOLER, **{theirs: ours for ours, theirs in _NAMES.items()}}
     found = {_named(name, table): tensor for name, tensor in weights.items() if not name.startswith(tables)}
@@ -30,10 +33,10 @@ def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTens
 
 
 def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
-    """The tensors under RoBERTa's names, with zeros for the unread positions.
+    """Return the tensors under RoBERTa's names, with zeros for positions that are never read.
 
-    The pooler is the dense layer of a classification's head, and stays away from other heads.
-    SettingsError for a head that transformers' RoBERTa does not have.
+    The pooler becomes the dense layer of a classification head, and is dropped for other heads. SettingsError
+    for a head that transformers' RoBERTa lacks.
     """
     if any(name.startswith(PAIR_HEAD) for name in weights):
         head = f"the model has a head {PAIR_HEAD[:-1]}, which no RoBERTa of transformers has"
@@ -48,21 +51,22 @@ def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor
 
 
 def with_both_biases(weights: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """RoBERTa's tensors with the word logits' bias under both of transformers' names.
+    """Add the word logits' bias under transformers' second name for it.
 
-    Releases before 4.51 read the second alone, and make it zero where it is not there.
+    Releases before 4.51 read only the second name, and use zeros if it is missing.
     """
     bias = weights.get("lm_head.bias")
     return weights if bias is None else {**weights, "lm_head.decoder.bias": bias}
 
 
 def _named(name: str, table: dict[str, str]) -> str:
+    """Return the name with its prefix replaced by the table."""
     start = next((start for start in table if name.startswith(start)), None)
     return name if start is None else table[start] + name.removeprefix(start)
 
 
 def _with_positions(weights: Stored, more: int) -> dict[str, StoredTensor]:
-    """The tensors with so many more rows before the table of positions, fewer where it is negative."""
+    """Add rows of zeros before the position embeddings, or remove rows if ``more`` is negative."""
     found = dict(weights)
     if (table := found.get(_POSITIONS)) is not None:
         rows, width = table.shape

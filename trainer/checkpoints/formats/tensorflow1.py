@@ -1,4 +1,4 @@
-"""TensorFlow 1's checkpoints of Google's, MLPerf's and Graphcore's programs: variables by name."""
+"""TensorFlow 1 checkpoints of Google's, MLPerf's and Graphcore's programs: variables by name."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
 from trainer.errors import CheckpointError
 
 _ACCUMULATOR = "/GradientAccumulator"
-"""The end of the names that MLPerf's conversion adds beside each variable."""
+"""Suffix of the variables that MLPerf's conversion adds next to each variable."""
 
 _STEP = "global_step"
 _POWERS = ("beta1_power", "beta2_power")
@@ -26,16 +26,21 @@ _SLOTS = {
     "lamb-mlperf": ("LAMB", "LAMB_1"),
     "lamb-graphcore": ("lamb_m", "lamb_v"),
 }
-"""The ends of the names of a variable's mean and square: Google's optimiser, MLPerf's LAMB, Graphcore's."""
+"""Suffixes of a variable's mean and square for each optimiser: Google's, MLPerf's LAMB, Graphcore's."""
 
 
 def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
-    """The checkpoint of a bundle. model_config: a file in place of the bert_config.json beside it."""
+    """Read the checkpoint in a bundle.
+
+    model_config: model file in place of the bert_config.json next to it.
+    """
     weights, moments = dict[str, StoredTensor](), dict[str, StoredTensor]()
     optimiser = None
     slots = {mean: (MEAN, owner) for owner, (mean, _) in _SLOTS.items()}
     slots |= {square: (SQUARE, owner) for owner, (_, square) in _SLOTS.items()}
     for name in bundle.entries:
+        # `bert/pooler/dense/kernel/adam_m` is the slot adam_m of the variable `bert/pooler/dense/kernel`. Its
+        # suffix also tells which optimiser made it.
         variable, _, slot = name.rpartition("/")
         if name.endswith(_ACCUMULATOR):
             continue
@@ -62,7 +67,10 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
 
 
 def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, StoredTensor]]:
-    """(this model's name, tensor) of each part of an entry of the variable, or none for another's."""
+    """Yield (this trainer's name, tensor) for each part of a variable. Nothing for variables of other models.
+
+    name: name of the entry, which may be a slot. variable: name of its variable.
+    """
     whole = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
     names = google_names(variable)
     for number, googles in enumerate(names):
@@ -72,7 +80,7 @@ def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, Sto
 
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
-    """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
+    """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Return the prefix."""
     checkpoint = completed(checkpoint, "TensorFlow's BERT", says_shape=True)
     config = checkpoint.expect_config()
     steps = (checkpoint.updates or 0) * checkpoint.steps_of_update
@@ -91,6 +99,7 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
             bundle.add(_STEP, torch.tensor(steps))
             if is_lamb and checkpoint.moments:
                 for power, beta in zip(_POWERS, checkpoint.betas, strict=True):
+                    # TensorFlow stores beta to the power of the *next* update.
                     bundle.add(power, torch.tensor(beta ** (checkpoint.updates + 1)))
     write_bert_config(config, directory)
     write_state_file(directory, newest)
@@ -98,17 +107,17 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
 
 
 def write_state_file(directory: str, name: str) -> None:
-    """Write the file ``checkpoint``, which names the newest checkpoint of a directory."""
+    """Write the file ``checkpoint``, which names the newest checkpoint in a directory."""
     with storage.open_output(storage.join(directory, "checkpoint")) as file:
         keys = ("model_checkpoint_path", "all_model_checkpoint_paths")
         file.write("".join(f'{key}: "{name}"\n' for key in keys).encode())
 
 
 def add_accumulators(source: str, target: str) -> str:
-    """Copy a checkpoint with a zero NAME/GradientAccumulator beside every variable. Returns a message.
+    """Copy a checkpoint and add a zero NAME/GradientAccumulator for every variable. Return a message.
 
-    Moments, powers and counters get one too, as MLPerf's checkpoint_add_gradacc.py does it. source: the
-    prefix of a checkpoint of TensorFlow 1, or its directory. target: the prefix to write.
+    Moments, powers and counters get one too, as in MLPerf's checkpoint_add_gradacc.py.
+    source: prefix of a TensorFlow 1 checkpoint, or its directory. target: prefix to write.
     """
     prefix = find_prefix(source)
     if prefix is None:

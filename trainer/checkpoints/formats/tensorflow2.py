@@ -1,4 +1,4 @@
-"""TensorFlow 2's checkpoints, as the model garden writes them: variables in a graph of objects."""
+"""TensorFlow 2 checkpoints as the model garden writes them: variables in a graph of objects."""
 
 import torch
 from torch import Tensor
@@ -31,7 +31,10 @@ _OPTIMISER, _ITERATIONS, _COUNTER = "optimizer", "iter", "save_counter"
 
 
 def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
-    """The checkpoint of a bundle. model_config: a file in place of the bert_config.json beside it."""
+    """Read the checkpoint in a bundle.
+
+    model_config: model file in place of the bert_config.json next to it.
+    """
     try:
         nodes = parse_graph(bundle.read_text(GRAPH_KEY))
     except WireError as error:
@@ -60,11 +63,14 @@ def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpo
 
 
 def _stored(bundle: Bundle, node: Node, name: str) -> StoredTensor:
-    """The variable in this model's shape: kernels of heads joined, kernels transposed."""
+    """Return a variable in this trainer's shape: axes of attention heads joined, kernels transposed."""
     if node.key not in bundle.entries:
         raise CheckpointError(f"{bundle.index}: holds no {node.key}, which its graph of objects names")
     key = node.key
     flat = shape = bundle.entries[key].shape
+    # A query kernel is (hidden, heads, head size) and becomes (hidden, heads x head size). The output
+    # projection's kernel is (heads, head size, hidden) and becomes (heads x head size, hidden). Older
+    # versions store them joined already.
     axis = _heads_axis(name)
     if axis is not None and len(shape) == 2 + _is_kernel(name):
         flat = (shape[0] * shape[1], shape[2]) if axis == 0 else (*shape[:-2], shape[-2] * shape[-1])
@@ -73,26 +79,29 @@ def _stored(bundle: Bundle, node: Node, name: str) -> StoredTensor:
 
 
 def _is_kernel(name: str) -> bool:
-    """True for a matrix that is transposed there."""
+    """Return whether the tensor is a matrix that TensorFlow stores transposed."""
     return name.endswith(".weight") and "LayerNorm" not in name and "_embeddings" not in name
 
 
 def _heads_axis(name: str) -> int | None:
-    """The axis that attention keeps as two, heads and size of a head: of query, key and value the last."""
+    """Return the axis that TensorFlow's attention splits into (heads, head size), or None.
+
+    It is the last axis for query, key and value, and the first for the output projection.
+    """
     if ".attention.self." in name:
         return -1
     return 0 if name.endswith(".attention.output.dense.weight") else None
 
 
 def _iterations(bundle: Bundle, nodes: list[Node]) -> int | None:
-    """The number of updates that an optimiser has counted."""
+    """Return the number of updates that an optimiser has counted, or None."""
     counters = (node.children[_ITERATIONS] for node in nodes if node.slots and _ITERATIONS in node.children)
     keys = (nodes[counter].key for counter in counters)
     return next((bundle.read_count(key) for key in keys if key and key in bundle.entries), None)
 
 
 def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
-    """Write bert_model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
+    """Write bert_model.ckpt-N, ``checkpoint`` and bert_config.json. Return the prefix."""
     prefix = storage.join(directory, f"bert_model.ckpt-{checkpoint.updates or 0}")
     write_objects(checkpoint, prefix)
     write_bert_config(checkpoint.expect_config(), directory)
@@ -101,7 +110,7 @@ def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
 
 
 def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
-    """Write the files of the prefix alone: PREFIX.index and PREFIX.data-00000-of-00001."""
+    """Write only PREFIX.index and PREFIX.data-00000-of-00001."""
     checkpoint = completed(checkpoint, "the model garden's BERT")
     config = checkpoint.expect_config()
     weights = {
@@ -122,7 +131,7 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
 
         for name, number in variables.items():
             write(number, value_key(paths[number]), _in_shape(weights[name], name, config))
-        if checkpoint.moments:  # slots of an optimiser, which counts its updates
+        if checkpoint.moments:  # the optimiser's slots need an optimiser object
             optimiser = objects.child(0, _OPTIMISER)
             iterations = objects.child(optimiser, _ITERATIONS)
             write(iterations, value_key(f"{_OPTIMISER}/{_ITERATIONS}"), torch.tensor(checkpoint.updates or 0))
@@ -138,7 +147,7 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
 
 
 def _in_shape(tensor: StoredTensor, name: str, config: ModelConfig) -> Tensor:
-    """The tensor in the shape of its variable."""
+    """Return the tensor in the shape of TensorFlow's variable."""
     whole = tensor.read()
     whole = whole.t() if _is_kernel(name) else whole
     axis = _heads_axis(name)
@@ -146,7 +155,7 @@ def _in_shape(tensor: StoredTensor, name: str, config: ModelConfig) -> Tensor:
 
 
 def _paths(nodes: list[Node]) -> dict[int, str]:
-    """The shortest path of local names from the root to each node. Of equal ones, the first found."""
+    """Return the shortest path of local names from the root to each node. Among equals the first wins."""
     paths = {0: ""}
     for number in (queue := [0]):
         for name, child in nodes[number].children.items():

@@ -1,4 +1,4 @@
-"""Names of tensors without what PyTorch's wrappers and other programs put around the names of the model."""
+"""Removing what PyTorch's wrappers and other programs add to the names of tensors."""
 
 import re
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ _WRAPPERS = {
     "_fsdp_wrapped_module": "FullyShardedDataParallel",
     "_checkpoint_wrapped_module": "checkpoint_wrapper",
 }
-"""Parts of a name that stand for a wrapper, wherever in it: a part of a model may be wrapped."""
+"""Parts of a name that stand for a wrapper, anywhere in it, since any module may be wrapped."""
 
 _WHOLE = "module"
-"""The part of a name before all others that DataParallel, DistributedDataParallel and DeepSpeed add."""
+"""First part of names that DataParallel, DistributedDataParallel and DeepSpeed add."""
 
 _MODELS = ("bert", "roberta", "model", "auto_model")
-"""The part before an encoder's names: BERT's, RoBERTa's, ModernBERT's, and that of sentence-transformers."""
+"""The part before the encoder's names in BERT, RoBERTa, ModernBERT and sentence-transformers."""
 
 _WORDS = re.compile(r"(.*\.)?embeddings\.(word_embeddings|tok_embeddings)\.weight")
 
@@ -31,14 +31,15 @@ _OTHERS = {
     "longformer.": "a Longformer",
     "transformer.": "a transformer with names of its own",
 }
-"""What a file holds whose names begin like this."""
+"""What a file contains if its names have this prefix."""
 
 
 def unwrapped(tensors: Stored, path: str) -> dict[str, StoredTensor]:
-    """Return the tensors under the names that the model itself has, in the same order.
+    """Return the tensors under the model's own names, in the same order.
 
-    ``module._orig_mod.bert.pooler.dense.bias`` is ``bert.pooler.dense.bias``. DataError where two tensors
-    have one name then, and for the tensors of another architecture.
+    DataError if two tensors get the same name, and for tensors of another architecture.
+
+        module._orig_mod.bert.pooler.dense.bias -> bert.pooler.dense.bias
     """
     found = dict[str, StoredTensor]()
     for name, tensor in tensors.items():
@@ -53,6 +54,7 @@ def unwrapped(tensors: Stored, path: str) -> dict[str, StoredTensor]:
 
 
 def _without_wrappers(name: str) -> str:
+    """Return the name without the wrappers' parts."""
     parts = [part for part in name.split(".") if part not in _WRAPPERS]
     while parts[:1] == [_WHOLE]:
         parts = parts[1:]
@@ -60,8 +62,13 @@ def _without_wrappers(name: str) -> str:
 
 
 def _outer_part(names: Iterable[str]) -> str:
-    """The part before all names that a model has within another object: ``model.`` of Lightning's module."""
+    """Return the prefix that all names share because the model is part of another object, else "".
+
+    model.bert.embeddings.word_embeddings.weight (a Lightning module) -> "model."
+    """
     names = list(names)
+    # Find the word embeddings. What precedes `bert.embeddings...` in their name is the outer part, if all
+    # other names begin with it too.
     words = next((found for name in names if (found := _WORDS.fullmatch(name))), None)
     before = (words[1] or "").split(".")[:-1] if words else []
     if len(before) < 2 or before[-1] not in _MODELS:
@@ -72,7 +79,7 @@ def _outer_part(names: Iterable[str]) -> str:
 
 
 def _refuse_other_models(names: Iterable[str], path: str) -> None:
-    """DataError for tensors that are named as those of another architecture."""
+    """Raise DataError for tensors named as in another architecture."""
     for name in names:
         what = next((what for start, what in _OTHERS.items() if name.startswith(start)), None)
         if what is not None:

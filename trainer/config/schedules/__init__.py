@@ -1,1 +1,1 @@
-"""Optimiser presets and learning-rate schedules: a module for each program that they come from."""
+"""Optimiser presets and learning-rate schedules, with a module for each program that they come from."""

@@ -1,6 +1,6 @@
-"""The forms of optimiser presets and learning-rate schedules.
+"""The form of optimiser presets and learning-rate schedules.
 
-A new one is declared in the module of its program, with a line in ``trainer.plugins.TABLE``.
+A new preset or schedule is declared in the module of its program and listed in ``trainer.plugins.TABLE``.
 """
 
 import math
@@ -17,14 +17,13 @@ Schedule = Callable[[int], float]
 class Preset:
     """Settings of an optimiser.
 
-    decay_skips: parameters whose name contains one of these do not decay.
-    trust: the parameters with a trust ratio: "all", "none", those that decay_skips does not match
-    ("named"), those whose decay is not 0 ("decayed"), or all but biases ("weights").
-    decays_by_share: weight decay is multiplied by the rate's share of the base rate, not by the rate.
-    epsilon_in: where eps is added, of the average v of the squared gradient: "corrected", to the root of the
-    bias-corrected v; "uncorrected", to the root of v before the correction; "square", its square to v.
-
-    schedule, clipping: what the optimiser's authors use with it, where a configuration names none.
+    decay_skips: weights whose name contains one of these have no weight decay.
+    trust: weights that have a trust ratio: "all", "none", "named" (not matched by decay_skips), "decayed"
+    (with a weight decay other than 0) or "weights" (all except biases).
+    decays_by_share: weight decay is multiplied by rate / base rate, instead of by the rate.
+    epsilon_in: where eps is added, with v the running mean of squared gradients. "corrected": to the root of
+    the bias-corrected v. "uncorrected": to the root of v before bias correction. "square": its square to v.
+    schedule, clipping: what the optimiser's authors use with it, the defaults of these keys.
     """
 
     kind: str = "lamb"
@@ -42,9 +41,11 @@ class Preset:
     clipping: str = "none"
 
     def decays(self, name: str) -> bool:
+        """Return whether the weight of this name has weight decay."""
         return not any(part in name for part in self.decay_skips)
 
     def trusts(self, name: str) -> bool:
+        """Return whether the weight of this name has a trust ratio."""
         if self.trust in ("all", "none"):
             return self.trust == "all"
         if self.trust == "weights":
@@ -54,16 +55,18 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """Warm-up of the learning rate: its updates, and their fraction of all updates."""
+    """Length of the learning rate's warm-up, in updates and as a fraction of all updates."""
 
     updates: int
     fraction: float
 
     @classmethod
     def of(cls, warmup: int | float, steps: int) -> "Warmup":
-        """An integer is a number of updates, any other number a fraction of ``steps``, rounded down.
+        """Return the warm-up for the key ``warmup``: a number of updates if it is an int, else a fraction of
+        ``steps``.
 
-        A product within 1e-6 below an integer counts as that integer: 0.29 * 100 is a little below 29.
+        The number of updates is rounded down. A product within 1e-6 below a whole number counts as that
+        number, since 0.29 * 100 is slightly less than 29.
         """
         if isinstance(warmup, int):
             return cls(warmup, warmup / steps)
@@ -74,9 +77,10 @@ class Warmup:
 class ScheduleKind:
     """A schedule's formula and how its program reads the settings.
 
-    formula: makes the schedule of base rate, number of updates and warm-up; its keyword arguments are the
-    keys that it reads. may_end_in_warmup: the program prints commands for trial runs that end before the
-    warm-up does. rate_of_one_worker: the base rate is multiplied by the number of workers.
+    formula: function of base rate, number of updates and warm-up. Its keyword arguments are keys that it
+    reads.
+    may_end_in_warmup: training may end before warm-up does, as in the program's published trial commands.
+    rate_of_one_worker: the base rate is multiplied by the number of workers.
     """
 
     formula: Callable[..., Schedule]
@@ -85,18 +89,23 @@ class ScheduleKind:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The keys that the formula reads with their defaults, ``Parameter.empty`` where it has none."""
+        """Keys that the formula reads, with their defaults.
+
+        ``Parameter.empty`` means that the key must be set.
+        """
         parameters = signature(self.formula).parameters.values()
         return {each.name: each.default for each in parameters if each.kind is Parameter.KEYWORD_ONLY}
 
 
 def warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
-    """Linear warm-up from 0 at step ``start`` to the rate after ``rising`` steps, then ``after``."""
-    if rising == 0:  # whatever the start
+    """Return a schedule that rises linearly from 0 at step ``start`` for ``rising`` steps, then continues as
+    ``after``.
+    """
+    if rising == 0:  # also if start is not 0
         return after
     return lambda step: rate * (step - start) / rising if step - start < rising else after(step)
 
 
 def decay(rate: float, steps: int, power: float) -> Callable[[float], float]:
-    """Polynomial decay from the rate at step 0 to 0 at the last step."""
+    """Return polynomial decay from ``rate`` at step 0 to 0 at the last step."""
     return lambda step: rate * math.pow(max(0.0, 1 - step / steps), power)

@@ -1,4 +1,4 @@
-"""Updates of Graphcore's programs."""
+"""Optimisers and schedules of Graphcore's programs."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ _LEAST_RATE = 1e-7
 
 
 def polynomial_decay(rate: float, steps: int, warmup: Warmup) -> Schedule:
-    """Linear warm-up to the rate, then linear decay to 1e-7."""
+    """Return linear warm-up to the rate, then linear decay to 1e-7."""
     falling = steps - warmup.updates
     return warmed_up(rate, warmup.updates, lambda step: max(_LEAST_RATE, rate * (steps - step) / falling))
 
@@ -17,7 +17,7 @@ def polynomial_decay(rate: float, steps: int, warmup: Warmup) -> Schedule:
 def natural_exponential(
     rate: float, steps: int, warmup: Warmup, *, decay_steps: int, decay_rate: float
 ) -> Schedule:
-    """Decay in stairs: every decay_steps the rate is multiplied by exp(-decay_rate)."""
+    """Return decay in steps: every decay_steps updates, the rate is multiplied by exp(-decay_rate)."""
 
     def stairs(step: int) -> float:
         return rate * math.exp(-decay_rate * ((step - warmup.updates) // decay_steps))
@@ -26,7 +26,7 @@ def natural_exponential(
 
 
 def custom(rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]) -> Schedule:
-    """Rates from a table {first step, as text: rate}. The other settings are ignored."""
+    """Return rates from a table {first update as text: rate}. The other arguments are ignored."""
     table = sorted((int(step), float(value)) for step, value in lr_schedule_by_step.items())
     return lambda step: max((since, value) for since, value in table if since <= step)[1]
 

@@ -1,13 +1,14 @@
-"""Updates of Habana's TensorFlow program."""
+"""Optimiser and schedule of Habana's TensorFlow program."""
 
 from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay, warmed_up
 from trainer.config.schedules.mlperf import OF_TENSORFLOW
 
 
 def habana_tf(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:
-    """Habana's schedule: with LAMB a square root that jumps after warm-up, with Adam linear without a jump.
+    """Return Habana's schedule: with LAMB a square-root decay that jumps after warm-up, with Adam a linear
+    decay.
 
-    A warm-up of more updates than steps is cut off by the end.
+    A warm-up longer than the training is cut off at its end.
     """
     start = rate / (1 - warmup.updates / steps) if adam and warmup.updates < steps else rate
     return warmed_up(rate, warmup.updates, decay(start, steps, 1.0 if adam else 0.5))

@@ -1,9 +1,9 @@
-"""Updates of MLPerf's reference, and of the original BERT."""
+"""Optimisers and schedule of MLPerf's reference and of the original BERT."""
 
 from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay
 
 OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
-"""Parts of the names of weights that do not decay in programs after Google's."""
+"""Parts of the names of weights without weight decay in programs derived from Google's."""
 
 
 def mlperf(
@@ -15,13 +15,14 @@ def mlperf(
     power: float = 1.0,
     steps_per_update: int = 1,
 ) -> Schedule:
-    """Warm-up counted from start_warmup_step, which may be negative. The decay ignores the warm-up.
+    """Return warm-up counted from start_warmup_step, which may be negative, then a decay that ignores the
+    warm-up.
 
-    steps_per_update: N steps of the program in an update. It counts these, and update k, from 0, takes the
-    rate of the last: of step Nk + N - 1.
+    steps_per_update: steps N that MLPerf's program counts per update. Update k, from 0, has the rate of the
+    last of its steps, Nk + N - 1.
     """
     falling, rising = decay(rate, steps, power), warmup.updates
-    last = (steps_per_update - 1) / steps_per_update  # of an update's steps, in updates
+    last = (steps_per_update - 1) / steps_per_update  # position of an update's last step, in updates
 
     def rate_at(step: int) -> float:
         risen = step + last - start_warmup_step

@@ -1,4 +1,4 @@
-"""Updates of ModernBERT's program, and of torch-optimi, which its optimiser is from."""
+"""Optimisers and schedule of ModernBERT's program, and of torch-optimi, from which it has its optimiser."""
 
 import math
 from collections.abc import Callable
@@ -21,10 +21,11 @@ def trapezoidal(
     lr_decay_shape: str = "1-sqrt",
     lr_end_share: float = 0.0,
 ) -> Schedule:
-    """Linear warm-up, the full rate, then a fall over the last lr_decay updates (WSD).
+    """Return linear warm-up, the full rate, then a fall over the last lr_decay updates (warmup-stable-decay).
 
-    After a part f of the fall the rate is e + (1 - e) s(f) of the full one, e being lr_end_share and s one of
-    1 - sqrt(f), 1 - f and half of 1 + cos(pi f). Updates before the fall do not depend on where it begins.
+    After a fraction f of the fall the rate is ``rate * (e + (1 - e) * s(f))``, with e = lr_end_share and s(f)
+    one of 1 - sqrt(f), 1 - f and (1 + cos(pi f)) / 2. The rate before the fall does not depend on where it
+    begins, so that a run can be continued with more steps.
     """
     falling, fall = Warmup.of(lr_decay, steps).updates, _FALLS[lr_decay_shape]
 
@@ -44,7 +45,7 @@ STABLE_ADAMW_MODERNBERT = Preset(
     kind="stableadamw",
     betas=(0.9, 0.98),
     weight_decay=1e-5,
-    decay_skips=("bias", "norm", "Norm"),  # the weights of one dimension
+    decay_skips=("bias", "norm", "Norm"),  # these match the one-dimensional weights
     decays_by_share=True,
     trust="none",
     schedule="trapezoidal",

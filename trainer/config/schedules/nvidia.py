@@ -1,4 +1,4 @@
-"""Updates of NVIDIA's pre-training."""
+"""Optimisers and schedule of NVIDIA's pre-training."""
 
 from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay
 
@@ -6,7 +6,9 @@ _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 
 
 def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
-    """NVIDIA's schedule: progress includes the current step, and the rate jumps where warm-up ends."""
+    """Return NVIDIA's schedule: progress includes the current step, and the rate jumps at the end of
+    warm-up.
+    """
     fraction = warmup.fraction
     after = decay(rate, steps, power)
 

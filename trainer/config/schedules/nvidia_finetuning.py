@@ -1,13 +1,13 @@
-"""Updates of NVIDIA's fine-tuning, run_squad.py and run_glue.py."""
+"""Schedules of NVIDIA's fine-tuning programs, run_squad.py and run_glue.py."""
 
 from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
 
 
 def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
-    """NVIDIA's fine-tuning: linear to 0 at the last step, from the full rate where warm-up ends.
+    """Return linear warm-up, then linear decay from the full rate to 0 at the last step.
 
-    Progress x = (step + 1) / steps includes the current step: rate * x / w below the fraction w of warm-up,
-    then rate * (1 - x) / (1 - w).
+    Progress x = (step + 1) / steps includes the current step. With the warm-up's fraction w, the rate is rate
+    * x / w for x < w, then rate * (1 - x) / (1 - w).
     """
     fraction = warmup.fraction
     falling = max(1 - fraction, 1 / steps)
@@ -20,7 +20,7 @@ def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
 
 
 def nvidia_bertadam(rate: float, steps: int, warmup: Warmup) -> Schedule:
-    """NVIDIA's fine-tuning in fp32: BertAdam takes the rate of the update before."""
+    """Return the schedule of BertAdam (fp32), which uses the rate of the previous update."""
     after = nvidia_linear(rate, steps, warmup)
     return lambda step: after(step - 1)
 

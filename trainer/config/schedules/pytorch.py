@@ -1,4 +1,4 @@
-"""Updates by PyTorch's optimisers, with its defaults."""
+"""Optimisers of PyTorch with PyTorch's defaults."""
 
 from trainer.config.schedules.form import Preset
 

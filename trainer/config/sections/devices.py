@@ -1,4 +1,4 @@
-"""Sections of keys that have an effect on some devices only: CUDA, Gaudi, IPU, TPU. None: not given."""
+"""Configuration sections of keys that affect some devices only: CUDA, Gaudi, IPU, TPU. None means not set."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _STRING = {"type": "string"}
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceSection(Section):
-    """Keys of one kind of device. Each is checked only where it is given."""
+    """Keys of one type of device. Only keys that are set are checked."""
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in self.values().items() if value is not None}
@@ -22,30 +22,30 @@ class DeviceSection(Section):
 
 
 def option(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
-    """A setting of some devices, which other devices do without."""
+    """Declare a key that some devices have. None means that it is not set."""
     return setting(None, help, choices, optional=True, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CudaSection(DeviceSection):
-    """Keys of NVIDIA's GPUs."""
+    """Keys for NVIDIA GPUs."""
 
     attention: str | None = option(
         "attention kernel: auto, flash (without padding), efficient, cudnn or math (default: auto)",
         ("auto", "flash", "efficient", "cudnn", "math"),
         keywords={"type": "string"},
     )
-    cuda_graphs: bool | None = option("compile the model and run it as CUDA graphs")
+    cuda_graphs: bool | None = option("compile the model and run it with CUDA graphs")
 
 
 @dataclass(frozen=True, kw_only=True)
 class HpuSection(DeviceSection):
-    """Keys of Gaudi."""
+    """Keys for Gaudi."""
 
-    use_fused_lamb: bool | None = option("false: this trainer's LAMB instead of the vendor's")
-    use_lazy_mode: bool | None = option("older name for mode lazy")
+    use_fused_lamb: bool | None = option("use the vendor's LAMB; no: use this trainer's")
+    use_lazy_mode: bool | None = option("older name of mode lazy")
     mode: str | None = option(
-        "execution of operations on the card: lazy, graph or eager (default: graph)",
+        "how operations run on the card: lazy, graph or eager (default: graph)",
         ("lazy", "graph", "eager"),
         keywords=_STRING,
     )
@@ -53,57 +53,65 @@ class HpuSection(DeviceSection):
 
 @dataclass(frozen=True, kw_only=True)
 class IpuSection(DeviceSection):
-    """Keys of IPUs, with Graphcore's names."""
+    """Keys for IPUs, named as in Graphcore's programs."""
 
     available_memory_proportion: float | Sequence[float] | None = option(
-        "share of an IPU's memory for matrix products: a number, or one for each IPU", least=0, most=1
+        "share of an IPU's memory for matrix products: one number, or a list with one per IPU",
+        least=0,
+        most=1,
     )
-    batches_per_step: int | None = option("updates in one call (default: 1)", least=1)
-    disable_graph_outlining: bool | None = option("repeat code instead of calling it as a function")
-    device_mapping: Sequence[int] | None = option("the IPU of each stage", least=0, keywords={"minItems": 1})
-    embeddings_placement: str | None = option("same_as_hidden_layers, same_ipu or two_ipus")
+    batches_per_step: int | None = option("updates per call of the device (default: 1)", least=1)
+    disable_graph_outlining: bool | None = option("repeat equal code instead of making it a function")
+    device_mapping: Sequence[int] | None = option(
+        "IPU of each pipeline stage, as a list", least=0, keywords={"minItems": 1}
+    )
+    embeddings_placement: str | None = option(
+        "IPUs for the embeddings: same_as_hidden_layers, same_ipu or two_ipus"
+    )
     enable_recomputation: bool | None = option(
         "recompute activations in the backward pass instead of keeping them"
     )
     fp_exceptions: bool | None = option("stop at a floating-point exception")
     hidden_layers_per_stage: int | Sequence[int] | None = option(
-        "layers of each stage of the pipeline: a number, or a list", least=1
+        "layers per pipeline stage: one number, or a list", least=1
     )
     loss_scaling_by_step: Mapping[str, float] | None = option(
-        "fixed loss scales by the first update that each applies to", above=0, keywords=BY_UPDATE
+        "fixed loss scales, each by the first update that it applies to", above=0, keywords=BY_UPDATE
     )
     matmul_serialize_factor: int | None = option(
-        "number of parts in which to compute the product with the word embeddings", least=1
+        "compute the product with the word embeddings in this many parts", least=1
     )
     min_remote_tensor_size: int | None = option(
-        "size in bytes from which optimiser state is kept off the chip", least=0
+        "keep optimiser state of at least this many bytes off the chip", least=0
     )
     no_outlining: bool | None = option("same as disable_graph_outlining")
     partials_type: str | None = option(
-        "type in which matrix products are added up: float or half", ("half", "float"), keywords=_STRING
+        "type in which matrix products are summed: float or half", ("half", "float"), keywords=_STRING
     )
     pipeline_schedule: str | None = option(
-        "Grouped or Sequential (default: Grouped)", ("Grouped", "Sequential"), keywords=_STRING
+        "order of forward and backward passes in the pipeline: Grouped or Sequential (default: Grouped)",
+        ("Grouped", "Sequential"),
+        keywords=_STRING,
     )
     pipeline_stages: Sequence[Sequence[str]] | None = option(
-        "content of each stage: lists of emb, hid, pool, enc_out, heads"
+        "parts in each pipeline stage, as a list of lists of emb, hid, pool, enc_out, heads"
     )
     reduction_type: str | None = option(
-        "reduction over the micro-batches of a worker, on every device: mean or sum (default: mean); "
-        "over workers it is the mean",
+        "how a worker combines its micro-batches, on every device: mean or sum (default: mean); workers are "
+        "always averaged",
         ("mean", "sum"),
         keywords=_STRING,
         everywhere=True,
     )
     replicated_tensor_sharding: bool | None = option("divide the optimiser's state among the replicas")
     stochastic_rounding: bool | None = option("round stochastically in 16 bits (default: with fp16)")
-    synthetic_data: bool | None = option("generate data on the IPU; losses are then 0")
+    synthetic_data: bool | None = option("generate data on the IPU; all losses are then 0")
     variable_offloading: bool | None = option("keep the optimiser's state off the chip")
     executable_cache_dir: str | None = option("directory for compiled programs")
 
 
 @dataclass(frozen=True, kw_only=True)
 class XlaSection(DeviceSection):
-    """Keys of TPUs."""
+    """Keys for TPUs."""
 
     executable_cache_dir: str | None = setting_of(IpuSection, "executable_cache_dir")

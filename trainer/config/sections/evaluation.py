@@ -1,4 +1,4 @@
-"""Section of evaluations between updates."""
+"""Configuration section of the evaluations during training."""
 
 from dataclasses import dataclass
 
@@ -8,29 +8,31 @@ from trainer.config.sections.section import Section, shown
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSection(Section):
-    """Evaluations between updates, on the data of eval_data."""
+    """Keys about the evaluations between updates, on the data of eval_data."""
 
     eval_every: int | None = shown(
-        None, "updates between two evaluations; 0: only at the end (default: MLPerf's rule)", least=0
+        None, "updates between evaluations; 0: only one, at the end (default: MLPerf's rule)", least=0
     )
     eval_examples: int | None = setting(
-        None, "largest number of examples to evaluate on (default: all)", least=1
+        None, "evaluate on at most this many examples (default: all)", least=1
     )
     eval_batch_size: int | None = setting(
-        None, "examples of one evaluation batch (default: batch_size)", least=1, by_phase=True
+        None, "examples in an evaluation batch (default: batch_size)", least=1, by_phase=True
     )
     target_accuracy: float | None = shown(
         None,
-        "masked_lm_accuracy at which the run ends; in fine-tuning the last of the metrics, F1 as a "
-        "share of 1",
+        "end the run when masked_lm_accuracy reaches this value; in fine-tuning: when the task's last "
+        "metric does (F1 counts from 0 to 1)",
         above=0,
         most=1,
     )
 
     def interval(self, batch: int) -> int:
-        """Examples trained between two evaluations, by eval_every or MLPerf's rule. 0: only at the end.
+        """Return the number of examples to train on between evaluations. 0 means only at the end.
 
-        batch: the examples of an update.
+        Without eval_every this is MLPerf's rule (``floor(0.05 * (230.23 * batch + 3,000,000) / 25,000) *
+        25,000``).
+        batch: examples per update, over all workers.
         """
         if self.eval_every is not None:
             return self.eval_every * batch

@@ -1,4 +1,4 @@
-"""Section of fine-tuning: the task, its files, and the settings of its features and predictions."""
+"""Configuration section of fine-tuning: the task, its files, its features and its predictions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,86 +9,90 @@ from trainer.config.sections.section import Section
 from trainer.plugins import FINE_TUNED
 
 PRETRAINING = "pretraining"
-"""The task of a run that fine-tunes nothing."""
+"""Value of ``task`` for a run that does not fine-tune."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuningSection(Section):
-    """A task that starts from a pre-trained model. None: the task's own value."""
+    """Keys about a task that starts from a pre-trained model. None means the task's usual value."""
 
     task: str = setting(
         PRETRAINING,
-        "what is fine-tuned: squad, one of GLUE's tasks, or classification for a table of one's own",
+        "task to fine-tune: squad, a task of GLUE, or classification for your own table",
         (PRETRAINING, *FINE_TUNED),
         keywords={"type": "string"},
     )
     task_dir: str | None = setting(
-        None, "directory of the task's files under their usual names; finetune's --data-dir"
+        None, "directory with the task's files under their usual names; --data-dir of finetune"
     )
     task_train_file: str | None = setting(
-        None, "file to fine-tune on; finetune's --train-file (default: the one in task_dir)"
+        None, "file to fine-tune on; --train-file of finetune (default: found in task_dir)"
     )
     task_eval_file: str | None = setting(
-        None, "file to evaluate on; finetune's and evaluate's --eval-file (default: the one in task_dir)"
+        None, "file to evaluate on; --eval-file of finetune and evaluate (default: found in task_dir)"
     )
     task_predict_file: str | None = setting(
         None,
-        "file to predict, without answers or labels; --predict-file there (default: the one in task_dir)",
+        "file without answers or labels to predict; --predict-file of finetune and evaluate (default: found "
+        "in task_dir)",
     )
     lower_case: bool | None = setting(
         None,
-        "lower-case the text and strip its accents (default: as the checkpoint's tokeniser says, or true)",
+        "lower-case the text and strip accents (default: as the checkpoint's tokeniser does, else yes)",
     )
     do_eval: bool = setting(True, "evaluate during and after fine-tuning")
-    do_predict: bool = setting(False, "write predictions for task_predict_file at the end")
-    doc_stride: int = setting(128, "tokens from the start of one span of a context to the next", least=1)
+    do_predict: bool = setting(False, "at the end, write predictions for task_predict_file")
+    doc_stride: int = setting(128, "tokens from the start of one span of a long context to the next", least=1)
     doc_overlap: int | None = setting(
-        None, "tokens that two spans have in common; in place of doc_stride", least=0
+        None, "tokens that two neighbouring spans share, in place of doc_stride", least=0
     )
     max_query_length: int = setting(
-        64, "most tokens of a question; the rest is cut off; 0: none is cut", least=0
+        64, "most tokens of a question, the rest is cut off; 0: no limit", least=0
     )
     first_answer: bool = setting(
-        False, "learn the first of several answers; a question without an answer has none"
+        False,
+        "accept questions with several answers in training, and learn the first; a question without answers "
+        "counts as impossible",
     )
-    n_best_size: int = setting(20, "answers in nbest_predictions.json", least=1)
+    n_best_size: int = setting(20, "number of answers per question in nbest_predictions.json", least=1)
     max_answer_length: int = setting(30, "most tokens of an answer", least=1)
     answers_over_padding: bool = setting(
         False,
-        "the softmax of an answer's places runs over the padding of a row too, as in the original programs; "
+        "let the softmax over an answer's positions include a row's padding, as the original programs do; "
         "needs rows",
     )
     padding_learns: bool = setting(
         True,
-        "the embedding of padding learns where padding takes part; no in transformers, whose gradient is 0",
+        "train the padding token's embedding where padding is in the softmax; transformers does not",
     )
-    version_2_with_negative: bool = setting(False, "questions may have no answer (SQuAD 2.0)")
+    version_2_with_negative: bool = setting(False, "allow questions without an answer (SQuAD 2.0)")
     null_score_diff_threshold: float = setting(
-        0.0, "no answer where its score is more than this above the best answer's"
+        0.0, "predict no answer if its score exceeds the best answer's by more than this"
     )
     first_column: str | None = setting(None, "column of the first text (default: the task's)")
     second_column: str | None = setting(None, "column of the second text (default: the task's)")
     label_column: str | None = setting(None, "column of the label or score (default: the task's)")
     labels: Sequence[str] | None = setting(
         None,
-        "labels in the order of their numbers: A,B or a JSON list (default: the task's, or those of the "
-        "training file, sorted; a head of start_from_ckpt that has learned the same labels keeps its order)",
+        "labels in the order of their ids: A,B or a JSON list (default: the task's, else the sorted labels "
+        "of the training file, or the order of start_from_ckpt if its head knows the same labels)",
     )
-    regression: bool = setting(False, "the label is a score")
+    regression: bool = setting(False, "predict a score instead of a label")
     heading: bool | None = setting(
         None,
-        "the first row of TSV and CSV names the columns; --no-heading: it is an example (default: as the "
-        "task has it, else yes)",
+        "the first row of a TSV or CSV file names the columns; no: it is an example (default: as usual for "
+        "the task, else yes)",
     )
-    new_head: bool = setting(False, "draw the task's head anew, instead of taking the one of start_from_ckpt")
+    new_head: bool = setting(False, "start with a new head, even if start_from_ckpt has one")
     ignore_mismatched_sizes: bool = setting(
         False,
-        "draw the head anew where that of start_from_ckpt has another number of labels, as transformers does",
+        "start with a new head if the head in start_from_ckpt has another number of labels, as transformers "
+        "does",
     )
     quoting: str | None = setting(
         None,
-        "double quotes of a table: csv, they enclose a value; none, they are text (default: csv for .csv, "
-        "none for .tsv)",
+        "meaning of double quotes in a table: csv (they enclose a value) or none (they are text) (default: "
+        "csv for .csv, none for .tsv)",
         QUOTING,
     )
 
@@ -97,5 +101,5 @@ class FinetuningSection(Section):
         return self.task in FINE_TUNED
 
     def idle(self) -> list[str]:
-        """The keys that have no effect on pre-training."""
+        """Return the keys that have no effect in pre-training."""
         return [] if self.is_finetuning else [name for name in self.values() if name != "task"]

@@ -1,4 +1,4 @@
-"""Section of the masks: the dataset's own, or drawn anew when examples are loaded."""
+"""Configuration section of masking: the masks stored in the dataset, or new ones drawn at load."""
 
 from dataclasses import dataclass
 
@@ -14,40 +14,45 @@ _AT_LOAD = ", in dynamic masks"
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingSection(Section):
-    """Masks of the training examples. Every key but the first counts for masks drawn at load only."""
+    """Keys about the masks of the training examples.
+
+    All except the first apply only to masks drawn at load.
+    """
 
     masking: str = named(
         "masking",
         "static",
-        "masks of the training examples: static, the dataset's own, or dynamic, drawn anew in each "
-        "epoch when examples are loaded; fairseq and fairseq-0.12 draw them as these releases do; "
-        "modernbert: order, packing and masks of its loader",
+        "masks of the training examples: static (stored in the dataset), dynamic (drawn again in each "
+        "epoch while loading), fairseq or fairseq-0.12 (dynamic, as these releases draw them), or "
+        "modernbert (order, packing and masks of ModernBERT's loader)",
         "static",
         common=True,
     )
     vocab: str | None = setting(
-        None, "vocabulary for dynamic masks, a file or a name (default: the copy beside the data)"
+        None,
+        "vocabulary, a file or a name, for dynamic masks and for the text of a task (default: the copy "
+        "stored with the data or the checkpoint)",
     )
     masked_lm_prob: float = setting_of(
-        MaskingSettings, "masked_lm_prob", help=_AT_LOAD, above=0, most=1, by_phase=True
+        MaskingSettings, "masked_lm_prob", help=_AT_LOAD, above=0, most=1, common=True, by_phase=True
     )
     eval_masked_lm_prob: float | None = setting(
         None,
-        "share of tokens masked in evaluation data that have no masks (default: masked_lm_prob)",
+        "share of tokens to mask in evaluation data stored without masks (default: masked_lm_prob)",
         above=0,
         most=1,
         by_phase=True,
     )
     masked_lm_prob_end: float | None = setting(
-        None, "that share at the last update of the phase, for a schedule of it", above=0, most=1
+        None, "masked_lm_prob at the last update of the phase, for masked_lm_prob_schedule", above=0, most=1
     )
     masked_lm_prob_schedule: str = setting(
         CONSTANT,
-        "course of masked_lm_prob over the phase: constant, linear, cosine, or steps of equal length",
+        "how masked_lm_prob changes over the phase: constant, linear, cosine, or steps of equal length",
         (CONSTANT, "linear", "cosine", "steps"),
     )
     masked_lm_prob_steps: int = setting(
-        4, "number of shares that the schedule steps has, the first and the last one included", least=2
+        4, "number of values in masked_lm_prob_schedule steps, first and last included", least=2
     )
     mask_share: float = setting_of(MaskingSettings, "mask_share", help=_AT_LOAD, by_phase=True)
     random_share: float = setting_of(MaskingSettings, "random_share", help=_AT_LOAD, by_phase=True)
@@ -71,18 +76,21 @@ class MaskingSection(Section):
 
     @property
     def is_dynamic(self) -> bool:
-        """True where masks are drawn of each example by itself."""
+        """Whether each example gets its masks at load, independently of the other examples."""
         return self.masking in MASKINGS
 
     def settings(self, max_predictions_per_seq: int) -> MaskingSettings:
-        """The settings of dynamic masks with so many slots."""
+        """Return the settings of dynamic masks.
+
+        max_predictions_per_seq: most masked positions in an example.
+        """
         given = self.values()
         known = {name: given[name] for name in schema_of(MaskingSettings) if name in given}
         return MaskingSettings(**known, max_predictions_per_seq=max_predictions_per_seq)
 
     def idle(self) -> list[str]:
-        """The keys without effect: those of dynamic masks, except the ones that the masks here have too."""
-        if self.is_dynamic or ":" in self.masking:  # the user's own may read them all
+        """Return the masking keys that have no effect with this value of ``masking``."""
+        if self.is_dynamic or ":" in self.masking:  # a user's class may read any of them
             return []
         kept = ("masking", *_OF_MODERNBERT) if self.masking == "modernbert" else ("masking",)
         return [name for name in self.values() if name not in kept]

@@ -1,4 +1,4 @@
-"""Sections of the model: its file, the keys that override the file's, and those of a ModernBERT alone."""
+"""Configuration sections of the model: a model file, keys that override it, and keys of ModernBERT only."""
 
 import json
 from dataclasses import Field, dataclass, fields, make_dataclass
@@ -16,7 +16,10 @@ _GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
 
 
 def with_form(activation: str, form: str | None) -> str:
-    """Return the activation with gelu in the given form, which None leaves. Others are as they are."""
+    """Return the name of the activation with gelu in the requested form.
+
+    form: exact, tanh, or None to leave the activation as it is. Activations other than gelu never change.
+    """
     if form is None or activation not in _GELUS:
         return activation
     same = form == "tanh" and activation == "gelu_pytorch_tanh"
@@ -25,30 +28,38 @@ def with_form(activation: str, form: str | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKeys(Section):
-    """A file that describes the model. ``MODEL_SECTION`` adds keys that override the file's."""
+    """The model file and the form of gelu. ``MODEL_SECTION`` adds a key for each field of ModelConfig."""
 
     model_config: str | None = setting(
-        None, "bert_config.json of the model; inline keys override it", common=True
+        None,
+        "bert_config.json or config.json of the model; keys such as hidden_size override it",
+        common=True,
     )
     gelu: str | None = setting(
         None,
-        "form of the activation gelu: exact, by the error function, or tanh, the approximation of "
-        "Google's programs (default: exact)",
+        "form of the activation gelu: exact (error function) or tanh (the approximation in Google's "
+        "programs) (default: exact)",
         ("exact", "tanh"),
     )
 
     def settings(self) -> dict[str, Any]:
-        """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""
+        """Return keyword arguments for ModelConfig: the model file's values, overridden by the keys set
+        here.
+        """
         settings = self.described()
         if "hidden_act" in settings:
             settings["hidden_act"] = with_form(settings["hidden_act"], self.gelu)
         return settings
 
     def described(self) -> dict[str, Any]:
-        """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
+        """Return the same values as ``settings``, with the activation named as in the file, before ``gelu``
+        applies.
+        """
         settings: dict[str, Any] = {}
         if self.model_config:
             settings = dict(read_model_file(self.model_config).keys)
+        # Setting hidden_size alone also scales intermediate_size, which would otherwise keep the file's value
+        # for another width. An explicit intermediate_size, in `inline`, still wins.
         values = self.values()
         inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
         if "hidden_size" in inline:
@@ -57,7 +68,7 @@ class ModelKeys(Section):
         return settings | inline
 
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about keys of the model_config file that are not read."""
+        """Return warnings about keys of the model file that are ignored."""
         return read_model_file(self.model_config).warnings if self.model_config else ()
 
 
@@ -66,13 +77,22 @@ _OTHERWISE = {
     "intermediate_size": "four times hidden_size",
     "classifier_dropout": "hidden_dropout_prob; modernbert: 0.0",
 }
-"""The usual value of a key that neither configuration nor file gives, where it is not ModelConfig's."""
+"""Default values, as text for the help, of keys that have a different default from ModelConfig's field."""
+
+
+_COMMON = ("hidden_size", "num_hidden_layers", "num_attention_heads", "model_type")
+"""Keys of the model that the short help lists."""
 
 
 def inline_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
-    """Name, type and declaration of the key that overrides a field of the class. None: not given."""
+    """Return name, type and declaration of the section key that overrides a field of the model class.
+
+    The key's default is None, which means that it is not set.
+    """
     otherwise = _OTHERWISE.get(item.name, json.dumps(item.default))
-    key = setting_of(kind, item.name, default=None, help=f" (default: model_config's, else {otherwise})")
+    marks = {"common": True} if item.name in _COMMON else {}
+    text = f" (default: from model_config, else {otherwise})"
+    key = setting_of(kind, item.name, default=None, help=text, **marks)
     of_value: Any = item.type
     return item.name, of_value | None, key
 
@@ -84,7 +104,7 @@ MODEL_SECTION: type[ModelKeys] = make_dataclass(
     frozen=True,
     kw_only=True,
 )
-"""The section of the model's keys: those of ModelKeys, and one for each of ModelConfig's."""
+"""Section of the model's keys: those of ModelKeys, and one for each field of ModelConfig."""
 
 
 MODERNBERT_SECTION: type[Section] = make_dataclass(
@@ -98,4 +118,4 @@ MODERNBERT_SECTION: type[Section] = make_dataclass(
     frozen=True,
     kw_only=True,
 )
-"""The section of the keys that a ModernBERT alone has."""
+"""Section of the keys that only a ModernBERT has."""

@@ -1,4 +1,4 @@
-"""Sections of what a run tells: its log files, the terminal, further logs."""
+"""Configuration sections of a run's output: log files, the terminal, and services such as TensorBoard."""
 
 from dataclasses import dataclass
 
@@ -8,37 +8,37 @@ from trainer.config.sections.section import Section, shown
 
 @dataclass(frozen=True, kw_only=True)
 class ReportsSection(Section):
-    """Log files and terminal."""
+    """Keys about log files and the terminal."""
 
-    log_every: int = shown(10, "updates between two log lines", least=1)
+    log_every: int = shown(10, "updates between log lines", least=1)
     no_logs: bool = setting(False, "write no log files")
     json_summary: str | None = setting(
-        None, "file for the dllogger lines (default: output_dir/dllogger.json)"
+        None, "file for log lines in dllogger's format (default: output_dir/dllogger.json)"
     )
-    no_progress_bar: bool = shown(False, "print plain lines even on a terminal")
+    no_progress_bar: bool = shown(False, "print plain log lines instead of a progress bar")
     json_summary_form: str = setting(
         "bertdata",
-        "names in the dllogger lines: bertdata (an update of all workers), habana (times of a micro-batch, "
-        "rates of a card) or tensorflow (as NVIDIA's and Habana's programs for TensorFlow)",
+        "names and units in the dllogger lines: bertdata (per update, all workers), habana (times per "
+        "micro-batch, rates per card) or tensorflow (as in NVIDIA's and Habana's TensorFlow programs)",
         ("bertdata", "habana", "tensorflow"),
     )
-    description: str | None = setting(None, "text about the configuration, printed at the start")
+    description: str | None = setting(None, "text that describes the configuration, printed at the start")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoggersSection(Section):
-    """Logs beside those that every run writes."""
+    """Keys about logs that a run writes only on request."""
 
     curves: bool = shown(
-        False, "draw loss and accuracy when all updates are made: curves.svg and curves.png in output_dir"
+        False, "draw loss and accuracy at the end of training, as curves.svg and curves.png in output_dir"
     )
-    tensorboard: bool = shown(False, "write TensorBoard's event files")
+    tensorboard: bool = shown(False, "write event files for TensorBoard")
     wandb: bool = shown(False, "report to Weights & Biases")
-    wandb_offline: bool = setting(False, "write Weights & Biases' files without using the network")
+    wandb_offline: bool = setting(False, "write files for Weights & Biases without using the network")
     wandb_project: str = setting("bertdata", "project in Weights & Biases", keywords={"minLength": 1})
     mllog: bool = setting(False, "write MLPerf's log lines")
     mllog_file: str | None = setting(
-        None, "file for MLPerf's log lines, which are appended (default: output_dir/mllog.txt)"
+        None, "file to append MLPerf's log lines to (default: output_dir/mllog.txt)"
     )
     mllog_org: str = setting("bertdata", "submission_org in MLPerf's log", keywords={"minLength": 1})
     mllog_platform: str = setting("unnamed", "submission_platform in MLPerf's log", keywords={"minLength": 1})

@@ -1,4 +1,4 @@
-"""Sections of a run: device and output, its workers, what it starts from."""
+"""Configuration sections of a run: device and output, workers, and the starting point."""
 
 from dataclasses import dataclass
 
@@ -7,67 +7,78 @@ from bertdata.config.settings import check
 from trainer.config.sections.section import Section, named, shown
 
 CHECKPOINT_SIGNALS = ("USR1", "USR2", "HUP", "QUIT", "URG", "CONT")
-"""The signals that may ask for a checkpoint, the usual one first."""
+"""Signals that may ask for a checkpoint. The first is the default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSection(Section):
-    """Device and workers of a run, its output and its end."""
+    """Keys about the device, the output directory, checkpoints and the length of a run."""
 
-    do_train: bool = setting(True, "false: do not train")
+    do_train: bool = setting(True, "train; --no-do-train evaluates and predicts only")
     output_dir: str | None = shown(None, "directory for checkpoints and logs")
     overwrite_output_dir: bool = setting(
-        False, "begin anew where output_dir has a run: its checkpoints are removed, its tables renamed"
+        False,
+        "start again in an output_dir that has a run: its checkpoints are removed, its log tables renamed",
     )
     device: str = named(
         "device",
         "auto",
-        "device to train on: cpu, cuda, hpu, ipu, xla, or auto: the accelerator that is there, else cpu",
+        "device to train on: cpu, cuda, hpu, ipu, xla, or auto (an accelerator of this machine, else cpu)",
         "auto",
         common=True,
     )
     strategy: str = named(
         "strategy",
         "auto",
-        "division of an update over the devices: replicated (the whole model on each), sharded (weights "
-        "and moments divided among them), pipelined (the layers divided into stages), or auto: "
-        "replicated where that fits, else the fastest plan",
+        "how the devices share the model: replicated (a whole copy on each), sharded (weights and moments "
+        "divided among them), pipelined (the layers divided into stages), or auto (replicated if the model "
+        "fits on one device, else the fastest plan)",
         "auto",
-        without=("whole_updates",),  # a device's own
+        without=("whole_updates",),  # chosen by some devices themselves, never by a user
         common=True,
     )
     compile: bool | None = shown(
         None,
-        "compile the model where the device can (default: in pre-training on cuda, with Triton and a C "
-        "compiler)",
+        "compile the model if the device supports it (default: yes when pre-training on cuda with Triton "
+        "and a C compiler installed)",
     )
-    compile_only: bool = setting(False, "compile for the device and stop")
-    deterministic: bool = setting(False, "use deterministic kernels only: slower, the same bits in every run")
-    profile: bool = setting(False, "record a profile of four updates in output_dir")
-    steps_this_run: int | None = shown(None, "stop after this many updates (default: at steps)", least=1)
+    compile_only: bool = setting(False, "compile the model for the device, then stop without training")
+    deterministic: bool = setting(
+        False, "use only deterministic kernels: slower, but every run gives the same bits"
+    )
+    profile: bool = setting(False, "write a profile of four updates to output_dir")
+    steps_this_run: int | None = shown(
+        None, "stop after this many updates in this run (default: when steps is reached)", least=1
+    )
     checkpoint_every: int = shown(
-        1000, "updates between two checkpoints; 0: only at the end", least=0, by_phase=True
+        1000, "updates between checkpoints; 0: only one, at the end", least=0, by_phase=True
     )
     keep_checkpoints: int = shown(5, "number of checkpoints to keep", least=1)
     checkpoint_signal: str = setting(
         CHECKPOINT_SIGNALS[0],
-        "signal that asks for a checkpoint now, after which training goes on; TERM, HUP, Ctrl-C and others "
-        "end it with a checkpoint",
+        "signal that makes the run write a checkpoint and continue; TERM, HUP, Ctrl-C and others make it "
+        "write a checkpoint and end",
         CHECKPOINT_SIGNALS,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkersSection(Section):
-    """Several workers of one run, and the averages of their gradients."""
+    """Keys about the workers of a run and how they average their gradients."""
 
-    dist: bool = shown(False, "start world_size workers on this machine, unless a launcher has started them")
-    world_size: int | None = shown(None, "expected number of workers (default: any)", least=1)
-    collective: str | None = named(
-        "collective", None, "communication between workers (default: the launcher's)"
+    dist: bool = shown(
+        False, "start world_size workers on this machine, unless a launcher such as torchrun started them"
     )
-    allreduce_post_accumulation: bool = setting(True, "all-reduce once an update, not once a micro-batch")
-    allreduce_post_accumulation_fp16: bool = setting(False, "all-reduce in 16 bits")
+    world_size: int | None = shown(
+        None, "number of workers; another number is an error (default: any)", least=1
+    )
+    collective: str | None = named(
+        "collective", None, "library that connects the workers (default: the launcher's)"
+    )
+    allreduce_post_accumulation: bool = setting(
+        True, "average gradients over the workers once per update, not once per micro-batch"
+    )
+    allreduce_post_accumulation_fp16: bool = setting(False, "average gradients over the workers in 16 bits")
     force_weight_sync: bool = setting(False, "average the weights over the workers before each update")
 
     def __post_init__(self) -> None:
@@ -78,49 +89,58 @@ class WorkersSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class StartSection(Section):
-    """The weights, moments and updates that a run begins with, where it does not begin anew."""
+    """Keys about what a run starts from: nothing, phase 1, a checkpoint, or an interrupted run."""
 
-    phase2: bool = shown(False, "continue from phase 1's weights and moments; steps and schedule restart")
-    phase1_end_step: int | None = setting(
-        None, "phase 1's checkpoint to continue from (default: its last)", least=0
+    phase2: bool = shown(
+        False, "train phase 2 from phase 1's weights and moments; the step count and the schedule restart"
     )
-    start_from_ckpt: str | None = shown(None, "checkpoint of any program to take the initial weights from")
+    phase1_end_step: int | None = setting(
+        None, "step of the phase 1 checkpoint to continue from (default: the last)", least=0
+    )
+    start_from_ckpt: str | None = shown(
+        None, "checkpoint with the initial weights, from this trainer or another program"
+    )
     start_moments: bool = setting(
-        False, "take the moments of start_from_ckpt too; updates and schedule begin at 0"
+        False, "also load the optimiser's moments from start_from_ckpt; updates and schedule start at 0"
     )
     moments_updates: int | None = setting(
         None,
-        "updates that start_moments counts as made, for the bias correction (default: the checkpoint's "
-        "number)",
+        "number of updates behind the moments of start_moments, for the bias correction (default: the "
+        "checkpoint's number)",
         least=0,
     )
     resume_from: str | None = shown(
         None,
-        "checkpoint to resume from, or run, in an output_dir of one's own: a branch, with other steps say",
+        "checkpoint or run to branch from, into a new output_dir (for example with other steps)",
     )
     resume: bool = shown(False, "continue from the last checkpoint in output_dir")
     resume_skips_damaged: bool = setting(
         False,
-        "with resume: pass over checkpoints that are damaged or cut, and continue from the newest whole one, "
-        "which reads it twice; for the script of a job",
+        "with resume: skip damaged or truncated checkpoints and continue from the newest intact one, which "
+        "is then read twice; meant for job scripts",
     )
-    resume_step: int | None = setting(None, "update to resume at (default: the last checkpoint's)", least=0)
+    resume_step: int | None = setting(
+        None, "step of the checkpoint to resume from or to evaluate (default: the last)", least=0
+    )
 
     def idle(self) -> list[str]:
-        """The key that counts for a resume, where there is none."""
+        """Return the key that has no effect without ``resume``."""
         return [] if self.resume else ["resume_skips_damaged"]
 
     def updates_of_moments(self, stored: int | None) -> int:
-        """The updates that the moments of start_from_ckpt count as. stored: the checkpoint's number."""
+        """Return the number of updates that the moments loaded from start_from_ckpt count as.
+
+        stored: the number of updates in that checkpoint, or None if it has none.
+        """
         return self.moments_updates if self.moments_updates is not None else stored or 0
 
     @property
     def continues_here(self) -> bool:
-        """True if the output directory holds the run that this one goes on with."""
+        """Whether the run continues from a run in its output directory."""
         return self.resume or self.resume_step is not None or self.phase2
 
     @property
     def is_continued(self) -> bool:
-        """True if a run is to begin with the weights of a checkpoint."""
+        """Whether the initial weights come from a checkpoint, in the output directory or elsewhere."""
         elsewhere = self.start_from_ckpt or self.start_moments or self.resume_from
         return self.continues_here or bool(elsewhere)

@@ -1,4 +1,4 @@
-"""Sections of the learning rate: the schedule, its formula, recipes that count tokens."""
+"""Configuration sections of the learning rate: the schedule, its formula, and phases counted in tokens."""
 
 import math
 from collections.abc import Mapping
@@ -9,36 +9,36 @@ from bertdata.config.settings import check
 from trainer.config.sections.section import Section, named, shown
 
 BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
-"""JSON Schema's keywords of an object whose names are the updates from which its values hold."""
+"""JSON Schema keywords of an object whose keys are update numbers, from which its values apply."""
 
 SHAPES = ("1-sqrt", "linear", "cosine")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleSection(Section):
-    """The learning rate as a function of the update."""
+    """Keys about the learning rate and the number of updates."""
 
-    steps: int = shown(1000, "number of updates of the schedule", least=1, by_phase=True)
+    steps: int = shown(1000, "number of updates to train for", least=1, by_phase=True)
     num_train_epochs: float | None = shown(
         None,
-        "passes over the training data; gives the number of updates, unless steps are given (default: steps)",
+        "passes over the training data, in place of steps (default: steps)",
         above=0,
     )
     epoch_rounding: str = setting(
         "up",
-        "updates of num_train_epochs that are no whole number: up; down, as Google's programs; or each_up, "
-        "those of one epoch rounded up, times the epochs, as transformers",
+        "rounding of the number of updates in num_train_epochs: up; down, as in Google's programs; or "
+        "each_up, which rounds up the updates of one epoch, as transformers does",
         ("up", "down", "each_up"),
     )
     lr_schedule: str | None = named(
         "schedule",
         None,
-        "name of the learning-rate schedule (default: the optimiser's usual one)",
+        "learning-rate schedule (default: the optimiser's usual schedule)",
         common=True,
     )
     base_learning_rate: float = shown(0.001, "learning rate after warm-up", above=0, by_phase=True)
     warmup: int | float = shown(
-        0, "warm-up: an integer number of updates, or a share of steps (0 <= x < 1)", least=0, by_phase=True
+        0, "warm-up: a whole number of updates, or a share of steps (0 <= x < 1)", least=0, by_phase=True
     )
 
     def __post_init__(self) -> None:
@@ -49,12 +49,15 @@ class ScheduleSection(Section):
     def updates_of(
         self, epochs: float, examples: int, update_examples: int, *, step: int = 0, trained: int = 0
     ) -> int:
-        """The number of updates of so many epochs, each of ``update_examples`` of the examples: at least 1.
+        """Return the number of updates in this many epochs, at least 1, rounded as epoch_rounding says.
 
-        405 examples, 8 an update, 3 epochs: 151.9 updates are 152, down 151, each_up 3 x 51 = 153.
+        405 examples, 8 per update, 3 epochs give 151.9 updates: 152 with up, 151 with down, 3 x 51 = 153 with
+        each_up.
 
-        step, trained: updates and examples of a run that goes on, whose updates may have had another size:
-        what remains is counted in examples. After 100 updates of 4 there remain 815 examples: 102 of 8.
+        examples: size of the training data. update_examples: examples per update.
+        step, trained: updates and examples done before a resume, possibly with another batch size. Only the
+        remaining examples are divided by update_examples. After 100 updates of 4, 815 examples remain: 102
+        updates of 8.
         """
         made = trained / update_examples
         if self.epoch_rounding == "down":
@@ -68,23 +71,23 @@ class ScheduleSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class FormulaSection(Section):
-    """Numbers of a schedule's formula. None: the schedule's own value."""
+    """Numbers in a schedule's formula. None means the schedule's usual value."""
 
     start_warmup_step: int = setting(
-        0, "update at which warm-up starts, for mlperf; may be negative", by_phase=True
+        0, "for mlperf: update at which warm-up starts; may be negative", by_phase=True
     )
     steps_per_update: int = setting(
         1,
-        "for mlperf: steps that its program counts in an update, whose rate is that of the last of them; "
-        "checkpoints and logs count them too",
+        "for mlperf: steps that MLPerf's program counts per update; the rate is that of the last of them, "
+        "and checkpoints and logs count these steps too",
         least=1,
     )
     power: float | None = setting(None, "exponent of a polynomial decay (default: the schedule's)", above=0)
-    decay_steps: int | None = setting(None, "updates between two decays, for natural_exponential", least=1)
-    decay_rate: float | None = setting(None, "rate of the decay, for natural_exponential", least=0)
+    decay_steps: int | None = setting(None, "for natural_exponential: updates between decays", least=1)
+    decay_rate: float | None = setting(None, "for natural_exponential: rate of the decay", least=0)
     lr_schedule_by_step: Mapping[str, float] | None = setting(
         None,
-        'learning rates by update, for custom: {"0": 1e-4, "100": 1e-5}',
+        'for custom: learning rate from each update on, as JSON: {"0": 1e-4, "100": 1e-5}',
         least=0,
         keywords={"required": ["0"]} | BY_UPDATE,
     )
@@ -92,47 +95,52 @@ class FormulaSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeSection(Section):
-    """Keys of a phase that is counted in tokens, whose updates grow, or whose rate falls at its end."""
+    """Keys about phases counted in tokens, batch sizes that grow, and a rate that falls at the end."""
 
     lr_decay: int | float = setting(
         0,
-        "for trapezoidal: updates at the end of steps over which the rate falls, an integer number or a "
-        "share of steps (0 <= x <= 1)",
+        "for trapezoidal: how long the rate falls at the end, as a whole number of updates or a share of "
+        "steps (0 <= x <= 1)",
         least=0,
         common=True,
         by_phase=True,
     )
     lr_decay_shape: str = setting(
-        SHAPES[0], "for trapezoidal: course of that fall, 1-sqrt, linear or cosine", SHAPES
+        SHAPES[0], "for trapezoidal: shape of the fall, 1-sqrt, linear or cosine", SHAPES
     )
     lr_end_share: float = setting(
         0.0,
-        "for trapezoidal: the rate after steps updates, as a share of the base rate",
+        "for trapezoidal: the rate at the end, as a share of base_learning_rate",
         least=0,
         most=1,
         by_phase=True,
     )
     train_tokens: int | None = setting(
         None,
-        "tokens to train on, by the mean length of a row; gives the number of updates",
+        "number of tokens to train on, in place of steps (converted by the mean length of a row)",
         least=1,
+        common=True,
         by_phase=True,
     )
     warmup_tokens: int | None = setting(
         None,
-        "tokens over which the rate rises, in place of warmup, by the mean length of a row",
+        "number of tokens in warm-up, in place of warmup (converted by the mean length of a row)",
         least=1,
+        common=True,
         by_phase=True,
     )
     batch_warmup_from: int | None = setting(
         None,
-        "rows (examples, or packed rows) of the first update over all workers; updates grow by a micro-batch "
-        "at a time (default: all updates are of one size)",
+        "rows (examples, or packed rows) in the first update, over all workers; the batch then grows by one "
+        "micro-batch at a time (default: all updates have the same size)",
         least=1,
         by_phase=True,
     )
     batch_warmup_tokens: int | None = setting(
-        None, "tokens over which updates grow, by the mean length of a row", least=1, by_phase=True
+        None,
+        "number of tokens over which the batch grows (converted by the mean length of a row)",
+        least=1,
+        by_phase=True,
     )
 
     def __post_init__(self) -> None:
@@ -143,5 +151,5 @@ class RecipeSection(Section):
         check(both, "batch_warmup_from and batch_warmup_tokens need each other")
 
     def idle(self) -> list[str]:
-        """The keys of a fall of the rate that does not take place."""
+        """Return the keys that have no effect without lr_decay."""
         return [] if self.lr_decay else ["lr_decay_shape", "lr_end_share"]

@@ -1,4 +1,4 @@
-"""The base of the configuration's sections."""
+"""Base class of the configuration's sections, and helpers to declare their keys."""
 
 import re
 from collections.abc import Sequence
@@ -11,16 +11,19 @@ from bertdata.config.value_check import check_values
 from trainer.plugins import names
 
 shown = partial(setting, common=True)
-"""A setting that the short help shows."""
+"""Declare a key that the short help of ``pretrain`` lists."""
 
 
 def named(
     kind: str, default: str | None, help: str, *others: str, without: Sequence[str] = (), **marks: Any
 ) -> Any:
-    """Return a setting whose value is a name of the plugins' table, or ``package.module:NAME`` of one's own.
+    """Declare a key whose value is a name in the plug-in table, or ``package.module:NAME`` for a user's
+    class.
 
-    kind: of the table. others: names beside those of the table, which come first. without: names of the
-    table that no user types. marks: as of ``setting``.
+    kind: name of the table in ``trainer.plugins``.
+    others: further allowed names, listed before the table's.
+    without: names in the table that a user cannot choose.
+    marks: passed on to ``setting``.
     """
     known = [*others, *(name for name in names(kind) if name not in without)]
     pattern = f"^({'|'.join(map(re.escape, known))}|[^:]+:[^:]+)$"
@@ -29,22 +32,25 @@ def named(
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Keys of one subject, checked against their schema. A key's description says what None means.
+    """The keys of one subject, checked against their JSON Schema when the section is made.
 
-    Each key is declared once, by ``setting``, or by ``shown``. Its marks: ``by_phase``
-    keys may have two values, ``phases`` keys name data of each phase (``--train-data-phase1``),
-    ``older_names`` are names that this trainer used before, ``everywhere``: of the keys of some devices, one
-    that has an effect on all.
+    Each key is declared by ``setting`` or ``shown``, whose help text says what None means. Further marks of a
+    key:
+    common: the short help of ``pretrain`` lists it.
+    by_phase: it may have two values, for phase 1 and phase 2.
+    phases: it names data, and has a flag for each phase (``--train-data-phase1``).
+    other_names: further accepted spellings, and names from earlier versions.
+    everywhere: the key is listed under some devices, but has an effect on every device.
     """
 
     def __post_init__(self) -> None:
-        """SettingsError for the first value of a wrong type or out of its range."""
+        """Raise SettingsError for the first value of the wrong type or outside its range."""
         check_values(self.values(), schema_of(type(self)))
 
     def values(self) -> dict[str, Any]:
-        """The values by key."""
+        """Return all values by key."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def idle(self) -> list[str]:
-        """The keys that have no effect because of the value of another."""
+        """Return the keys that have no effect because of the value of another key."""
         return []

@@ -1,4 +1,4 @@
-"""Sections of an update: batch, precision and clipping, the optimiser, the loss scale."""
+"""Configuration sections of an update: batch size, precision, clipping, the optimiser and the loss scale."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,77 +15,91 @@ _DEFAULT_BATCH_SIZE = 32
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateSection(Section):
-    """Keys of an update of the model's weights. None: the optimiser's own value, unless said otherwise."""
+    """Keys about how an update of the weights is computed.
+
+    None means the optimiser's usual value, unless the help text says otherwise.
+    """
 
     batch_size: int | None = shown(
-        None, "examples of one micro-batch on one worker (default: 32)", least=1, by_phase=True
+        None, "examples in a micro-batch on each worker (default: 32)", least=1, by_phase=True
     )
     accumulation: int | None = shown(
         None,
-        "micro-batches of one worker in an update (default: 1, or from the global batch)",
+        "micro-batches per update on each worker (default: 1, or computed from global_batch_size)",
         least=1,
         by_phase=True,
     )
     replicas: int | None = setting(
         None,
-        "number of workers that batch_size and accumulation assume (default: the actual number)",
+        "number of workers that batch_size and accumulation are meant for (default: the actual number)",
         least=1,
     )
     global_batch_size: int | None = shown(
-        None, "examples of one update over all workers", least=1, by_phase=True
+        None, "examples in an update, over all workers", least=1, by_phase=True
     )
     precision: str = shown(
         "fp32",
-        "precision of matrix products: fp32, bf16 or fp16; weights stay in fp32",
+        "precision of matrix products: fp32, bf16 or fp16; weights are stored in fp32",
         ("fp32", "bf16", "fp16"),
     )
-    optimiser: str = named("optimiser", "lamb-nvidia", "name of the optimiser", common=True)
+    optimiser: str = named(
+        "optimiser", "lamb-nvidia", "name of the optimiser", common=True, other_names=["optimizer"]
+    )
     clipping: str = setting(
         "usual",
-        "clipping of gradients: none, per_micro_batch (of the micro-batch's own loss), "
-        "per_micro_batch_divided (of its loss divided by the number of micro-batches), per_update "
-        "(after the all-reduce), or usual: the optimiser's",
+        "when gradients are clipped: none (never), per_micro_batch, per_micro_batch_divided (after division "
+        "by the number of micro-batches), per_update (after the average over the workers), or usual (as the "
+        "optimiser's original program does)",
         ("usual", "none", "per_micro_batch", "per_micro_batch_divided", "per_update"),
     )
-    max_grad_norm: float = setting(1.0, "global norm that gradients are clipped to", above=0)
+    max_grad_norm: float = setting(1.0, "largest global norm of the gradients after clipping", above=0)
 
     loss_over: str = setting(
         "micro_batch",
-        "loss of an update: the mean of its micro-batches' means (micro_batch); the mean over all masked "
-        "words of the update, or examples in fine-tuning (update); micro-batches weighed by sequences, as in "
-        "ModernBERT's program, where padding of a packed row counts as one (sequences); the sum of the means "
-        "(sum)",
+        "how the losses of micro-batches make the loss of an update: micro_batch (mean of their means); "
+        "update (mean over all masked words of the update, or over all examples in fine-tuning); sequences "
+        "(mean weighted by the number of sequences, where the padding of a packed row counts as a sequence, "
+        "as in ModernBERT's program); sum (sum of their means)",
         ("micro_batch", "update", "sequences", "sum"),
     )
     softmax_over_padding: bool = setting(
         False,
-        "the softmax of masked words runs over the rows that pad the vocabulary to a multiple of 8 as well, "
-        "as in NVIDIA's and Habana's programs",
+        "let the softmax of masked words include the rows that pad the vocabulary to a multiple of 8, as "
+        "NVIDIA's and Habana's programs do",
     )
     clipping_norm: str = setting(
         "whole",
-        "norm that clipping looks at: whole, of the gradients; word_rows, as in TensorFlow, where the "
-        "gradient of each word that is looked up counts before those of equal words are added, unless the "
-        "table is the output layer too; word_and_type_rows, where segment types are looked up as well",
+        "norm that clipping uses: whole (of the summed gradients); word_rows (as in TensorFlow: the word "
+        "embedding's gradient of each looked-up position counts by itself, before positions with the same "
+        "word are summed, unless the embedding is also the output layer); word_and_type_rows (the same for "
+        "segment types too)",
         ("whole", "word_rows", "word_and_type_rows"),
     )
 
     @property
     def clipping_point(self) -> str:
-        """The point at which gradients are clipped, by default the optimiser's usual one."""
+        """The point at which gradients are clipped, with ``usual`` replaced by the optimiser's value."""
         return str(find("optimiser", self.optimiser).clipping) if self.clipping == "usual" else self.clipping
 
     @property
     def clips_micro_batches(self) -> bool:
-        """True if the gradient of each micro-batch is clipped on its own."""
+        """Whether the gradient of each micro-batch is clipped separately."""
         return self.clipping_point.startswith("per_micro_batch")
 
     def micro_batches(self, workers: int) -> tuple[int, int]:
-        """(examples of a micro-batch, micro-batches of a worker in an update).
+        """Return (examples in a micro-batch, micro-batches per update) for each worker.
 
-        A number that is not given follows from the global batch. SettingsError where that does not divide.
+        Numbers that are not set follow from global_batch_size. SettingsError if the global batch is not a
+        product of whole numbers.
+
+            global_batch_size 64, 4 workers, batch_size 8 -> (8, 2)
+            global_batch_size 64, 4 workers -> (16, 1)
+        workers: number of workers in this run.
         """
         size, count, total = self.batch_size, self.accumulation, self.global_batch_size
+        # The original program ran on `replicas` workers. Its global batch is kept on this number of workers
+        # by
+        # computing the number of micro-batches again.
         if total is None and self.replicas is not None:
             total = (size or _DEFAULT_BATCH_SIZE) * (count or 1) * self.replicas
             count = None
@@ -99,50 +113,55 @@ class UpdateSection(Section):
         return size or _DEFAULT_BATCH_SIZE, count or 1
 
     def examples(self, workers: int) -> int:
-        """Examples of one update over all workers."""
+        """Return the number of examples in an update, over all workers."""
         size, count = self.micro_batches(workers)
         return workers * size * count
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimiserSection(Section):
-    """Settings of the optimiser. None: its preset's."""
+    """Keys that change an optimiser's preset. None keeps the preset's value."""
 
     beta1: float | None = setting(
-        None, "decay rate of the gradient's average (default: the optimiser's)", least=0, below=1
+        None, "decay rate of the running mean of gradients (default: the optimiser's)", least=0, below=1
     )
     beta2: float | None = setting(
-        None, "decay rate of the squared gradient's average (default: the optimiser's)", least=0, below=1
+        None, "decay rate of the running mean of squares (default: the optimiser's)", least=0, below=1
     )
     optimiser_epsilon: float | None = setting(
-        None, "small number that is added to denominators (default: the optimiser's)", above=0
+        None,
+        "small number added to denominators (default: the optimiser's)",
+        above=0,
+        other_names=["optimizer_epsilon"],
     )
     epsilon_in: str | None = setting(
         None,
-        "place of that number: added to the root of the bias-corrected average of squares (corrected, as in "
-        "PyTorch); to the root before its correction (uncorrected, as in transformers' adamw_hf and "
-        "fairseq); or its square to the average (square) (default: the optimiser's)",
+        "where optimiser_epsilon is added: corrected (to the root of the bias-corrected mean of squares, as "
+        "in PyTorch), uncorrected (to the root before bias correction, as in transformers' adamw_hf and "
+        "fairseq) or square (its square to the mean of squares) (default: the optimiser's)",
         ("corrected", "uncorrected", "square"),
     )
     summed_replicas: int = setting(
         1,
-        "workers whose gradients the original adds up, where this trainer takes their mean: that number is "
-        "divided by them, which makes the same updates",
+        "number of workers whose gradients the original program sums; this trainer averages them, and "
+        "divides optimiser_epsilon by this number to make the same updates",
         least=1,
     )
     weight_decay: float | None = shown(None, "weight decay (default: the optimiser's)", least=0)
     decay_skips: Sequence[str] | None = setting(
-        None, "parts of the names of weights that do not decay: A,B or a JSON list (default: the optimiser's)"
+        None,
+        "no weight decay for weights whose name contains one of these: A,B or a JSON list (default: the "
+        "optimiser's)",
     )
     use_debiasing: bool | None = setting(
-        None, "bias correction, for lamb-graphcore (default: the optimiser's)"
+        None, "correct the bias of the running means, for lamb-graphcore (default: the optimiser's)"
     )
     momentum: float | None = setting(
-        None, "momentum, for the optimiser momentum (default: the optimiser's)", least=0, below=1
+        None, "momentum, for optimiser momentum (default: the optimiser's)", least=0, below=1
     )
 
     def changed(self, preset: Preset) -> Preset:
-        """The preset with the settings that are given."""
+        """Return the preset with the values that are set here."""
         beta1, beta2 = preset.betas
         settings: dict[str, Any] = {
             "betas": (
@@ -162,9 +181,9 @@ class OptimiserSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingSection(Section):
-    """The loss scale of fp16: fixed, or adjusted during training within bounds."""
+    """Keys about the loss scale of fp16: fixed, or adjusted during training within bounds."""
 
-    loss_scaling: float = setting(0.0, "fixed loss scale for fp16; 0: adjusted during training", least=0)
+    loss_scaling: float = setting(0.0, "fixed loss scale for fp16; 0: adjust it during training", least=0)
     init_loss_scale: float = setting(65536.0, "initial value of an adjusted loss scale", above=0)
     min_loss_scale: float = setting(1.0, "lower bound of an adjusted loss scale", above=0)
     max_loss_scale: float = setting(16777216.0, "upper bound of an adjusted loss scale", above=0)

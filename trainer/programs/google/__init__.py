@@ -1,1 +1,1 @@
-"""Google's BERT in TensorFlow 1."""
+"""Google's BERT programs for TensorFlow 1."""

@@ -1,4 +1,4 @@
-"""The keys that Google's run_squad.py and run_classifier.py compute alike."""
+"""Keys that Google's run_squad.py and run_classifier.py compute in the same way."""
 
 from typing import Any
 
@@ -9,9 +9,11 @@ from trainer.programs.meaning import phase_keys
 
 
 def fine_tuning(given: Given, eval_size: str) -> dict[str, Any]:
-    """Return the keys of a command line. eval_size: the flag with the size of an evaluation's batch.
+    """Return the keys that both programs' flags describe.
 
-    A checkpoint in output_dir goes before init_checkpoint, and a run there is continued unasked.
+    A checkpoint in output_dir takes precedence over init_checkpoint, and a run there is continued without
+    being asked.
+    eval_size: flag with the batch size of an evaluation.
     """
     count = given["num_tpu_cores"] if given["use_tpu"] else 1
     there = has_checkpoints(given["output_dir"])
@@ -25,8 +27,8 @@ def fine_tuning(given: Given, eval_size: str) -> dict[str, Any]:
         "eval_batch_size": of_core(given, eval_size, count),
         "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,
         "resume": there and given["do_train"],
-        # The program adds the cores' gradients up, this trainer takes their mean: the update is the same
-        # with the n-th part of epsilon.
+        # The program sums the cores' gradients, this trainer averages them. The update is the same
+        # with epsilon divided by n.
         "summed_replicas": count,
         # Each core clips its own gradient before the sum over the cores.
         "clipping": "per_micro_batch" if count > 1 else "per_update",

@@ -8,7 +8,7 @@ from trainer.programs.requirements import require_flags
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the fine-tuning, the evaluation and the predictions that the command line asks for."""
+    """Return the fine-tuning, evaluation and predictions that the command line describes."""
     require_flags(given, "data_dir", "task_name", "vocab_file", "bert_config_file", "output_dir")
     if not (given["do_train"] or given["do_eval"] or given["do_predict"]):
         raise UsageError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")

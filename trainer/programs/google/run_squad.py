@@ -8,7 +8,7 @@ from trainer.programs.requirements import require_files, require_flags, require_
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the fine-tuning and the predictions that a command line of run_squad.py asks for."""
+    """Return the fine-tuning and predictions that the command line describes."""
     require_flags(given, "vocab_file", "bert_config_file", "output_dir")
     require_work(given, "do_train", "do_predict")
     require_files(given, {"do_train": "train_file", "do_predict": "predict_file"})

@@ -1,1 +1,1 @@
-"""Graphcore's programs for BERT in TensorFlow 1."""
+"""Graphcore's BERT programs for TensorFlow 1."""

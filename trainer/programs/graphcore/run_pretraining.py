@@ -11,14 +11,14 @@ from trainer.programs.graphcore import values
 from trainer.programs.meaning import Meaning, phase_keys
 
 _SOURCE = "graphcore/examples 553b90b5"
-_GENERATED = 10_000_000  # examples that the program counts in generated data
+_GENERATED = 10_000_000  # number of examples that the program counts in generated data
 _NO_DATA = "Neither generated-data nor train-file was passed, set at least one of them to run the code."
 
 _PRINTED = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches_per_step"}
-"""Flags that the README prints and the program refuses, with those that it means."""
+"""Flags that the README prints but the program refuses, with the flags that it means."""
 
 _FILE_KEYS = ("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step")
-"""Keys of published files that are no flags and that the program looks up."""
+"""Keys of published files that are not flags and that the program reads."""
 
 _IDLE_FILE_KEYS = (
     *("best_checkpoint_start_epoch", "best_loss", "checkpoint_model", "do_validation", "embedding_cut_num"),
@@ -30,7 +30,7 @@ _IDLE_FILE_KEYS = (
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the phase that the command line and its file ask for."""
+    """Return the phase that the command line and its file describe."""
     _warn_of_words(given)
     opts = values.layered(given, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
     if not opts["batch_size"]:
@@ -39,7 +39,7 @@ def resolve(given: Given) -> Meaning:
         said = "Single-stage pipeline not supported by BERT pretraining."
         raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
     keys = phase_keys(opts) | values.usual(opts, opts["batches_per_step"])
-    # A string is never equal to 32 in the program, so that "precision": "32" in a file is 16.
+    # The program compares with the number 32, so that the text "32" in a file means 16 bits.
     keys |= {
         "output_dir": opts["checkpoint_path"],
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
@@ -52,7 +52,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def _warn_of_words(given: Given) -> None:
-    """Warn of flags that only the README has, and of values that do not say what they seem to."""
+    """Warn about flags that exist only in the README, and about values with a surprising meaning."""
     words = {word.partition("=")[0] for word in given.arguments}
     true_of_any_word = {flag.spellings[0] for flag in given.table if flag.kind is bool and not flag.idle}
     for word, meant in _PRINTED.items():
@@ -74,6 +74,7 @@ def _model(opts: Given) -> dict[str, Any]:
 
 
 def _optimiser(opts: Given) -> dict[str, Any]:
+    """Return the keys of the optimiser."""
     name = str(opts["optimiser"]).lower()
     if name not in ("lamb", "adamw"):
         return values.without_moments(opts, name)
@@ -82,7 +83,7 @@ def _optimiser(opts: Given) -> dict[str, Any]:
         "beta2": opts["optimiser_beta2"],
         "optimiser_epsilon": opts["optimiser_epsilon"],
     }
-    if name == "adamw":  # the program gives it no weight_decay: its own is 0.01
+    if name == "adamw":  # the program passes no weight_decay, so the default 0.01 applies
         return {"optimiser": "adamw-bert", "weight_decay": 0.01, "clipping": "none", **moments}
     if opts["weight_decay"] is None:
         raise UsageError(f"{opts['config']}: weight_decay is missing, which lamb needs and no flag gives")
@@ -97,7 +98,7 @@ def _optimiser(opts: Given) -> dict[str, Any]:
 
 
 def _schedule(opts: Given) -> dict[str, Any]:
-    """Return the keys of the length and of the learning rate: the program's steps as updates."""
+    """Return the keys of length and learning rate, with the program's steps converted to updates."""
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":
         opts.warn(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
@@ -124,7 +125,7 @@ def _schedule(opts: Given) -> dict[str, Any]:
 
 
 def _updates(opts: Given) -> int | None:
-    """Return the number of updates, or None where only the data tell how many an epoch has."""
+    """Return the number of updates, or None if it depends on the size of the data."""
     each: int = opts["batches_per_step"]
     if opts["steps"]:
         return int(opts["steps"]) * each
@@ -136,9 +137,10 @@ def _updates(opts: Given) -> int | None:
 
 
 def _data(opts: Given) -> dict[str, Any]:
+    """Return the key of the training data."""
     if opts["generated_data"] and opts["train_file"]:
         opts.warn("generated-data flag passed: train_file is left out")
-    if not isinstance(opts["train_file"] or "", str):  # of its configuration file
+    if not isinstance(opts["train_file"] or "", str):  # from its configuration file
         raise UsageError(f"{opts['config']}: train_file is {opts['train_file']!r:.80}, expected a text")
     if opts["train_file"] and not opts["generated_data"]:
         return {"train_data": "+".join(name for name in opts["train_file"].split(",") if name)}
@@ -148,7 +150,7 @@ def _data(opts: Given) -> dict[str, Any]:
 
 
 def _start(opts: Given) -> dict[str, Any]:
-    """Return the keys of the checkpoint that the training starts from, or goes on from."""
+    """Return the keys of the checkpoint that the training starts from or continues."""
     if opts["restore_path"] and opts["start_from_ckpt"]:
         raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")
     if opts["start_from_ckpt"]:
@@ -156,7 +158,9 @@ def _start(opts: Given) -> dict[str, Any]:
     if not opts["restore_path"]:
         return {}
     keys: dict[str, Any] = {"resume": True}
-    folder = opts["restore_path"]  # the newest checkpoint there, or one of a directory by its step
+    folder = opts[
+        "restore_path"
+    ]  # a directory, whose newest checkpoint is used, or a checkpoint's path with its step
     if one := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", folder):
         folder = one[1]
         keys["resume_step"] = int(one[2]) * opts["batches_per_step"]
@@ -170,6 +174,6 @@ def _start(opts: Given) -> dict[str, Any]:
 
 
 def _is_within(path: str, folder: str) -> bool:
-    """True if the path is the folder or below it."""
+    """Return whether the path is the folder or inside it."""
     path, folder = (name.removeprefix("./").rstrip("/") for name in (path, folder))
     return path == folder or path.startswith(f"{folder}/")

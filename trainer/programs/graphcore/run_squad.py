@@ -11,7 +11,7 @@ _SOURCE = "graphcore/examples 09b7c672"
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the fine-tuning, the predictions or both, that the command line and its file ask for."""
+    """Return the fine-tuning, the predictions or both that the command line and its file describe."""
     opts = values.layered(given, _SOURCE)
     for name in ("micro_batch_size", "gradient_accumulation_count"):
         if not opts[name]:
@@ -27,13 +27,16 @@ def resolve(given: Given) -> Meaning:
     keys = phase_keys(opts) | values.usual(opts, opts["device_iterations"]) | _optimiser(opts)
     keys |= _updates(opts) if opts["do_training"] else {}
     keys |= _places(opts)
-    if opts["reduction_type"] == "sum":  # over the replicas too: they are micro-batches of one
+    if (
+        opts["reduction_type"] == "sum"
+    ):  # the sum includes replicas, so they count as micro-batches of one worker
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
     predictions = "" if opts["do_training"] else f", predictions for {opts['predict_file']}"
     return Meaning(what=f"SQuAD{predictions}", phases=[keys])
 
 
 def _optimiser(opts: Given) -> dict[str, Any]:
+    """Return the keys of the optimiser."""
     name = str(opts["optimizer"]).lower().removeprefix("mp")
     if name not in ("adamw", "lamb"):
         return values.without_moments(opts, name)
@@ -45,7 +48,7 @@ def _optimiser(opts: Given) -> dict[str, Any]:
         "use_debiasing": opts["use_debiasing"],
     }
     if name == "adamw":
-        # The norm that the program clips to is that of the replicas' mean, multiplied by their number.
+        # The program clips the mean gradient of the replicas to a norm of their number, not of 1.
         clipping = {"clipping": "per_update", "max_grad_norm": float(opts["replicas"])}
         return keys | clipping | {"optimiser": "adamw-bert"}
     opts.warn("lamb: the program has no trust ratio for the weights of norms, here they have one")
@@ -75,7 +78,7 @@ def _updates(opts: Given) -> dict[str, Any]:
 
 
 def _places(opts: Given) -> dict[str, Any]:
-    """Return the keys of files and directories: checkpoints and predictions have one directory here."""
+    """Return the keys of files and directories. Here checkpoints and predictions share a directory."""
     trains = opts["do_training"]
     keys: dict[str, Any] = {
         "start_from_ckpt": opts["init_checkpoint"] or None,

@@ -1,6 +1,6 @@
-"""Values as Graphcore's programs read them, of flags and of --config.
+"""Values as Graphcore's programs read them, from flags and from --config.
 
-That is a JSON file whose values stand between the program's defaults and its flags.
+--config is a JSON file. Its values override the program's defaults, and flags override its values.
 """
 
 from collections.abc import Collection
@@ -18,8 +18,8 @@ _OWN_COPIES = Path(__file__).parent / "configs"
 
 _NUMBER = {"type": ["number", "null", "array"], "items": {"type": "number"}}
 _FILE_VALUES: dict[str, dict[str, Any]] = {
-    "precision": {"type": ["number", "string"]},  # the program compares it, and takes a text for 16
-    "hidden_act": {"type": ["string", "null"]},  # its flag takes a number in the program
+    "precision": {"type": ["number", "string"]},  # any text means 16 bits in the program
+    "hidden_act": {"type": ["string", "null"]},  # the program's flag takes a number
     "weight_decay": {"type": "number"},
     "decay_steps": {"type": ["integer", "null"]},
     "decay_rate": {"type": ["number", "null"]},
@@ -29,16 +29,17 @@ _FILE_VALUES: dict[str, dict[str, Any]] = {
         "additionalProperties": {"type": "number"},
     },
 }
-"""The schema of a file's values that are computed with."""
+"""JSON Schema of the file's values that are used in computations."""
 
 
 def layered(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
-    """Return the values, the file's between defaults and flags. Warn of what has no effect.
+    """Return the values from defaults, file and flags. Warn about keys of the file without effect.
 
-    Our copy stands for a published file, configs/NAME.json, that is not there. source: repository and commit
-    of the published files. used, idle: the keys of the file that are no flags,
-    those with a meaning, which are None where the file lacks them, and those without any. SettingsError names
-    the nearest key for an unknown one.
+    If a published file configs/NAME.json is missing, a copy in this package is used. SettingsError names the
+    nearest key for an unknown one.
+    source: repository and commit of the published files.
+    used: keys of the file that are not flags but have a meaning. None if the file lacks them.
+    idle: keys of the file without a meaning.
     """
     path = given["config"]
     found: dict[str, Any] = {}
@@ -63,9 +64,11 @@ def layered(given: Given, source: str, used: Collection[str] = (), idle: Collect
 
 
 def warmup_of(value: Any, per_step: int) -> int | float:
-    """Return the warm-up in updates, or as a share of them. UsageError, in the program's words, for neither.
+    """Return the warm-up in updates, or as a share of them.
 
-    per_step: updates of what the program calls a step.
+    UsageError, in the program's words, for other values.
+
+    per_step: updates per step of the program.
     """
     if not isinstance(value, int | float) or (not 0 <= value < 1 and int(value) != value) or value < 0:
         wanted = "Warmup can be either an integer or a float between 0 and 1"
@@ -74,10 +77,11 @@ def warmup_of(value: Any, per_step: int) -> int | float:
 
 
 def capped(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
-    """Return (learning rate, warm-up) with the program's rates for a run that is shorter than the warm-up.
+    """Return (learning rate, warm-up) for a run that may be shorter than its warm-up.
 
-    The program goes up the same slope and stops; here a warm-up must end within the run, so it ends with it,
-    at the height of that place. A single update, whose own rate would be 0, has a small one.
+    The program's rate rises along the same slope and stops. Here a warm-up must end within the run, so it is
+    cut to end with the run, at the rate reached there. With a single update that rate would be 0, so a small
+    one is used.
     """
     if not isinstance(warmup, int) or warmup < updates:
         return rate, warmup
@@ -86,7 +90,10 @@ def capped(rate: float, warmup: int | float, updates: int) -> tuple[float, int |
 
 
 def usual(opts: Given, each: int) -> dict[str, Any]:
-    """Return the keys of the intervals, in updates. each: updates of what the program calls a step."""
+    """Return the keys of the intervals, in updates.
+
+    each: updates per step of the program.
+    """
     if opts["seed"] is None:
         opts.warn("no seed is given: the program draws one, here it is 42")
     return {
@@ -97,7 +104,7 @@ def usual(opts: Given, each: int) -> dict[str, Any]:
 
 
 def without_moments(opts: Given, name: str) -> dict[str, Any]:
-    """Return the keys of another optimiser than LAMB and AdamW. UsageError for one that the programs lack."""
+    """Return the keys of momentum or sgd. UsageError for an optimiser that the programs do not have."""
     if name not in ("momentum", "sgd"):
         raise UsageError(f"Optimizer {name} not recognised")
     momentum = {"momentum": opts["momentum"]} if name == "momentum" else {}

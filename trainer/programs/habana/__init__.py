@@ -1,1 +1,1 @@
-"""Habana's BERT in PyTorch (Model-References, PyTorch/nlp/bert)."""
+"""Habana's BERT programs for PyTorch (Model-References, PyTorch/nlp/bert)."""

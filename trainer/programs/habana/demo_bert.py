@@ -1,4 +1,4 @@
-"""Habana's demo_bert.py: the meaning of its command lines."""
+"""Habana's demo_bert.py for PyTorch: the meaning of its command lines."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ _MOST_PREDICTIONS = (20, 80)
 _DATA = f"/software/data/pytorch/bert_pretraining/{HDF5_DATA}"
 _USUAL_DATA = [_DATA.format(length, most) for length, most in zip((128, 512), _MOST_PREDICTIONS, strict=True)]
 _SHARED_BY_VERSION = ("1.1.0", "1.4.1")
-"""Versions whose train_batch_size is that of all cards."""
+"""Versions whose train_batch_size is the total over all cards."""
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the phases, or the fine-tuning, that the command line asks for."""
+    """Return the phases, or the fine-tuning, that the command line describes."""
     if given["model_name_or_path"] not in SIZES:
         name = given["model_name_or_path"]
         raise UsageError(
@@ -31,6 +31,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def _common(given: Given, cards: int) -> dict[str, Any]:
+    """Return the keys of device and workers."""
     device = "hpu" if given["device"] == "hpu" else "cpu"
     on_one_host = given.values.get("process_per_node") or cards
     if cards > on_one_host:
@@ -44,7 +45,7 @@ def _common(given: Given, cards: int) -> dict[str, Any]:
 
 
 def _mode(given: Given) -> str:
-    """Return the mode of the card, as far as the version has it: from 1.0.0 on there is no graph mode."""
+    """Return the execution mode of the card. Versions from 1.0.0 on have no graph mode."""
     mode: str = given["mode"] or ("lazy" if given["model_name_or_path"] == "large" else "eager")
     if mode == "graph" and given.version:
         is_lazy = given.version == "1.4.1" and given.command == "pretraining"
@@ -53,6 +54,7 @@ def _mode(given: Given) -> str:
 
 
 def _pretraining(given: Given) -> Meaning:
+    """Return both phases or a single phase."""
     numbers = [given["phase"] - 1] if given["phase"] else [0, 1]
     phases = [_phase(given, number) for number in numbers]
     until, steps = given["steps_this_run"][0], given["max_steps"][0]
@@ -92,13 +94,14 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
 
 
 def _end_of_phase_1(given: Given) -> int:
-    """Return the update that phase 2 begins with: the last of phase 1, or of its part in the same command."""
+    """Return the update of phase 1 that phase 2 starts from: its last, or where this command stops it."""
     steps: int = given["max_steps"][0]
     until = given["steps_this_run"][0]
     return max(1, until) if not given["phase"] and 0 <= until < steps else steps
 
 
 def _finetuning(given: Given) -> Meaning:
+    """Return the fine-tuning of SQuAD or MRPC."""
     cards = 8 if given["dist"] and given["world_size"] == 1 else given["world_size"]
     task, steps = given["task_name"], given["max_steps"] or 0
     keys = _common(given, cards) | phase_keys(given) | _files(given)
@@ -109,7 +112,7 @@ def _finetuning(given: Given) -> Meaning:
     }
     if task == "squad":
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
-    if steps > 0:  # the program makes one update more, whose rate is 0
+    if steps > 0:  # the program makes one more update, with a rate of 0
         keys |= {"steps": steps, "num_train_epochs": None}
     is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
     if task == "mrpc" and not given.version and is_lazy:
@@ -122,7 +125,7 @@ def _finetuning(given: Given) -> Meaning:
 
 
 def _files(given: Given) -> dict[str, Any]:
-    """Return the keys of the task's files. From 1.0.0 on the program downloads a data set by its name."""
+    """Return the keys of the task's files. Versions from 1.0.0 on download a dataset by name instead."""
     task = given["task_name"]
     if given.version:
         if task == "squad" and given["dataset_name"] != "squad":

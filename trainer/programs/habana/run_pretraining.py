@@ -1,4 +1,4 @@
-"""Habana's run_pretraining.py: the meaning of its command lines."""
+"""Habana's run_pretraining.py for PyTorch: the meaning of its command lines."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from trainer.programs.nvidia.run_pretraining import phase_of
 from trainer.workers.launchers import find_rank
 
 _USUAL_MEANS = {128: 1.2, 512: 2.0}
-"""Sequences of a pack by length, where the packer's metadata file is missing."""
+"""Mean number of sequences per pack by length, used if the packer's metadata file is missing."""
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the phase that the command line asks for."""
+    """Return the phase that the command line describes."""
     keys = phase_of(given) | _device(given)
     keys |= {"log_every": _whole(given, "log_freq"), "steps": _whole(given, "max_steps")}
     if given.values.get("enable_packed_data_mode"):
@@ -30,7 +30,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def _device(given: Given) -> dict[str, Any]:
-    """Return the keys of device and workers. Without a flag the program takes CUDA or a processor."""
+    """Return the keys of device and workers. Without a flag the program uses CUDA, else the processor."""
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if given["use_habana"]:
         options: dict[str, Any] = {"mode": _mode(given)}
@@ -46,8 +46,9 @@ def _device(given: Given) -> dict[str, Any]:
 
 
 def _mode(given: Given) -> str:
+    """Return the execution mode of the card."""
     is_lazy, is_graph = given["use_lazy_mode"], given.values.get("use_jit_trace")
-    if given.version:  # torch.compile goes before lazy mode
+    if given.version:  # torch.compile overrides lazy mode
         is_graph = given["use_torch_compile"]
         is_lazy = not is_graph and given["PT_HPU_LAZY_MODE"] == "1"
     if is_lazy:
@@ -56,12 +57,17 @@ def _mode(given: Given) -> str:
 
 
 def _whole(given: Given, name: str) -> int:
-    """Return the number of updates after which the value of a flag that takes a fraction is reached."""
+    """Return a number of updates, rounded up, from a flag that takes fractions."""
     return max(1, -int(-given[name] // 1))
 
 
 def packed(given: Given, count: int, mean: float) -> dict[str, Any]:
-    """Return the keys of micro-batches of packed rows. mean: sequences of a row, on average."""
+    """Return the keys of micro-batches of packed rows.
+
+    The program divides the number of micro-batches by the mean number of sequences per pack, so that an
+    update has about as many sequences as without packing.
+    mean: sequences per row.
+    """
     rows = round(count / mean)
     if rows < 1:
         found = f"{count} micro-batches / {mean:g} sequences a pack"
@@ -70,7 +76,7 @@ def packed(given: Given, count: int, mean: float) -> dict[str, Any]:
 
 
 def _read_mean(given: Given) -> float:
-    """Return the sequences of a pack on average: the packer's number, else the program's for the length."""
+    """Return the mean number of sequences per pack: from the packer's file, else the program's constant."""
     from bertdata.packing.habana_metadata import metadata_path  # imports numpy
 
     path, length = metadata_path(given["input_dir"]), given["max_seq_length"]

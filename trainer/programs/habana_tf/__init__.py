@@ -1,1 +1,1 @@
-"""Habana's programs for TensorFlow."""
+"""Habana's BERT programs for TensorFlow."""

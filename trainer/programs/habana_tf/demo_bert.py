@@ -1,4 +1,4 @@
-"""Habana's demo_bert.py for TensorFlow and its shell script: the meaning of their command lines."""
+"""Habana's demo_bert.py for TensorFlow, and its shell script: the meaning of their command lines."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ _HOROVOD = ("-v", "--use_horovod")
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the pre-training or fine-tuning that the command line asks for."""
+    """Return the pre-training or fine-tuning that the command line describes."""
     if given.version == _SHELL_VERSION:
         named = {"command": given.command, "data_type": given["dtype"], "model_variant": given["model"]}
         given = replace(given, values=given.values | named)
@@ -24,7 +24,9 @@ def resolve(given: Given) -> Meaning:
 
 
 def rewritten(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
-    """Return the words and the version: of the shell script where the command line has no --command."""
+    """Return the words in demo_bert.py's order, and the version: the shell script's if there is no
+    --command.
+    """
     words = list(arguments)
     if version != _SHELL_VERSION and (version or not _is_of_shell(words)):
         return words, version
@@ -32,13 +34,13 @@ def rewritten(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
 
 
 def _is_of_shell(words: Sequence[str]) -> bool:
-    """True for a command line of the script: a sub-command by its name, and no -c or --command."""
+    """Return whether the words are for the script: a sub-command without -c or --command."""
     names_it = any(word.startswith(("-c", "--co")) for word in words)
     return not names_it and any(word in _COMMANDS for word in words)
 
 
 def _ordered(words: Sequence[str]) -> list[str]:
-    """Return the sub-command, then the flags. -v may be alone."""
+    """Return the sub-command first, then the flags. -v may have no value."""
     flags, rest = list[str](), list[str]()
     place = 0
     while place < len(words):

@@ -23,7 +23,7 @@ _FIXED: dict[str, Any] = COMMON | {
     "do_eval": True,
     "lower_case": True,
 }
-"""Keys that no flag changes. The rate is not multiplied by the workers."""
+"""Keys that no flag changes. The rate is not multiplied by the number of workers."""
 
 _BATCH_SIZES = {("mrpc", "bf16"): 64, ("mrpc", "fp32"): 32, ("squad", "bf16"): 24, ("squad", "fp32"): 10}
 _LENGTHS = {"mrpc": 128, "squad": 384}
@@ -67,8 +67,8 @@ def finetuning(given: Given) -> Meaning:
 
 
 def _find_data(given: Given, task: str) -> str:
-    """Return the directory of the task's files. MRPC may be one below the given directory."""
-    if given.version:  # SQuAD lies beside the script
+    """Return the directory of the task's files. MRPC's may be in a sub-directory."""
+    if given.version:  # SQuAD's files are next to the script
         return "tensorflow_datasets/bert/MRPC" if task == "mrpc" else "."
     folder: str = given["dataset_path"]
     below = storage.join(folder, "MRPC")

@@ -20,26 +20,26 @@ SIZES = {
     "base": (12, 768, 12),
     "large": (24, 1024, 16),
 }
-"""Layers, width and attention heads of Google's published models by variant."""
+"""Layers, width and attention heads of Google's published models, by variant."""
 
 COMMON: dict[str, Any] = {
     "gelu": "tanh",
-    "layer_norm_eps": 1e-3,  # that of Keras, which the program leaves
+    "layer_norm_eps": 1e-3,  # Keras' default
     "beta1": 0.9,
     "beta2": 0.999,
     "optimiser_epsilon": 1e-6,
     "weight_decay": 0.01,
     "decay_skips": ["LayerNorm", "layer_norm", "bias"],
     "max_grad_norm": 1.0,
-    "clipping_norm": "word_and_type_rows",  # as TensorFlow has it for a lookup
+    "clipping_norm": "word_and_type_rows",  # as TensorFlow computes it for an embedding lookup
     "eval_every": 0,
 }
-"""Keys that no flag changes, of pre-training and fine-tuning."""
+"""Keys of pre-training and fine-tuning that no flag changes."""
 
 _FIXED = COMMON | {
     "optimiser": "lamb-habana-tf",
     "clipping": "per_micro_batch_divided",
-    "lr_schedule": "habana-tf",  # multiplies the rate of one worker by their number
+    "lr_schedule": "habana-tf",  # multiplies one worker's rate by the number of workers
     "keep_checkpoints": 5,
 }
 
@@ -49,15 +49,15 @@ WORKERS_APART = (
     "with fewer data files than workers the program gives all of them the first file; here they share the "
     "examples of all files",
 )
-"""What the program does with several workers, and this trainer otherwise."""
+"""Warnings about what the program does with several workers and this trainer does differently."""
 
 _UPDATES = (65536, 32768)
 _RATES = (7.5e-4, 5e-4)
-"""Of one worker of eight, for updates of the full size."""
+"""Learning rates of one of eight workers, for updates of the full size."""
 
 
 def pretraining(given: Given) -> Meaning:
-    """Return the phases that the command line asks for."""
+    """Return the phases that the command line describes."""
     counted, workers = find_workers(given)
     test_set = given["test_set"]
     if test_set not in ("bookswiki", "overfit"):
@@ -74,12 +74,13 @@ def pretraining(given: Given) -> Meaning:
 
 
 def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
-    """Return (workers that batches and rate are divided by, keys of those that are started).
+    """Return (number of workers by which batch and rate are divided, keys of the workers to start).
 
-    They are those of one host times the hosts of MULTI_HLS_IPS, or with Kubernetes those of mpirun.
+    It is the number per host times the number of hosts in MULTI_HLS_IPS, or with Kubernetes the number that
+    mpirun started.
     """
     each, horovod = given["use_horovod"], given["use_horovod"] is not None
-    if each is True:  # the script's -v alone
+    if each is True:  # -v of the script without a number
         each = given["NUM_WORKERS_PER_HLS"]
     if each is not None and each < 1:
         raise UsageError(f"--use_horovod is {each}, expected 1 worker or more")
@@ -98,39 +99,43 @@ def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
 
 
 def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of model, precision and workers."""
     keys = _FIXED | workers | {"precision": given["data_type"]}
     if given["bert_config_dir"]:
         keys["model_config"] = storage.join(given["bert_config_dir"], "bert_config.json")
     else:
         keys |= bert_shape(*SIZES[given["model_variant"]])
-    # The shell script's workers average the weights before each update, unless that is switched off.
+    # The shell script's workers average the weights before each update by default.
     if given.version and given["use_horovod"]:
         keys["force_weight_sync"] = given["FORCE_WEIGHT_SYNC"].lower() in ("1", "true")
     return keys
 
 
 def _bookswiki(given: Given, counted: int, workers: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return both phases, or one of them where Kubernetes runs several workers."""
+    """Return both phases, or a single phase if Kubernetes runs several workers."""
     phases = [_phase(given, counted, workers, number) for number in (0, 1)]
     if given["fast_perf_only"] != 1:
         first, second = (keys["batch_size"] * keys["accumulation"] for keys in phases)
         phases[1]["steps"] = max(1, phases[1]["steps"] * first // second)
     last = f"model.ckpt-{phases[0]['steps']}"
-    phases[1]["start_from_ckpt"] = storage.join(phases[0]["output_dir"], last)  # weights only
+    phases[1]["start_from_ckpt"] = storage.join(phases[0]["output_dir"], last)  # its weights only
     if given["kubernetes_run"] and given["use_horovod"]:
         return phases[1:] if given["run_phase2"] else phases[:1]
     return phases
 
 
 def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> dict[str, Any]:
-    """Return the keys of a phase, counted from 0. Phase 2's steps still count updates of phase 1's size."""
+    """Return the keys of a phase, counted from 0.
+
+    Phase 2's steps are in updates of phase 1's size, and are converted by the caller.
+    """
     size = numbers_of(given, "batch_size", (64 if given["data_type"] == "bf16" else 32, 8))[number]
     length = numbers_of(given, "max_seq_length", (128, 512))[number]
     is_fast = given["fast_perf_only"] == 1 and given["no_steps_accumulation"] != 1
     update = ((1600, 200) if is_fast else _UPDATES)[number]
     steps = numbers_of(given, "iters", (7038, 782))[number]
     warmup = numbers_of(given, "warmup", (2000, 200))[number]
-    count = int(update / counted / size)  # a remainder is dropped, as by the program
+    count = int(update / counted / size)  # rounded down, as in the program
     if count < 1:
         raise UsageError(
             f"an update of {update} examples / {counted} workers / batch_size {size} leaves none"
@@ -162,7 +167,10 @@ def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> 
 
 
 def numbers_of(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
-    """Return each phase's value: A,B of demo_bert.py, A B of the shell script. Phase 2's may be left out."""
+    """Return a value for each phase, from ``A,B`` (demo_bert.py) or ``A B`` (shell script).
+
+    Phase 2's may be missing.
+    """
     value = given[name]
     if value is None:
         return usual
@@ -175,7 +183,7 @@ def numbers_of(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
 
 
 def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of a few updates on a small file, then an evaluation on the same."""
+    """Return the keys of a few updates on a small file, then an evaluation on the same file."""
     size = numbers_of(given, "batch_size", [32])[0]
     length = numbers_of(given, "max_seq_length", [128])[0]
     data, starts, folder = given["dataset_path"], given["init_checkpoint_path"], given["output_dir"]
@@ -195,7 +203,7 @@ def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, A
         "batch_size": size,
         "accumulation": 1,
         "clipping": "per_update" if workers["world_size"] > 1 else _FIXED["clipping"],
-        # Horovod multiplies a rate that has been multiplied already.
+        # The program multiplies the rate by the number of workers twice, here and for Horovod.
         "base_learning_rate": 6e-3 * size * counted / 65536,
         "checkpoint_every": 1000,
         "log_every": 1,

@@ -12,7 +12,7 @@ from trainer.programs.requirements import work_of
 from trainer.workers.launchers import find_rank
 
 _ADAM = {"optimiser": "adamw-bert", "epsilon_in": "square"}
-"""AdamWeightDecay, which divides by the root of v + epsilon^2 in Habana's program."""
+"""AdamWeightDecay, which in Habana's program divides by the root of v + epsilon^2."""
 
 
 def resolve(given: Given) -> Meaning:
@@ -26,7 +26,7 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(
             f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
         )
-    variables = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")  # by version
+    variables = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")  # depends on the version
     asked = any(given[name] != "0" for name in variables)
     keys |= _optimiser(given, keys["world_size"]) | {
         "precision": "bf16" if asked or given["bf16_config_path"] is not None else "fp32",
@@ -40,7 +40,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def _optimiser(given: Given, workers: int) -> dict[str, Any]:
-    """Return the optimiser's keys: LAMB for the word lamb, else Adam, with linear decay for the word adam."""
+    """Return the optimiser's keys: LAMB for lamb, else Adam, with linear decay only for adam."""
     name = given["optimizer_type"]
     if name == "lamb":
         return {}

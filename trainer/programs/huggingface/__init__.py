@@ -1,1 +1,1 @@
-"""The examples of Hugging Face's transformers."""
+"""Hugging Face's example programs for fine-tuning."""

@@ -1,4 +1,4 @@
-"""Hugging Face's run_glue.py (GLUE's tasks and tables of your own): the meaning of its command lines."""
+"""Hugging Face's run_glue.py (GLUE's tasks and a user's tables): the meaning of its command lines."""
 
 import io
 from contextlib import suppress
@@ -22,7 +22,7 @@ _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the fine-tuning, the evaluation and the predictions that the command line asks for."""
+    """Return the fine-tuning, evaluation and predictions that the command line describes."""
     name = given["task_name"] and given["task_name"].lower()
     keys = training_keys(given)
     if name is not None:
@@ -30,7 +30,7 @@ def resolve(given: Given) -> Meaning:
             raise UsageError(f"Unknown task, you should pick one in {','.join(sorted(_TASKS))}")
         given.warn(f"the task {name} is not downloaded: append -- --data-dir DIR, with its .tsv files in DIR")
         keys["task"] = _TASKS[name]
-        if name == "mnli":  # the program numbers the labels in this order
+        if name == "mnli":  # the program's order of the label ids
             keys["labels"] = ["entailment", "neutral", "contradiction"]
     else:
         keys |= _own_table(given)
@@ -40,7 +40,9 @@ def resolve(given: Given) -> Meaning:
 
 
 def _accumulation(given: Given) -> dict[str, Any]:
-    """Return the keys of several micro-batches an update, and say where the program's version 5 differs."""
+    """Return the keys for several micro-batches per update, with a warning if version 5 of transformers
+    differs.
+    """
     if given["as_published"]:
         return {"loss_over": "sum"}
     given.warn(
@@ -50,7 +52,7 @@ def _accumulation(given: Given) -> dict[str, Any]:
 
 
 def _own_table(given: Given) -> dict[str, Any]:
-    """Return the task of your own files, with the columns that the program would take."""
+    """Return the task for a user's files, with the columns that the program would choose."""
     if given["dataset_name"] is not None:
         raise UsageError(
             f"dataset_name {given['dataset_name']}: not downloaded; give its files by --train_file"
@@ -68,9 +70,9 @@ def _own_table(given: Given) -> dict[str, Any]:
 
 
 def _has_scores(path: str) -> bool:
-    """Return True where the label of a table is a float to the program, which then learns a score.
+    """Return whether the program would read a table's labels as floats, and so learn a score.
 
-    A table that is not here or cannot be read has none: reading it later says what is wrong.
+    False for a table that is not here or cannot be read. Reading it later gives the error.
     """
     if not is_here(path):
         return False
@@ -81,7 +83,7 @@ def _has_scores(path: str) -> bool:
 
 
 def _columns(path: str) -> list[str]:
-    """Return the names of the columns of a table on this machine, or none where it is missing."""
+    """Return the column names of a table on this machine. Empty if it is missing."""
     if not is_here(path):
         return []
     data = storage.read_bytes(path)

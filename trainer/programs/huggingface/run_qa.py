@@ -9,7 +9,7 @@ _DATASETS = ("squad", "squad_v2")
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the fine-tuning, the evaluation and the predictions that the command line asks for."""
+    """Return the fine-tuning, evaluation and predictions that the command line describes."""
     files = (given["train_file"], given["validation_file"], given["test_file"])
     name = given["dataset_name"]
     if name is None and not any(files):
@@ -23,6 +23,6 @@ def resolve(given: Given) -> Meaning:
         given.warn(f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR")
     negative = given["version_2_with_negative"] or dataset == "squad_v2"
     keys = training_keys(given) | {"version_2_with_negative": negative}
-    if given["pad_to_max_length"]:  # the softmax over an answer's places is over all of a row there
+    if given["pad_to_max_length"]:  # there the softmax of an answer includes the row's padding
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
     return Meaning(what=keys["task"], phases=[keys])

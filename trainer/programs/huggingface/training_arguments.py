@@ -1,4 +1,4 @@
-"""What the examples of Hugging Face's transformers compute alike, of their TrainingArguments and files."""
+"""Keys that Hugging Face's examples compute in the same way, from TrainingArguments and file names."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _REFUSED = (
     *("max_train_samples", "max_predict_samples", "adafactor", "label_smoothing_factor"),
     "neftune_noise_alpha",
 )
-"""Flags that would change the result in a way that this trainer cannot."""
+"""Flags that would change the result in a way that this trainer does not support."""
 
 
 def training_keys(given: Given) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def training_keys(given: Given) -> dict[str, Any]:
 
 
 def _length(given: Given) -> dict[str, Any]:
-    """Return the key of the length: at most that of the model's tokeniser, as in the programs."""
+    """Return the key of the length, limited to the length in the model's tokeniser, as in the programs."""
     model, asked = given["tokenizer_name"] or given["model_name_or_path"], given["max_seq_length"]
     known = exported_length(model) if is_here(f"{model}/{CONFIGURATION_NAME}") else None
     if known is None or asked <= known:
@@ -73,7 +73,10 @@ def _length(given: Given) -> dict[str, Any]:
 
 
 def _devices(given: Given) -> dict[str, Any]:
-    """Return the keys of the device: a GPU, if any, else the processor. Without a launcher, all GPUs."""
+    """Return the keys of device and workers: a GPU if there is one, else the processor.
+
+    Without a launcher, all GPUs.
+    """
     gpus = count_gpus()
     if given["no_cuda"] or given["use_cpu"] or not gpus:
         return {"device": "cpu", "world_size": None, "dist": False}
@@ -82,7 +85,7 @@ def _devices(given: Given) -> dict[str, Any]:
 
 
 def _schedule(given: Given) -> dict[str, Any]:
-    """Return the keys of updates and rate: linear, as polynomial with its defaults is, or constant."""
+    """Return the keys of updates and learning rate. polynomial with its defaults equals linear."""
     keys: dict[str, Any] = {"warmup": given["warmup_steps"] or given["warmup_ratio"] or 0}
     if given["max_steps"] > 0:
         keys |= {"steps": given["max_steps"], "num_train_epochs": None}
@@ -96,7 +99,7 @@ def _schedule(given: Given) -> dict[str, Any]:
 
 
 def _intervals(given: Given) -> dict[str, Any]:
-    """Return the keys of checkpoints and evaluations."""
+    """Return the keys about checkpoints and evaluations."""
     strategy, save = given["eval_strategy"], given["save_strategy"]
     keys: dict[str, Any] = {"do_eval": given["do_eval"] or strategy != "no"}
     if strategy == "steps":
@@ -110,7 +113,7 @@ def _intervals(given: Given) -> dict[str, Any]:
 
 
 def _count(given: Given, name: str) -> int:
-    """Return a number of updates. The program also takes a fraction of all updates."""
+    """Return a number of updates. UsageError for a fraction of all updates, which the program accepts."""
     value: float = given[name]
     if value != int(value):
         raise UsageError(f"{name} is {value}: a share of the updates; give their number")
@@ -118,7 +121,7 @@ def _count(given: Given, name: str) -> int:
 
 
 def check_files(given: Given) -> None:
-    """UsageError for files of kinds that the programs refuse."""
+    """Raise UsageError for files of types that the programs refuse."""
     for name in ("train_file", "validation_file", "test_file"):
         path = given[name]
         if path is not None and path.rpartition(".")[2] not in ("csv", "json"):

@@ -8,7 +8,7 @@ _ADDED = "a zero variable NAME/GradientAccumulator beside every variable (moment
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the conversion. The program's defaults are files that only its authors have."""
+    """Return the conversion. Both files are required, since the program's defaults are its authors' paths."""
     require_flags(given, "old", "new")
     given.warn("this trainer accumulates gradients without such slots, and reads the checkpoint as it is")
     return Meaning(

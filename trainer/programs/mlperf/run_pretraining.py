@@ -1,7 +1,7 @@
 """MLPerf's run_pretraining.py: the meaning of its command lines.
 
-The program's steps are micro-steps, of which an update has --steps_per_update. Names of checkpoints, lines of
-logs, global_step and TensorFlow's state file count them here too, by the key steps_per_update.
+The program counts micro-steps, of which an update has --steps_per_update. With the key steps_per_update, this
+trainer counts micro-steps too in names of checkpoints, log lines, global_step and TensorFlow's state file.
 """
 
 import re
@@ -16,10 +16,10 @@ from trainer.programs.meaning import Meaning, phase_keys
 from trainer.programs.requirements import require_flags, require_work
 
 _LOGGED_STEPS = 100
-"""Micro-steps between two lines of TensorFlow's log."""
+"""Micro-steps between lines of TensorFlow's log."""
 
 _EVAL_SAMPLES = 10_000
-"""What the program's log says of the evaluation set, whatever it is evaluated on."""
+"""Size of the evaluation set in the program's log, whatever data it evaluates on."""
 
 _LOG = {
     "mllog": True,
@@ -27,7 +27,7 @@ _LOG = {
     "mllog_org": "reference_implementation",
     "mllog_platform": "reference_implementation",
 }
-"""Keys of MLPerf's log, which the program appends to in the directory that it runs in."""
+"""Keys of MLPerf's log, which the program appends to in its working directory."""
 
 _ADAMW = {
     "beta1": 0.9,
@@ -40,13 +40,14 @@ _OF_LAMB = ("lamb_weight_decay_rate", "lamb_beta_1", "lamb_beta_2", "log_epsilon
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the training or the evaluation that the command line asks for."""
+    """Return the training or the evaluation that the command line describes."""
     require_flags(given, "input_file", "bert_config_file", "output_dir")
     require_work(given, "do_train", "do_eval")
     return _training(given) if given["do_train"] else _evaluation(given)
 
 
 def _training(given: Given) -> Meaning:
+    """Return the training that the command line describes."""
     machine = _machine_keys(given)
     micro_steps = max(1, given["steps_per_update"])
     size = _of_replica(given, "train_batch_size", machine["world_size"])
@@ -75,10 +76,10 @@ def _training(given: Given) -> Meaning:
 
 
 def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
-    """Return the optimiser's keys. AdamW's are fixed, and clipping after the reduction is LAMB's only.
+    """Return the optimiser's keys. AdamW's are fixed, and only LAMB can clip after the all-reduce.
 
-    The program adds the gradients of its replicas up, this trainer takes their mean. An update by Adam's
-    moments is the same for both, with the n-th part of epsilon, and of the norm that a sum is clipped to.
+    The program sums the gradients of its n replicas, this trainer averages them. Adam's moments make the same
+    update from both if epsilon is divided by n, and so is the norm that a sum is clipped to.
     """
     clips_once = given["clip_by_global_norm_after_gradient_allreduce"]
     if given["optimizer"] == "adamw":
@@ -101,21 +102,21 @@ def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
 
 
 def _steps(given: Given, micro_steps: int) -> dict[str, Any]:
-    """Return the numbers of micro-steps as numbers of updates."""
+    """Return numbers of micro-steps converted to numbers of updates."""
     names = ("num_train_steps", "num_warmup_steps", "start_warmup_step", "save_checkpoints_steps")
     if odd := [name for name in names if given[name] % micro_steps]:
         given.warn(f"no multiple of steps_per_update ({micro_steps}), and rounded: {', '.join(odd)}")
     steps = max(1, given["num_train_steps"] // micro_steps)
     warmup, start, save = (round(given[name] / micro_steps) for name in names[1:])
     keys = {"steps": steps, "warmup": warmup, "start_warmup_step": start, "checkpoint_every": max(1, save)}
-    if steps <= warmup and steps - start <= warmup:  # a schedule must be longer than its warm-up
+    if steps <= warmup and steps - start <= warmup:  # here a schedule must be longer than its warm-up
         given.warn(f"the run of {steps} updates ends within its warm-up of {warmup}")
         keys |= {"steps": warmup + 1, "steps_this_run": steps}
     return keys
 
 
 def _evaluation(given: Given) -> Meaning:
-    """Return the evaluation that the command line asks for."""
+    """Return the evaluation that the command line describes."""
     machine = _machine_keys(given)
     evaluated = _evaluated(given, machine["world_size"])
     until = given["num_train_steps"]
@@ -152,16 +153,16 @@ def _evaluation(given: Given) -> Meaning:
 
 
 def _evaluated(given: Given, count: int) -> dict[str, Any]:
-    """Return the keys of an evaluation. Each replica reads its own batches, and all read the same records."""
+    """Return the keys of an evaluation. Each replica reads its own batches from the same records."""
     size = _of_replica(given, "eval_batch_size", count)
     most = max(1, given["max_eval_steps"] * size)
     return {"eval_data": given["input_file"], "eval_batch_size": size, "eval_examples": most}
 
 
 def _named_checkpoint(output_dir: str, named: int, start: str | None) -> dict[str, Any]:
-    """Return the keys that choose the checkpoint that TensorFlow's state file names.
+    """Return the keys that select the checkpoint named by TensorFlow's state file.
 
-    It is TensorFlow's own where its files are there. At step 0, where this trainer saves none, it is
+    It is TensorFlow's checkpoint if its files exist. Step 0, which this trainer does not save, is
     init_checkpoint.
     """
     theirs = storage.join(output_dir, f"model.ckpt-{named}")
@@ -173,7 +174,7 @@ def _named_checkpoint(output_dir: str, named: int, start: str | None) -> dict[st
 
 
 def _machine_keys(given: Given) -> dict[str, Any]:
-    """Return the keys of device and workers: one worker for each GPU or core."""
+    """Return the keys of device and workers: a worker for each GPU or core."""
     if given["num_gpus"] < 0:
         raise UsageError("`num_gpus` can not be negative.")
     if given["use_tpu"] and given["num_tpu_cores"] < 1:
@@ -190,7 +191,7 @@ def _machine_keys(given: Given) -> dict[str, Any]:
 
 
 def _of_replica(given: Given, name: str, count: int) -> int:
-    """Return the part of a total batch that one of ``count`` replicas has."""
+    """Return a replica's part of a total batch for ``count`` replicas."""
     total: int = given[name]
     if total < 1:
         raise UsageError(f"{name} is {total}, expected 1 or more")

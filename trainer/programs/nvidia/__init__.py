@@ -1,1 +1,1 @@
-"""NVIDIA's programs for PyTorch."""
+"""NVIDIA's BERT programs for PyTorch."""

@@ -1,4 +1,4 @@
-"""What NVIDIA's run_squad.py and run_glue.py for PyTorch compute alike."""
+"""Keys that NVIDIA's run_squad.py and run_glue.py for PyTorch compute in the same way."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from trainer.workers.launchers import find_rank
 
 
 def tuning_keys(given: Given) -> dict[str, Any]:
-    """Return the keys of a command line: update, precision, device, workers."""
+    """Return the keys of batch size, precision, schedule, device and workers."""
     count = given["gradient_accumulation_steps"]
     precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
     keys = phase_keys(given) | {
-        # BertAdam, of fp32, takes the rate before it counts the update; in 16 bits it is taken after.
+        # BertAdam, used in fp32, takes the rate before it counts the update. FusedAdam takes it after.
         "lr_schedule": "nvidia-linear" if precision == "fp16" else "nvidia-bertadam",
-        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # of FusedAdam, of BertAdam
+        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # of FusedAdam and of BertAdam
         "precision": precision,
         "device": "cpu" if given["no_cuda"] else "cuda",
         "batch_size": micro_batch(given["train_batch_size"], count, divides=False),
@@ -28,7 +28,7 @@ def tuning_keys(given: Given) -> dict[str, Any]:
 
 
 def warn_of_training(given: Given) -> None:
-    """Warn of the differences between the program and this trainer in a training."""
+    """Warn about differences between the program's training and this trainer's."""
     epochs = given["num_train_epochs"]
     if not given["do_train"]:
         return

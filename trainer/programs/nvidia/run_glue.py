@@ -9,7 +9,7 @@ from trainer.programs.requirements import require_work, work_of
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the training, evaluation and prediction that a command line of run_glue.py asks for."""
+    """Return the training, evaluation and prediction that the command line describes."""
     require_work(given, "do_train", "do_eval", "do_predict")
     count, update = given["gradient_accumulation_steps"], given["train_batch_size"]
     if count > update:
@@ -28,7 +28,7 @@ def resolve(given: Given) -> Meaning:
     }
     warn_of_training(given)
     if task == "cola" and given["do_predict"]:
-        # CoLA's file for development has other columns than files to predict.
+        # CoLA's dev.tsv has other columns than a file to predict.
         keys |= {"do_predict": False, "do_eval": True}
         given.warn("--do_predict: the predictions are those of the evaluation, predictions.tsv")
     if keys["clipping"] != "none" and given["do_train"]:

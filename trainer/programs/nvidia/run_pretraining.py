@@ -11,20 +11,20 @@ from trainer.programs.meaning import Meaning, phase_keys
 from trainer.workers.launchers import find_rank
 
 LARGEST_SCALE = 2.0**24
-"""The loss scale that apex does not raise its own above."""
+"""Upper bound of apex's dynamic loss scale."""
 
 ONE_GPU = "without a launcher the program uses all visible GPUs, here one: torchrun starts more"
-"""A warning where the environment tells of one process."""
+"""Warning if the environment describes a single process."""
 
 HDF5_DATA = (
     "hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/"
     "books_wiki_en_corpus"
 )
-"""The directory of NVIDIA's data for sequences of so many ids and masked ids."""
+"""Directory of NVIDIA's data, for a number of token ids and of masked ids."""
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the phase that the command line trains."""
+    """Return the phase that the command line describes."""
     keys = phase_of(given) | {
         "allreduce_post_accumulation_fp16": given["allreduce_post_accumulation"]
         and given["allreduce_post_accumulation_fp16"],
@@ -32,7 +32,7 @@ def resolve(given: Given) -> Meaning:
         "log_every": max(1, int(given["log_freq"])),
     }
     if given.version:
-        keys["gelu"] = "tanh"  # of a9e2c1d5; 65211bd9 has the error function
+        keys["gelu"] = "tanh"  # in commit a9e2c1d5; 65211bd9 uses the error function
         if given["cuda_graphs"]:
             keys["device_options"] = {"cuda_graphs": True}
     if keys["world_size"] == 1 and not given.version:
@@ -43,7 +43,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def phase_of(given: Given) -> dict[str, Any]:
-    """Return the keys that this program and Habana's give a phase by the same flags."""
+    """Return the keys of a phase that this program and Habana's compute from the same flags."""
     count, scale = given["gradient_accumulation_steps"], float(given["init_loss_scale"])
     size = micro_batch(given["train_batch_size"], count)
     if not given["do_train"]:
@@ -65,7 +65,10 @@ def phase_of(given: Given) -> dict[str, Any]:
 
 
 def _start(given: Given) -> dict[str, Any]:
-    """Return the keys of the phase's start. Without --resume_from_checkpoint it begins anew."""
+    """Return the keys about the phase's starting point.
+
+    Without --resume_from_checkpoint it starts from scratch.
+    """
     until, start = given["steps_this_run"], given["init_checkpoint"]
     if not given["resume_from_checkpoint"]:
         ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in given]
@@ -83,7 +86,7 @@ def _start(given: Given) -> dict[str, Any]:
 
 
 def _last_checkpoint(output_dir: str) -> int:
-    """Return the number of the last checkpoint in a run's directory, over both phases. 0 without one."""
+    """Return the number of the newest checkpoint in a run's directory, over both phases. 0 without one."""
     if not storage.is_directory(storage.join(output_dir, "checkpoints")):
         return 0
     from trainer.checkpoints.checkpoint import find_checkpoints  # imports torch
@@ -94,11 +97,15 @@ def _last_checkpoint(output_dir: str) -> int:
 def continued(
     output_dir: str, *, phase1_end_step: int | None, resume_step: int | None = None, until: int = -1
 ) -> dict[str, Any]:
-    """Return the keys of --resume_from_checkpoint alone: what is in output_dir is continued.
+    """Return the keys for --resume_from_checkpoint without a checkpoint's name: continue from output_dir.
 
-    phase1_end_step: of phase 2, whose first checkpoint comes after that one; None for phase 1.
-    resume_step: the checkpoint to continue; None: the last. until: the update of the phase to stop at.
+    phase1_end_step: in phase 2, the last step of phase 1. Checkpoints after it belong to phase 2. None in
+    phase 1.
+    resume_step: checkpoint to continue from. None means the newest.
+    until: update of the phase to stop at, or negative.
     """
+    # Checkpoints count over both phases. With phase 1 of 7038 updates and a newest checkpoint 7100, phase 2
+    # resumes at its update 62. With a newest checkpoint 7038, phase 2 has not begun yet.
     last = _last_checkpoint(output_dir) if resume_step is None else resume_step
     end = phase1_end_step or 0
     resumes = phase1_end_step is None or last > end
@@ -113,12 +120,15 @@ def continued(
 
 
 def started(*, start: str | None = None, phase2: bool = False, until: int = -1) -> dict[str, Any]:
-    """Return the keys of a phase from update 0 on. start: a checkpoint for its weights and moments."""
+    """Return the keys of a phase that starts at update 0.
+
+    start: checkpoint with the initial weights and moments.
+    """
     return {
         "phase2": phase2 and start is not None,
         "resume": False,
         "start_from_ckpt": start,
         "start_moments": start is not None,
-        "moments_updates": None if start is None else 0,  # the program counts from 0 again
+        "moments_updates": None if start is None else 0,  # the program counts updates from 0 again
         "steps_this_run": max(1, until) if until >= 0 else None,
     }

@@ -8,7 +8,7 @@ from trainer.programs.requirements import require_files, require_work, work_of
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the training, prediction and evaluation that a command line of run_squad.py asks for."""
+    """Return the training, prediction and evaluation that the command line describes."""
     require_work(given, "do_train", "do_predict")
     require_files(given, {"do_train": "train_file", "do_predict": "predict_file"})
     path = given["predict_file"]

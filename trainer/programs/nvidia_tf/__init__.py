@@ -1,1 +1,1 @@
-"""NVIDIA's BERT in TensorFlow."""
+"""NVIDIA's BERT programs for TensorFlow."""

@@ -17,7 +17,7 @@ def resolve(given: Given) -> Meaning:
     keys |= {
         "precision": "fp16" if given["use_fp16"] or given["amp"] or given["manual_fp16"] else "fp32",
         "init_loss_scale": scale,
-        "max_loss_scale": max(2.0**32, scale),  # the program does not bound it from above
+        "max_loss_scale": max(2.0**32, scale),  # the program has no upper bound
     }
     if find_rank()[1] > 1 and not given["horovod"]:
         given.warn("without --horovod each process trains on its own in the program; here it is an error")
@@ -25,7 +25,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def phase_of(given: Given) -> dict[str, Any]:
-    """Return the keys that this program and Habana's give a phase by the same flags."""
+    """Return the keys of a phase that this program and Habana's compute from the same flags."""
     require_work(given, "do_train", "do_eval")
     if given["do_eval"]:
         require_flags(given, "eval_files_dir")
@@ -34,9 +34,9 @@ def phase_of(given: Given) -> dict[str, Any]:
     workers, count = find_rank()[1] if given["horovod"] else 1, given["num_accumulation_steps"]
     keys = phase_keys(given) | {"world_size": workers}
     if not given["do_train"] and has_checkpoints(given["output_dir"]):
-        keys["start_from_ckpt"] = None  # a checkpoint in output_dir goes before it
+        keys["start_from_ckpt"] = None  # a checkpoint in output_dir takes precedence
     if workers > 1 and count == 1:
-        keys["clipping"] = "per_update"  # without accumulation Horovod sums before the clipping
+        keys["clipping"] = "per_update"  # without accumulation, Horovod sums before clipping
     elif workers > 1 and not given["allreduce_post_accumulation"]:
         given.warn("each worker clips its micro-batches; the program clips them after their all-reduce")
     if given["do_eval"]:

@@ -1,4 +1,4 @@
-"""RaNNC's run_pretraining_rannc.sh: the meaning of its environment variables and of its words by position."""
+"""RaNNC's run_pretraining_rannc.sh: the meaning of its environment variables and positional arguments."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,10 +17,10 @@ _PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
     "scale_query_key": True,
     "deep_weight_init": True,
 }
-"""The file my_bert_config.json that README prints, of 4.9 billion parameters."""
+"""The shape in my_bert_config.json as printed in the README, with 4.9 billion parameters."""
 
 _SIZES = ((128, 20), (512, 80))
-"""Ids and masked ids of an example, of each phase."""
+"""Token ids and masked ids of an example, for each phase."""
 
 _POSITIONS = (
     *("train_batch_size", "learning_rate", "precision", "num_gpus", "warmup_proportion", "train_steps"),
@@ -30,25 +30,25 @@ _POSITIONS = (
     *("warmup_proportion_phase2", "train_steps_phase2", "gradient_accumulation_steps_phase2"),
     *("data_dir_phase1", "data_dir_phase2", "codedir", "init_checkpoint"),
 )
-"""Names of the script's words, in order."""
+"""Names of the script's positional arguments, in order."""
 
 _VARIABLES = {
     "train_batch_size": "BATCH_SIZE_PROC_P",
     "gradient_accumulation_steps": "ACC_STEPS_P",
     "train_steps": "TRAIN_STEPS_P",
 }
-"""The beginnings of variables, before a phase's number, of the numbers that may also be words."""
+"""Environment variables, without the phase's number, for numbers that may also be positional arguments."""
 
 _RESIDUALS = {
     True: "with megatron_residual_connection the original has no norm after the last layer; here it has one",
     False: "without megatron_residual_connection the original adds the residual of the feed-forward part "
     "after the norm; here it is before it, as in BERT",
 }
-"""Differences of the original's modeling.py, by megatron_residual_connection."""
+"""How the original modeling.py differs, by the value of megatron_residual_connection."""
 
 
 def rewritten(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
-    """Return the words with the names of their positions before them, and the version."""
+    """Return the positional arguments as named flags, and the version."""
     if any(word.startswith("--") or word == "-h" for word in arguments):
         return list(arguments), version
     if len(arguments) > len(_POSITIONS):
@@ -59,7 +59,7 @@ def rewritten(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the phases that the environment and the words ask for."""
+    """Return the phases that environment and arguments describe."""
     precision = given["precision"] or given["PREC"]
     if precision not in ("fp16", "fp32"):
         raise UsageError(f"Unknown <precision> argument: PREC is {precision!r}, expected fp16 or fp32")
@@ -81,14 +81,14 @@ def resolve(given: Given) -> Meaning:
 
 
 def _number_of(given: Given, name: str, number: int) -> int:
-    """Return a number of a phase: the word's, else the variable's."""
+    """Return a number of a phase: from the positional argument, else from the variable."""
     word = given[name if number == 1 else f"{name}_phase2"]
     found: int = given[f"{_VARIABLES[name]}{number}"] if word is None else word
     return found
 
 
 def _shape(path: str, given: Given) -> dict[str, Any]:
-    """Return the model's keys. Without the file, those of the published one."""
+    """Return the model's keys. If the file is missing, they are those of the published file."""
     if storage.exists(path):
         given.warn(_RESIDUALS[read_object(path).get("megatron_residual_connection") is True])
     elif storage.base_name(path) == "my_bert_config.json":
@@ -99,7 +99,10 @@ def _shape(path: str, given: Given) -> dict[str, Any]:
 
 
 def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, Any]:
-    """Return the keys of a phase. alone: phase 2 without phase 1, which starts with new weights."""
+    """Return the keys of a phase.
+
+    alone: phase 2 without phase 1, which then starts with new weights.
+    """
     length, masks = _SIZES[number - 1]
     workers, suffix = given["NP"], "" if number == 1 else "_phase2"
     count = _number_of(given, "gradient_accumulation_steps", number) if given["accumulate_gradients"] else 1
@@ -128,7 +131,7 @@ def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, 
     }
     keys |= _start(given, number, keys["output_dir"], alone)
     for variable, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
-        # DEPLOYMENT_FILE where the variable is "true", else the variable's own
+        # "true" means the path in DEPLOYMENT_FILE. Any other value is the path itself.
         file = given[variable] if given[variable] != "true" else given["DEPLOYMENT_FILE"]
         if file and file != "false":
             keys[key] = file
@@ -136,7 +139,7 @@ def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, 
 
 
 def _start(given: Given, number: int, output_dir: str, alone: bool) -> dict[str, Any]:
-    """Return the keys of the phase's start. Only a word asks to resume phase 1."""
+    """Return the keys about the phase's starting point. Phase 1 resumes only if an argument says so."""
     steps = _number_of(given, "train_steps", 1)
     resumes, start = given["resume_training"], given["init_checkpoint"]
     start = None if start == "None" else start
@@ -150,5 +153,5 @@ def _start(given: Given, number: int, output_dir: str, alone: bool) -> dict[str,
 
 
 def _second(steps: int) -> dict[str, Any]:
-    """Return the keys of phase 2 behind phase 1 in the same command."""
+    """Return the keys of phase 2 after phase 1 in the same command."""
     return {"phase2": True, "phase1_end_step": steps}

@@ -1,1 +1,1 @@
-"""Texts and pairs of texts with a label or a score (GLUE and one's own). Needs NumPy, not torch."""
+"""The task of classifying texts or pairs of texts, or of giving each a score."""

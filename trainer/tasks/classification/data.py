@@ -1,4 +1,4 @@
-"""Files of a classification: their names, their features and their scores."""
+"""Tables of a classification: their names, features and scores."""
 
 from argparse import Namespace
 from dataclasses import replace
@@ -37,7 +37,7 @@ from trainer.tasks.task_data import CheckedFiles, FineTuningData, Making, Scores
 
 
 class TableData(FineTuningData):
-    """Tables of texts or pairs of texts with labels or scores. Their labels are checked as they are read."""
+    """Tables of texts or pairs of texts with labels or scores. Labels are checked while reading."""
 
     settings = ClassificationSettings
     refused = (
@@ -51,7 +51,10 @@ class TableData(FineTuningData):
         return [task.files, *task.other_files]
 
     def check_files(self, given: FinetuningSection, files: CheckedFiles) -> dict[str, Any]:
-        """Find the labels, in the order of the head's rows where it has learned the same ones."""
+        """Find the labels, in the order of the head's rows if the head has learned the same labels."""
+        # 1. Find the labels: configured, else the task's, else (only to evaluate) the head's, else the
+        # training
+        # file's in sorted order.
         task, head, keys = chosen_task(given), files.head, dict[str, Any]()
         if task.labels is None and not task.regression:
             if not files.trains and head is not None and head.is_score:
@@ -64,9 +67,13 @@ class TableData(FineTuningData):
                 raise SettingsError(
                     f"task {task.name}: its labels are not known without a training file; give --labels"
                 )
+        # 2. With --ignore-mismatched-sizes, drop a head of another size. A run that is resumed keeps its
+        # head.
         may_draw = given.ignore_mismatched_sizes and files.trains and not files.resumes
         if head is not None and may_draw and head.rows != (len(task.labels or ()) or 1):
             head, keys["new_head"] = None, True
+        # 3. Put the labels into the order of the head's rows. Training data [bad, good] and a head trained on
+        # [good, bad] would otherwise exchange the two labels without an error.
         if head is not None:
             task, lines = with_head_labels(task, head, trains=files.trains, resumes=files.resumes)
             for line in lines:
@@ -74,7 +81,7 @@ class TableData(FineTuningData):
         return keys | {"labels": None if task.labels is None else list(task.labels)}
 
     def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
-        """Return the labels in the order of their numbers with their counts, or the range of the scores."""
+        """Return the labels by id with their counts, or the range of the scores."""
         return [tell_labels(chosen_task(given), data)]
 
     def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
@@ -83,7 +90,7 @@ class TableData(FineTuningData):
         return settings_of(task, sizes, labelled=labelled), partial(pair_examples, task)
 
     def asked_for(self, given: Namespace, source: DataFile, settings: ClassificationSettings) -> Making:
-        """A task without labels takes those of the table, sorted."""
+        """Return settings and function. Without labels, the task takes the table's, sorted."""
         task, labelled = _task_of_flags(given), not given.no_labels
         if labelled:
             found = read_pairs(source, task)
@@ -106,7 +113,7 @@ class TableData(FineTuningData):
 
 
 def chosen_task(given: FinetuningSection) -> ClassificationTask:
-    """The named task with the columns and labels that are given."""
+    """Return the configured task, with the configured columns and labels."""
     task = TASKS[given.task]
     columns = TableColumns(
         first=given.first_column or task.columns.first,
@@ -123,12 +130,12 @@ def chosen_task(given: FinetuningSection) -> ClassificationTask:
 
 
 def as_regression(task: ClassificationTask) -> ClassificationTask:
-    """Return the task with a score in the place of a label."""
+    """Return the task with a score in place of a label."""
     return replace(task, labels=None, regression=True, metrics="correlation")
 
 
 def _task_of_flags(given: Namespace) -> ClassificationTask:
-    """The task that the flags of ``features`` and ``score`` name."""
+    """Return the task described by the flags of ``features`` and ``score``."""
     keys = FinetuningSection(
         task=find_name(given.task),
         first_column=given.text_column,

@@ -1,7 +1,7 @@
 """Features of texts and pairs: ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]``.
 
-Between the texts of a pair stand as many separators as the tokeniser has there. As text for audits, and as a
-dataset of the toolkit.
+A pair has as many separators between its texts as the tokeniser puts there. Features are written as text for
+audits, or as a dataset.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,10 @@ Ids = list[int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairFeature:
-    """An example's ids without padding. The first ``first_length`` are segment 0. label: number or score."""
+    """An example's token ids without padding. The first ``first_length`` ids are segment 0.
+
+    label: id of the label, or score.
+    """
 
     ids: Ids
     first_length: int
@@ -40,7 +43,10 @@ def make_features(
     tokenizer: Tokenizer,
     max_seq_length: int,
 ) -> list[PairFeature]:
-    """The features of all examples, in order. labels: as from label_ids."""
+    """Return the features of all examples, in order.
+
+    labels: from ``label_ids``.
+    """
     firsts = tokenizer.encode_each([pair.first for pair in pairs]).lists()
     seconds = tokenizer.encode_each([pair.second or "" for pair in pairs]).lists()
     cls, sep = tokenizer.vocabulary.role("cls"), tokenizer.vocabulary.role("sep")
@@ -58,9 +64,9 @@ def make_features(
 
 
 def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
-    """Both shortened at their ends to ``limit`` ids together, one id at a time from the longer.
+    """Shorten both texts at their ends until they have at most ``limit`` ids together.
 
-    The second one loses an id where they are equally long.
+    The longer text loses one id at a time, the second if they are equally long.
     """
     first_length, second_length = len(first), len(second)
     while first_length + second_length > limit:
@@ -72,7 +78,7 @@ def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
 
 
 def feature_values(feature: PairFeature, length: int, padding_id: int = 0) -> dict[str, Any]:
-    """The feature's fields under the names of the originals, padded to ``length`` ids."""
+    """Return the feature's fields named as in the original programs, padded to ``length`` ids."""
     columns = padded_columns(feature.ids, feature.first_length, length, padding_id)
     return {**columns, "label_id": feature.label}
 
@@ -80,7 +86,7 @@ def feature_values(feature: PairFeature, length: int, padding_id: int = 0) -> di
 def settings_of(
     task: ClassificationTask, given: ClassificationSettings, *, labelled: bool
 ) -> ClassificationSettings:
-    """The given settings with those of the task, whose labels must be known (``with_labels``)."""
+    """Return the settings with the task's filled in. The task's labels must be known (``with_labels``)."""
     columns = task.columns if labelled or task.test is None else task.test
     return replace(
         given,
@@ -96,7 +102,7 @@ def settings_of(
 
 
 def _chosen_heading(task: ClassificationTask) -> str:
-    """Return yes or no where the heading was chosen, else an empty text."""
+    """Return yes or no if the heading was set, else an empty text."""
     usual = TASKS[task.name].heading
     if (task.heading is not False) == (usual is not False):
         return ""
@@ -109,7 +115,10 @@ def pair_examples(
     tokenizer: Tokenizer,
     settings: ClassificationSettings,
 ) -> SourceExamples:
-    """The examples of the table's features, in its order. settings: as settings_of returns them."""
+    """Make the examples of a table's features, in order.
+
+    settings: from ``settings_of``.
+    """
     found = read_pairs(source, task, labelled=bool(settings.label_column))
     features = make_features(found.pairs, label_ids(found.pairs, task), tokenizer, settings.max_seq_length)
     padding_id = tokenizer.vocabulary.padding_id
@@ -125,6 +134,7 @@ def pair_examples(
 
 
 def _example(feature: PairFeature, *, scored: bool) -> Example:
+    """Return the feature as an example of a dataset."""
     ids, first_length = feature.ids, feature.first_length
     if not scored:
         return LabelledExample(ids=ids, first_length=first_length, label=int(feature.label))

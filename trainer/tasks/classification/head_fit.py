@@ -1,4 +1,4 @@
-"""A classification's head and a task: their labels in one order, and how the head's output is read."""
+"""How a classification head fits a task: the order of its labels, and the meaning of its output."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,17 +14,20 @@ from trainer.tasks.classification.head_labels import (
 from trainer.tasks.classification.presets import ClassificationTask
 
 NONE, SIGMOID, SOFTMAX = "none", "sigmoid", "softmax"
-"""The functions that make a head's output what a person reads."""
+"""Functions that turn a head's output into a score or probabilities."""
 
 
 def order_of_head(names: Sequence[str], task: ClassificationTask) -> tuple[str, ...] | None:
-    """Return the task's labels in the order of the head's rows, or None where they are other labels.
+    """Return the task's labels in the order of the head's rows, or None if the head has other labels.
 
-    Case does not matter, as in transformers' run_glue.py, unless it tells two labels apart. A task of GLUE is
-    known by the names of Hugging Face's data set too: of SST-2's 0 and 1 negative and positive.
+    Case is ignored, as in transformers' run_glue.py, unless two labels differ only in case. The names in
+    Hugging Face's datasets match GLUE's labels too: negative and positive match 0 and 1 of SST-2.
     """
     labels = task.labels or ()
     others = [task.other_names.get(label, label) for label in labels]
+    # Four attempts: the task's labels, then Hugging Face's names for them, each first as they are, then in
+    # lower
+    # case. An attempt fits if it maps the head's names to all labels, each once.
     for spelling in (labels, others):
         for changed in (str, str.lower):
             by_name = {changed(name): label for name, label in zip(spelling, labels, strict=True)}
@@ -39,10 +42,13 @@ def with_head_labels(
 ) -> tuple[ClassificationTask, list[str]]:
     """Return the task with its labels in the order of the head's rows, and lines for the log.
 
-    trains: a head of other labels may be trained on, and one of another size may be drawn anew. DataError for
-    a head of another size. Labels of other names are taken in their order, as transformers does, with a line.
+    If the head's labels have other names, they are matched by their order, as in transformers, with a
+    warning. DataError for a head of another size.
+    trains: whether the head will be trained, so that the error can recommend a new head.
+    resumes: whether the run continues, so that its labels cannot change.
     """
     wanted = "a score" if task.regression else f"{len(task.labels or ())} labels"
+    # 1. The sizes must agree, and a head that gives a score cannot learn labels.
     fits = head.rows == 1 if task.regression else head.rows == len(task.labels or ())
     if not fits or (head.is_score and not task.regression):
         names = f" ({listed(task.labels)})" if task.labels else ""
@@ -57,6 +63,7 @@ def with_head_labels(
         )
     if task.regression or head.names is None:
         return task, lines
+    # 2. Match the head's names with the task's labels.
     ordered = order_of_head(head.names, task)
     if ordered is None:
         hint = "; --new-head draws another" if trains and not resumes else ""
@@ -71,7 +78,7 @@ def with_head_labels(
 
 
 def _remedy(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool) -> str:
-    """Return the end of an error for a head of another size: what to do."""
+    """Return the remedy for a head of another size, as the end of the error."""
     if resumes:
         return "; a run keeps its labels: begin another one, in another --output-dir"
     if not trains:
@@ -83,17 +90,20 @@ def _remedy(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes
 
 
 class HeadReading(NamedTuple):
-    """How a head's output on a text is read: the name of each row, and the function of the output."""
+    """How to read a head's output for a text: the name of each row, and the function to apply."""
 
     names: tuple[str, ...]
     function: str
 
 
 def read_head(task: ClassificationTask, head: HeadLabels, *, given: bool) -> HeadReading:
-    """Return how the head's output is read, as transformers' pipeline does where the task does not say more.
+    """Return how to read the head's output.
 
-    given: the task's labels are the user's own. A head's labels go before those of a task of GLUE, whose
-    rows may be in another order, and have the names that the head has. DataError for a head of another size.
+    Where the task does not decide, transformers' pipeline is followed.
+
+    The head's labels override those of a GLUE task, whose order may differ. DataError for a head of another
+    size.
+    given: whether the user has set the task's labels.
     """
     if task.regression:
         with_head_labels(task, head, trains=False)

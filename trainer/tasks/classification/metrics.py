@@ -1,4 +1,4 @@
-"""Metrics of GLUE's tasks, each from 0 or -1 to 1, of predictions in a file, and of a guess."""
+"""GLUE's metrics, predictions in files, and the baseline of guessing without reading."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,19 +19,22 @@ Metric = Callable[[Array, Array], dict[str, float]]
 
 
 def score_labels(metrics: str, predicted: Labels, gold: Labels) -> dict[str, float]:
-    """The metrics of that name in METRICS. Both arguments hold label numbers, or scores, in one order."""
+    """Return the metrics of this name in METRICS.
+
+    predicted, gold: label ids, or scores, in the same order.
+    """
     assert len(predicted) == len(gold) > 0, f"{len(predicted)} predictions for {len(gold)} labels"
     measure, _ = METRICS[metrics]
     return measure(np.asarray(predicted), np.asarray(gold))
 
 
 def accuracy(predicted: Array, gold: Array) -> dict[str, float]:
-    """acc: the share of labels that are right."""
+    """Return acc, the share of correct labels."""
     return {"acc": float((predicted == gold).mean())}
 
 
 def accuracy_and_f1(predicted: Array, gold: Array) -> dict[str, float]:
-    """acc, f1 of label 1, and their mean acc_and_f1."""
+    """Return acc, f1 of label 1, and their mean acc_and_f1."""
     acc = accuracy(predicted, gold)["acc"]
     right = int(((predicted == 1) & (gold == 1)).sum())
     found = int((predicted == 1).sum()) + int((gold == 1).sum())
@@ -40,25 +43,26 @@ def accuracy_and_f1(predicted: Array, gold: Array) -> dict[str, float]:
 
 
 def matthews(predicted: Array, gold: Array) -> dict[str, float]:
-    """mcc: Matthews' correlation of two labels, 0.0 where either side has only one."""
+    """Return mcc, Matthews' correlation of two labels. It is 0.0 if either side has only one label."""
     return {"mcc": _correlation((predicted == 1).astype(float), (gold == 1).astype(float))}
 
 
 def correlation(predicted: Array, gold: Array) -> dict[str, float]:
-    """Pearson's and Spearman's correlation and their mean, 0.0 where one side is constant."""
+    """Return Pearson's and Spearman's correlation and their mean. They are 0.0 if one side is constant."""
     pearson = _correlation(predicted, gold)
     spearman = _correlation(_ranks(predicted), _ranks(gold))
     return {"pearson": pearson, "spearmanr": spearman, "corr": (pearson + spearman) / 2}
 
 
 def _correlation(a: Array, b: Array) -> float:
+    """Return Pearson's correlation, or 0.0 if one side is constant."""
     a, b = a - a.mean(dtype=np.float64), b - b.mean(dtype=np.float64)
     norm = float(np.sqrt((a * a).sum() * (b * b).sum()))
     return float((a * b).sum()) / norm if norm else 0.0
 
 
 def _ranks(values: Array) -> Array:
-    """The rank of each value. Equal values have the mean of their ranks."""
+    """Return the rank of each value. Equal values share the mean of their ranks."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     means: Array = last - (counts - 1) / 2
@@ -71,15 +75,14 @@ METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
     "matthews": (matthews, ("mcc",)),
     "correlation": (correlation, ("pearson", "spearmanr", "corr")),
 }
-"""The function of a task's metrics by their name, and what it gives."""
+"""For each name of a task's metrics, the function and the names of its results."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Guess:
-    """The guess that looks at no text: always the most frequent label, or always the mean score.
+    """The baseline that does not read the text: always the most frequent label, or always the mean score.
 
-    counts, mean: of the labels or the scores of a table to learn from. Of a task with labels mean is None, of
-    one with scores counts are empty.
+    counts: number of examples of each label; empty for scores. mean: mean score; None for labels.
     """
 
     task: ClassificationTask
@@ -88,19 +91,19 @@ class Guess:
 
     @classmethod
     def of_labels(cls, task: ClassificationTask, labels: Labels) -> Self:
-        """The guess by these label numbers, or scores."""
+        """Return the baseline for these label ids or scores."""
         found = np.asarray(labels)
         if task.regression:
             return cls(task=task, mean=float(found.mean()))
         return cls(task=task, counts=np.bincount(found, minlength=len(task.labels or ())).tolist())
 
     def as_json(self) -> dict[str, Any]:
-        """The other arguments beside task."""
+        """Return the arguments of Guess except ``task``."""
         return {"counts": self.counts, "mean": self.mean}
 
     @property
     def name(self) -> str:
-        """The guessed label in quotes, or the score."""
+        """The guessed label in quotes, or the guessed score."""
         if self.mean is not None:
             return f"{self.mean:.3f}"
         label = Frequencies(self.counts).most_frequent
@@ -108,37 +111,40 @@ class Guess:
 
     @property
     def told(self) -> str:
-        """The guess in words, for a log."""
+        """The baseline as text for a log."""
         if self.mean is not None:
             return f"the mean score is {self.name}"
         return f"{self.name} is the label of {Frequencies(self.counts).share:.1%}"
 
     def scores(self, gold: Array) -> dict[str, float]:
-        """The task's metrics where every example is given the guess."""
+        """Return the task's metrics if every example gets the guess."""
         guess = Frequencies(self.counts).most_frequent if self.mean is None else self.mean
         return score_labels(self.task.metrics, np.full_like(gold, guess), gold)
 
     def loss(self, gold: Array) -> float:
-        """The mean loss where each label has its share as probability, or each score is the mean."""
+        """Return the mean loss if each label's probability is its share, or each score is guessed as the
+        mean.
+        """
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())
         return float(Frequencies(self.counts).losses()[gold.astype(int)].mean())
 
 
 def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:
-    """The guess by the labels, or scores, of a dataset of features."""
+    """Return the baseline from the labels or scores in a dataset of features."""
     return Guess.of_labels(task, _all_labels(task, data))
 
 
 def tell_labels(task: ClassificationTask, data: OpenedDataset) -> str:
-    """Return the labels or scores of a dataset of features in words, as ``told_labels`` does."""
+    """Return text about the labels or scores in a dataset of features. See ``told_labels``."""
     return told_labels(task, _all_labels(task, data))
 
 
 def told_labels(task: ClassificationTask, found: Labels) -> str:
-    """Return the task's labels by number, each with its count, or the range of its scores, in words.
+    """Return each label's id, name and count as text, or the range of the scores.
 
-    found: label numbers, or scores. ``labels by number: 0 bad (28), 1 good (20)``
+        labels by number: 0 bad (28), 1 good (20)
+    found: label ids, or scores.
     """
     if task.regression:
         scores = np.asarray(found)
@@ -152,12 +158,12 @@ def told_labels(task: ClassificationTask, found: Labels) -> str:
 
 
 def _all_labels(task: ClassificationTask, data: OpenedDataset) -> Array:
-    """The label numbers, or scores, of all examples of a dataset of features."""
+    """Return the label ids, or scores, of all examples in a dataset of features."""
     return np.concatenate([_labels(batch, task) for shard in data.shards for batch in data.batches(shard)])
 
 
 def _labels(batch: Any, task: ClassificationTask) -> Array:
-    """The label numbers of a batch, or its scores, whose bits come as two halves."""
+    """Return the label ids of a batch, or its scores, whose bits are stored as two halves."""
     if not task.regression:
         return np.asarray(batch.label_ids, np.int64)
     bits = np.asarray(batch.score_highs, np.uint32) << 16 | np.asarray(batch.score_lows, np.uint32)
@@ -168,7 +174,10 @@ _HEADING = "index\tprediction"
 
 
 def predictions_text(predicted: Sequence[int | float], task: ClassificationTask) -> str:
-    """A table of tab-separated columns: number and prediction of each example, labels by name."""
+    """Return a tab-separated table with the index and the prediction of each example.
+
+    Labels appear by name.
+    """
     names = task.labels
     lines = [_HEADING]
     for number, value in enumerate(predicted):
@@ -177,11 +186,11 @@ def predictions_text(predicted: Sequence[int | float], task: ClassificationTask)
 
 
 def read_predictions(file: DataFile, task: ClassificationTask, count: int) -> list[int | float]:
-    """The predicted label numbers, or scores, of ``count`` examples in order.
+    """Read the predicted label ids, or scores, of ``count`` examples.
 
-    Three forms: a heading ``index prediction`` and such rows (run_glue.py); one label or score a line; a
-    probability for each label a line (run_classifier.py), of which the largest counts. InputError names the
-    line.
+    Three forms are accepted: a heading ``index prediction`` and such rows (run_glue.py), a label or score per
+    line, or a probability for each label per line, of which the largest counts (run_classifier.py).
+    InputError names the line.
     """
     name, lines = file.path, file.text("predictions, one a line").splitlines()
     indexed = bool(lines) and lines[0] == _HEADING
@@ -195,7 +204,7 @@ def read_predictions(file: DataFile, task: ClassificationTask, count: int) -> li
 
 
 def _prediction(row: list[str], where: str, labels: Sequence[str]) -> int | float:
-    """The number of a row's label. Where there are no labels, its score."""
+    """Return the label id in a row of predictions, or its score if there are no labels."""
     if len(row) == len(labels) > 1:
         probabilities = [_number(value, where) for value in row]
         return probabilities.index(max(probabilities))
@@ -210,6 +219,7 @@ def _prediction(row: list[str], where: str, labels: Sequence[str]) -> int | floa
 
 
 def _number(text: str, where: str) -> float:
+    """Return the number in a text. InputError otherwise."""
     try:
         return float(text)
     except ValueError:

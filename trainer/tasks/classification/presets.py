@@ -1,4 +1,6 @@
-"""Classification tasks by name (columns, labels and metrics of GLUE's), and settings of their features."""
+"""Classification tasks by name, with columns, labels and metrics of GLUE's, and settings of their
+features.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +13,7 @@ from trainer.tasks.names import FileNames
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableColumns:
-    """Names of the columns (or their numbers from 0): first text, second text if any, label."""
+    """Columns of a table, as names or as numbers from 0: first text, second text if any, label."""
 
     first: str
     second: str | None = None
@@ -22,15 +24,18 @@ class TableColumns:
 class ClassificationTask:
     """A task over texts or pairs of texts.
 
-    labels: in the order of their ids; None: those that the training file has, sorted. other_names: the name
-    of a label in Hugging Face's data set of the task, where it is another. regression: the label is a score.
-    metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names; None: nobody
-    says it, so that a heading is expected, and told where columns are named by numbers alone.
-    test: columns of files without labels, where they are others; these have a heading. quoting: how double
-    quotes are read, None as the kind of file has it. skips_short: rows with too few columns are left out (QQP
-    has some). files: names of the training, development and test tables; other_files: those of other
-    distributions of the same data. is_known: False for a table of one's own, whose rows may not be longer
-    than the heading.
+    labels: in the order of their ids. None: the sorted labels of the training file.
+    other_names: for each label, its name in Hugging Face's dataset of the task, if different.
+    regression: whether the label is a score.
+    metrics: name in ``metrics.METRICS``.
+    heading: whether the table begins with the names of its columns. None: not known, so a heading is assumed,
+    with a warning if the columns are numbers only.
+    test: columns of files without labels, if they differ. Such files have a heading.
+    quoting: meaning of double quotes. None: depends on the file's extension.
+    skips_short: leave out rows with too few columns, which QQP has.
+    files: names of the training, development and test tables. other_files: the same for other distributions
+    of the data.
+    is_known: False for a user's own table, whose rows may not be longer than the heading.
     """
 
     name: str
@@ -119,12 +124,12 @@ TASKS = {
         ),
     )
 }
-"""GLUE's tasks, and ``classification`` for a table of one's own."""
+"""GLUE's tasks, and ``classification`` for a user's own table."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassificationSettings(ExampleSettings):
-    """Everything, besides file and vocabulary, that decides the features of a table.
+    """Everything that determines the features of a table, except the file and the vocabulary.
 
     labels: in the order of their ids, empty for scores.
     """
@@ -141,7 +146,7 @@ class ClassificationSettings(ExampleSettings):
     heading: str = setting("", "yes or no, the table has a heading; empty: as the task has it")
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name, quoting and heading only where they were chosen."""
+        """Return the settings by name. Quoting and heading are omitted unless they were set."""
         found = ExampleSettings.as_json(self)
         for name in ("quoting", "heading"):
             if not found[name]:

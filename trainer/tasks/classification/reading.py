@@ -1,4 +1,4 @@
-"""Texts and pairs of texts with their labels, from a table: TSV, CSV, or JSON lines."""
+"""Texts and pairs of texts with labels, read from a table: TSV, CSV, or JSON lines."""
 
 import io
 import json
@@ -20,18 +20,21 @@ _NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?")
 _JSON = (".jsonl", ".json")
 
 Row = Mapping[str, str]
-"""The values of a row by column: by the heading's names and, of TSV and CSV, by numbers from 0 too."""
+"""A row's values by column name. Rows of TSV and CSV have them by number from 0 too."""
 
 
 def read_rows(
     file: DataFile, *, heading: bool = True, quoting: str | None = None, strict: bool = False
 ) -> Iterator[tuple[str, Row]]:
-    """Each row of a table with its place (``FILE: line N``). By its name's ending it is CSV, JSON or TSV.
+    """Yield each row of a table with its place, ``FILE: line N``.
 
-    heading: the first row of TSV and CSV names the columns. quoting: as of sources; None: csv for CSV, none
-    for TSV. strict: no row of a TSV may be longer than the first one either, as no row of a CSV may. A
-    byte-order mark is dropped, an empty line is no row. Values are texts; one of JSON that is none
-    is written as JSON. InputError names line, what was found and what was expected.
+    The file's extension decides: CSV, JSON, else TSV.
+
+    A byte-order mark is dropped, and empty lines are no rows. All values are texts. Other JSON values are
+    written as JSON. InputError names the line, what was found and what was expected.
+    heading: whether the first row of TSV and CSV names the columns.
+    quoting: csv or none. None means csv for CSV, none for TSV.
+    strict: refuse rows of a TSV that are longer than the first. For CSV they are always refused.
     """
     name, text = file.path, file.text("a table in UTF-8")
     if name.endswith(_JSON):
@@ -41,7 +44,7 @@ def read_rows(
 
 
 def _rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Line number and values of each row."""
+    """Yield line number and values of each row."""
     data = text.encode()
     delimiting = find_delimiting(data[:HEAD_BYTES], name, "csv" if is_csv else "tsv", quoting=quoting)
     for row in RowReader(io.BytesIO(data), delimiting, len(data) + 1):
@@ -53,7 +56,10 @@ def _rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[t
 def _named_rows(
     rows: Iterator[tuple[int, list[str]]], name: str, heading: bool, *, strict: bool
 ) -> Iterator[tuple[str, Row]]:
-    """Each row by column. strict: refuse a row longer than the first, which GLUE's readers accept."""
+    """Yield place and values by column of each row.
+
+    strict: refuse rows longer than the first. GLUE's own readers accept such rows.
+    """
     columns = next(rows, (0, []))[1] if heading else []
     most, reason = len(columns), "as the heading has columns"
     if len(set(columns)) < len(columns):
@@ -74,6 +80,7 @@ def _named_rows(
 
 
 def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
+    """Yield place and values of each JSON object, one per line."""
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -86,20 +93,23 @@ def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
 
 
 def _text_of(value: Any) -> str:
-    """The value as a text: a text as it is, another one as JSON."""
+    """Return a JSON value as a text."""
     if isinstance(value, str | NumberText):
         return str(value)
     return json.dumps(value, default=str)
 
 
 def _is_nothing(value: Any) -> bool:
-    """True for null, and for NaN, which pandas writes in its place."""
+    """Return whether the value is null, or NaN, which pandas writes for null."""
     return value is None or value != value
 
 
 @dataclass(frozen=True, slots=True)
 class TextPair:
-    """One or two texts with their label. label: as in the table, or None where it is not read."""
+    """One or two texts with their label.
+
+    label: as in the table, or None if it is not read.
+    """
 
     first: str
     second: str | None
@@ -109,9 +119,10 @@ class TextPair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pairs:
-    """The examples of a table in its order.
+    """The examples of a table, in order.
 
-    skipped: rows left out because they lack columns. heading: the first row where nobody said that it is one.
+    skipped: places of rows left out because they lack columns.
+    heading: the first row, if it was assumed to be the heading.
     """
 
     name: str
@@ -120,7 +131,7 @@ class Pairs:
     heading: list[str] | None = None
 
     def warnings(self) -> list[str]:
-        """Warnings about rows that are no examples."""
+        """Return warnings about rows that are not used as examples."""
         found = []
         if self.heading is not None:
             found.append(
@@ -136,10 +147,9 @@ class Pairs:
 
 
 def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
-    """The examples of a table, whose kind is that of the name's ending.
+    """Read the examples of a table. InputError names a row that lacks a column.
 
-    labelled: False for a table without labels, or whose labels are not to be read. InputError names a row
-    that lacks a column.
+    labelled: False for a table without labels, or if they are not needed.
     """
     columns, has_heading = task.columns, task.heading is not False
     if not labelled and task.test is not None:
@@ -168,9 +178,9 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
 def _unsaid_heading(
     file: DataFile, task: ClassificationTask, pairs: list[TextPair], labelled: bool
 ) -> list[str] | None:
-    """Return the row that was read as the heading, where all columns are numbers and need none, else None.
+    """Return the row assumed to be the heading, or None if columns are named, so that a heading is necessary.
 
-    InputError where its label shows that it is an example.
+    InputError if the row's label shows that it is an example.
     """
     columns = task.columns
     used = [columns.first, columns.second, columns.label if labelled else None]
@@ -189,21 +199,22 @@ def _unsaid_heading(
 
 
 def _missing(columns: TableColumns, row: Row, labelled: bool) -> str | None:
-    """The first column that the row lacks: first, second or label."""
+    """Return which column the row lacks: first, second, label, or None."""
     wanted = {"first": columns.first, "second": columns.second, "label": columns.label if labelled else None}
     return next((kind for kind, name in wanted.items() if name is not None and name not in row), None)
 
 
 def _listed(row: Row) -> str:
-    """The row's columns in words."""
+    """Return the row's columns as text."""
     named = [name for name in row if not name.isdecimal()]
     return ", ".join(named) if named else f"{len(row)} columns, numbered from 0"
 
 
 def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask:
-    """The task with its labels: those of the training examples, sorted, where it has none of its own.
+    """Return the task with its labels: the training examples' labels, sorted, unless the task has labels
+    already.
 
-    InputError for an empty label, and for scores: which of both a column of fractions holds must be said.
+    InputError for an empty label, and for numbers with fractions, which may be scores or classes.
     """
     if task.labels is not None or task.regression:
         return task
@@ -227,22 +238,22 @@ def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask
 
 
 def sorted_labels(labels: Collection[str]) -> list[str]:
-    """Return the labels in the order of their ids: as numbers where all are whole numbers, else as texts."""
+    """Return the labels in the order of their ids: by value if all are whole numbers, else as texts."""
     if all(_WHOLE.fullmatch(label) for label in labels):
         return sorted(labels, key=lambda label: (int(label), label))
     return sorted(labels)
 
 
 def are_scores(labels: Collection[str]) -> bool:
-    """Return True where all labels are numbers and one is written with a fraction or an exponent."""
+    """Return whether all labels are numbers and at least one has a fraction or an exponent."""
     is_number = all(_NUMBER.fullmatch(label) for label in labels)
     return is_number and not all(_WHOLE.fullmatch(label) for label in labels)
 
 
 def label_ids(pairs: list[TextPair], task: ClassificationTask) -> list[int] | list[float]:
-    """The number of each example's label, or its score, or 0 where the label was not read.
+    """Return each example's label id, or score, or 0 if labels were not read.
 
-    InputError for a label that is not the task's, or a score that is no number.
+    InputError for a label that the task does not have, or a score that is not a number.
     """
     if task.regression:
         return [0.0 if pair.label is None else _score(pair.label, pair.where) for pair in pairs]
@@ -257,6 +268,7 @@ def label_ids(pairs: list[TextPair], task: ClassificationTask) -> list[int] | li
 
 
 def _score(text: str, where: str) -> float:
+    """Return the score in a text. InputError if it is not a finite number."""
     try:
         score = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Classification of texts and pairs, or a score for each: loss, metrics, predictions of a file or a text."""
+"""The task classification: loss, metrics, and predictions for a file or for one text."""
 
 import json
 from argparse import Namespace
@@ -42,7 +42,7 @@ PREDICTIONS = "predictions.tsv"
 
 
 class Classification(FineTuning):
-    """Cross entropy of the label, or the squared error of a score."""
+    """Learn the label, with cross entropy, or a score, with squared error."""
 
     head = "classifier."
 
@@ -64,7 +64,7 @@ class Classification(FineTuning):
         )
 
     def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
-        """The model. SettingsError where the labels are not known yet."""
+        """Return the model with random weights. SettingsError if the labels are not known yet."""
         if self.task.regression:
             return classifier_of(shape, 1, attention)
         if self.task.labels is None:
@@ -72,7 +72,7 @@ class Classification(FineTuning):
         return classifier_of(shape, len(self.task.labels), attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """DataError where the weights at the path lack the head, or a layer before it."""
+        """Raise DataError if the checkpoint lacks the head, or a layer before it."""
         super().check_head(missing, path)
         _check_whole(missing, path)
 
@@ -86,7 +86,7 @@ class Classification(FineTuning):
         return outcome_of(weights, losses, (logits.argmax(1) == labels).float(), outputs=outputs)
 
     def survey(self, data: OpenedDataset) -> dict[str, Any]:
-        """The counts of the labels, or the mean score."""
+        """Return the counts of the labels, or the mean score."""
         return count_labels(self.task, data).as_json()
 
     def evaluation(
@@ -106,17 +106,21 @@ class Classification(FineTuning):
 
 
 def scores_of(batch: Batch) -> Tensor:
-    """(examples,) float32: the scores, whose bits come as two halves."""
+    """Return the scores as (examples,) float32. The dataset stores their bits as two 16-bit halves."""
     return (target_of(batch, "score_highs") << 16 | target_of(batch, "score_lows")).view(torch.float32)
 
 
 class ClassificationEvaluation(TaskEvaluation):
-    """The task's official metrics beside those of a guess, and its predictions in a file."""
+    """The task's official metrics, those of a baseline, and predictions as a file."""
 
     def __init__(
         self, task: ClassificationTask, data: OpenedDataset, guess: Guess | None = None, source: str = ""
     ) -> None:
-        """guess: None for a table without labels, which has predictions only. source: the set guessed by."""
+        """Prepare the evaluation.
+
+        guess: the baseline, or None for a table without labels, which only has predictions.
+        source: "training" or "evaluation", the set that the baseline comes from.
+        """
         self._task = task
         self._guess = guess
         self._kept: list[list[float]] = []
@@ -165,11 +169,12 @@ class ClassificationEvaluation(TaskEvaluation):
 
 
 def _label_line(given: Namespace, opened: Trained) -> str:
-    """The label of a text or of a pair of texts, and its probability, or the score with three digits.
+    """Return the label of a text or a pair of texts with its probability, or the score with three digits.
 
-    given: the task may be the run's own or another; its labels, in the order of their ids, are those that are
-    given, else the head's, else the task's; json: the probabilities of all labels too. UsageError for one
-    text where the task compares two, and the other way round.
+    given.task: the run's task, or another.
+    given.labels: labels in the order of their ids. Default: the head's, else the task's.
+    given.json: return the probabilities of all labels too.
+    UsageError for one text if the task compares two, and the other way round.
     """
     config = opened.config
     if given.task != config.task:
@@ -177,7 +182,7 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     if given.labels:
         config = config.changed(labels=given.labels.split(","), regression=False)
     learned = Classification(config)
-    is_trained = bool(config.finetuning.task_train_file or config.finetuning.task_dir)  # here, on a table
+    is_trained = bool(config.finetuning.task_train_file or config.finetuning.task_dir)  # trained here
     pair = _as_pair(given.text, learned.task, is_known=is_trained or learned.task.is_known)
     if opened.head is None:
         raise DataError(f"{opened.source}: has no head for labels; fine-tune it with --task {given.task}")
@@ -207,7 +212,7 @@ def _label_line(given: Namespace, opened: Trained) -> str:
 
 
 def _check_whole(missing: Sequence[str], path: str) -> None:
-    """DataError where the head lacks the layers before it: the classifier of single tokens has no pooler."""
+    """Raise DataError if a checkpoint lacks layers before its classifier, as a classifier of tokens does."""
     if lost := [name for name in missing if name.startswith(("bert.pooler.", "cls.", "classifier."))]:
         raise DataError(
             f"{path}: has a classifier, but lacks {lost[0]}, so that it classifies no texts (but tokens, say)"
@@ -215,7 +220,10 @@ def _check_whole(missing: Sequence[str], path: str) -> None:
 
 
 def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:
-    """The texts as an example of the task. is_known: the task says how many texts it takes."""
+    """Return the texts as an example of the task.
+
+    is_known: whether the task determines how many texts it takes.
+    """
     count = 1 if task.columns.second is None else 2
     if not is_known and len(texts) in (1, 2):
         count = len(texts)

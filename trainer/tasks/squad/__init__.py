@@ -1,1 +1,1 @@
-"""Answers found in a text (SQuAD): reading, features, predictions and metrics. Needs NumPy, not torch."""
+"""The task SQuAD: find the answer to a question in a text."""

@@ -1,4 +1,4 @@
-"""Answers from logits: the n best of each question, as Google's and as NVIDIA's run_squad.py find them."""
+"""Answers from a model's logits: the n best for each question, as in Google's and NVIDIA's run_squad.py."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from trainer.tasks.squad.reading import Question
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A text with its logits. An empty text is no answer."""
+    """A text with its start and end logits. An empty text means no answer."""
 
     text: str
     start_logit: float
@@ -35,7 +35,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A question's answer, its n best with their probabilities, and with negatives the odds of none."""
+    """A question's answer, its n best answers with probabilities, and for SQuAD 2.0 its score of no
+    answer.
+    """
 
     answer: str
     n_best: list[tuple[Scored, float]]
@@ -50,12 +52,14 @@ def predict_answers(
     settings: FinetuningSection,
     dialect: str = "google",
 ) -> dict[str, Prediction]:
-    """The prediction of each question by its id.
+    """Return the prediction for each question id.
 
-    best: of each feature the output of best_logits, n_best_size of them. dialect: google or nvidia, whose way
-    it is done in. A question without a feature gets the text ``empty`` in Google's way, and is left out in
-    NVIDIA's. With version_2_with_negative a question has no answer where the score of position 0 is more
-    than null_score_diff_threshold above the best answer's.
+    A question without features is answered with the text ``empty`` in Google's way, and left out in NVIDIA's.
+    With version_2_with_negative, the answer is empty if the score of position 0 exceeds the best answer's by
+    more than null_score_diff_threshold.
+
+    best: output of ``best_logits`` for the features, with n_best_size columns.
+    dialect: google or nvidia, the program to follow.
     """
     is_nvidia = dialect == "nvidia"
     search = _Search(features, best, vocabulary, settings, find_dialect(dialect), is_nvidia)
@@ -63,6 +67,8 @@ def predict_answers(
     for row, feature in enumerate(features):
         groups[feature.example].append(row)
     nulls = [search.null(rows) for rows in groups]
+    # NVIDIA's program puts the null score of the file's last question into every question's n best answers.
+    # It looks like a slip there, and is kept here so that the results are equal.
     last = next((null for null in reversed(nulls) if null is not None), None)
     return {
         question.id: _finish(search.best(rows, last if is_nvidia else null), null, settings)
@@ -72,17 +78,17 @@ def predict_answers(
 
 
 def best_logits(logits: Array, count: int) -> Array:
-    """(features, 2 x 2, count + 1): places and logits of the best starts, then of the best ends.
+    """Return (features, 4, count + 1): positions and logits of the best starts, then of the best ends.
 
-    logits: (features, S, 2), float32, padding included. The best first, and the lower place among equals.
-    The last column is position 0.
+    The best is first, and the lower position among equals. The last column is position 0, for no answer.
+    logits: (features, S, 2) float32, padding included.
     """
     parts = []
     for side in np.moveaxis(logits, 2, 0):
         places = np.argsort(-side, axis=1, kind="stable")[:, :count]
         places = np.append(places, np.zeros((len(side), 1), places.dtype), axis=1)
         parts += [places, np.take_along_axis(side, places, axis=1)]
-    # -inf is no JSON; no logit of a model comes near
+    # JSON has no -inf. No logit of a real model is as small as the value used instead.
     return np.maximum(np.stack(parts, axis=1).astype(np.float64), np.finfo(np.float32).min)
 
 
@@ -98,18 +104,23 @@ class _Search:
     is_nvidia: bool
 
     def null(self, rows: list[int]) -> Scored | None:
-        """No answer, with the logits of position 0 in the row where their sum is smallest."""
+        """Return the score of no answer: the logits of position 0 in the row where their sum is smallest.
+
+        None without negatives.
+        """
         if not rows or not self.settings.version_2_with_negative:
             return None
         scored = [Scored("", start, end) for start, end in self.logits[rows, 1::2, -1].tolist()]
         return min(scored, key=attrgetter("score"))
 
     def best(self, rows: list[int], null: Scored | None) -> list[Scored]:
-        """The n best texts of a question, without duplicates, with the null one in its place.
+        """Return the n best texts for a question, without duplicates.
 
-        In Google's way over all features, and the null text is added at the end where it is not among them.
-        In NVIDIA's of each feature, merged and cut to n: a text may occur twice; null, which is that of the
-        last question of the file, may be cut off.
+        The null answer takes part with its score.
+
+        Google's way compares candidates of all features, and appends the null answer if it is not among the n
+        best. NVIDIA's way removes duplicates within each feature only, so that a text may occur twice, and
+        the null answer may be cut off.
         """
         found: dict[tuple[int, str], Scored] = {}
         for row, scored in self._by_score(rows, null):
@@ -121,9 +132,9 @@ class _Search:
         return list(found.values())
 
     def _by_score(self, rows: list[int], null: Scored | None) -> Iterator[tuple[int, Scored]]:
-        """Row and text of each candidate, best first, equals in their order. Null comes after its equals.
+        """Yield row and text of each candidate, best first. Null has the row -1 and comes after its equals.
 
-        The row of null is -1. Texts are found one by one, as few of them are asked for.
+        The texts are made lazily, since finding a text is slow and few are needed.
         """
         if not rows:
             return
@@ -136,24 +147,28 @@ class _Search:
             yield int(row), Scored(text, *logits)
 
     def _candidates(self, row: int) -> Array:
-        """(5, n): row, start, end and both logits of each pair of a best start and end that is an answer.
+        """Return (5, n) candidates: row, start, end, start logit, end logit.
 
-        It has at most max_answer_length tokens, all of the span, and its start has its maximum context there.
-        In the order of the starts' ranks, then of the ends'.
+        A candidate is a pair of a best start and a best end that lies in the span, has at most
+        max_answer_length tokens, and whose start has its maximum context in this span. Candidates are ordered
+        by the rank of the start, then of the end.
         """
         span, document = self.features[row].span, self.features[row].document
+        # Drop positions outside the span: the question, special tokens and padding.
         starts, ends = (
             side.compress((side[0] >= document) & (side[0] < document + span.length), axis=1)
             for side in (self.logits[row, :2, :-1], self.logits[row, 2:, :-1])
         )
+        # The same token occurs in overlapping spans. Only its start in the span with the most context counts.
         starts = starts.compress(span.is_max_context[starts[0].astype(int) - document], axis=1)
+        # All pairs (starts, ends) at once: number of tokens, which must be between 1 and the maximum.
         tokens = ends[0] - starts[0][:, None] + 1
         first, last = np.nonzero((tokens >= 1) & (tokens <= self.settings.max_answer_length))
         rows = np.full(len(first), float(row))
         return np.array([rows, starts[0, first], ends[0, last], starts[1, first], ends[1, last]])
 
     def _text(self, row: int, start: int, end: int) -> str:
-        """The text of the answer from position start to end of the feature."""
+        """Return the text of the answer from position ``start`` to ``end`` of the feature."""
         feature = self.features[row]
         offset, places = feature.span.first - feature.document, feature.context.places
         if places is not None:
@@ -169,7 +184,10 @@ class _Search:
 
 
 def _finish(found: list[Scored], null: Scored | None, settings: FinetuningSection) -> Prediction:
-    """The prediction of the n best. ``empty`` stands where there is none."""
+    """Return the prediction for the n best answers.
+
+    Without any, the answer is ``empty``, as in the original programs.
+    """
     found = found or [Scored("empty", 0.0, 0.0)]
     n_best = list(zip(found, _softmax([one.score for one in found]), strict=True))
     if not settings.version_2_with_negative:
@@ -186,6 +204,7 @@ _NO_SCORE = 1_000_000.0
 
 
 def _softmax(scores: list[float]) -> list[float]:
+    """Return the softmax of the scores."""
     largest = max(scores)
     exponentials = [math.exp(score - largest) for score in scores]
     total = sum(exponentials)
@@ -193,16 +212,15 @@ def _softmax(scores: list[float]) -> list[float]:
 
 
 def answer_text(tokens: list[str], words: list[str], dialect: Dialect, lower_case: bool) -> str:
-    """The part of the context's words that the tokens cover, or all the words if they cannot be aligned.
-
-    The words in tokeniser's form are searched for the joined tokens; characters other than blanks are then
-    counted in both forms, which must have equally many of them (a dropped character breaks that).
-    """
+    """Return the part of the words that the tokens cover, or all of the words if they cannot be aligned."""
+    # Tokens ["jap", "##an"] of words ["(Japan)"]: wanted "japan", normalized "( japan )".
     joined = " ".join(tokens).replace(" ##", "").replace("##", "")
     wanted = " ".join(joined.split())
     whole = " ".join(words)
     normalized = " ".join(text for word in words if (text := _normal(word, dialect, lower_case)))
     start = normalized.find(wanted)
+    # Count characters other than blanks in both forms: the k-th of `normalized` is the k-th of `whole`. This
+    # only works if both have the same number, which a dropped or expanded character breaks.
     places = [place for place, character in enumerate(whole) if character != " "]
     if not wanted or start < 0 or len(normalized) - normalized.count(" ") != len(places):
         return whole
@@ -213,15 +231,16 @@ def answer_text(tokens: list[str], words: list[str], dialect: Dialect, lower_cas
 
 @lru_cache(maxsize=1 << 16)
 def _normal(word: str, dialect: Dialect, lower_case: bool) -> str:
-    """The tokeniser's words of one of the context's words, blanks between them."""
+    """Return a word in the tokeniser's form: its pieces before WordPiece, separated by blanks."""
     return " ".join(split_words(word, dialect, lower_case))
 
 
 def prediction_files(predictions: Mapping[str, Prediction], *, negatives: bool) -> dict[str, str]:
-    """The texts of run_squad.py's files, by file name. negatives: with null_odds.json.
+    """Return the content of run_squad.py's output files by name.
 
-    predictions.json has the answer of each question, nbest_predictions.json its n best with probability and
-    logits, null_odds.json (version 2.0) the score of no answer less that of the best answer.
+    predictions.json has the answer to each question, nbest_predictions.json the n best with probability and
+    logits. null_odds.json (version 2.0) has the score of no answer minus the best answer's score.
+    negatives: include null_odds.json.
     """
     values: dict[str, dict[str, Any]] = {
         "predictions.json": {name: one.answer for name, one in predictions.items()},

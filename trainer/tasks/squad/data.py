@@ -1,4 +1,4 @@
-"""Files of SQuAD: their names, their features and their scores."""
+"""SQuAD's files: their names, features and scores."""
 
 import math
 from argparse import Namespace
@@ -21,7 +21,7 @@ from trainer.tasks.task_data import TABLE_FLAGS, CheckedFiles, FineTuningData, M
 
 
 class SquadData(FineTuningData):
-    """SQuAD's JSON, of version 1.1 or 2.0."""
+    """SQuAD's JSON, version 1.1 or 2.0."""
 
     settings = SquadSettings
     feature_flags = (
@@ -39,7 +39,9 @@ class SquadData(FineTuningData):
         return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
 
     def check_files(self, given: FinetuningSection, files: CheckedFiles) -> dict[str, Any]:
-        """Each question needs an answer by the rules of SQuAD 1.1, and none by those of 2.0."""
+        """Raise InputError if a question in the evaluation file has no answer, unless the rules of SQuAD 2.0
+        apply.
+        """
         evaluation = files.evaluation
         if evaluation is None or given.version_2_with_negative:
             return {}
@@ -57,7 +59,10 @@ class SquadData(FineTuningData):
         return settings, partial(squad_examples, shuffle=given.shuffled)
 
     def score(self, given: Namespace) -> Scores:
-        """By the rules of version 2.0 where they are asked for, and where a question has no answer."""
+        """Return the metrics of a file of predictions.
+
+        Version 2.0's rules apply on request, or if a question has no answer.
+        """
         if given.na_prob_thresh is not None and given.na_prob_file is None:
             raise UsageError("--na-prob-thresh goes with --na-prob-file")
         path, predictions = given.data, given.predictions
@@ -86,7 +91,10 @@ class SquadData(FineTuningData):
 
 
 def squad_settings(given: FinetuningSection, length: int, *, training: bool) -> SquadSettings:
-    """The settings of the features, of so many ids, that the configuration asks for."""
+    """Return the configured settings of features.
+
+    length: token ids in a feature.
+    """
     return SquadSettings(
         max_seq_length=length,
         lower_case=given.lower_case is not False,
@@ -100,13 +108,13 @@ def squad_settings(given: FinetuningSection, length: int, *, training: bool) -> 
 
 
 def _guess_words(questions: Sequence[Question]) -> str:
-    """The scores of answering nothing, as SQuAD 2.0 allows, in words."""
+    """Return, as text, the scores of never answering under SQuAD 2.0."""
     found = score_no_answers(questions)
     return f"always no answer scores exact {found['exact']:.2f}, f1 {found['f1']:.2f}"
 
 
 def _read_numbers(path: str, questions: Sequence[str]) -> dict[str, float]:
-    """The number of each question by its id, in the file's order. The file must have all these questions."""
+    """Return a number for each question id. InputError if the file lacks one of the questions."""
     value = _read_object(path, "a number by each question's id")
     for name, number in value.items():
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
@@ -118,7 +126,7 @@ def _read_numbers(path: str, questions: Sequence[str]) -> dict[str, float]:
 
 
 def _read_texts(path: str) -> dict[str, str]:
-    """The answer of each question by its id."""
+    """Return the answer for each question id."""
     value = _read_object(path, "an answer by each question's id")
     for name, text in value.items():
         if not isinstance(text, str):
@@ -127,6 +135,10 @@ def _read_texts(path: str) -> dict[str, str]:
 
 
 def _read_object(path: str, expected: str) -> dict[str, Any]:
+    """Return a JSON object from a file.
+
+    expected: what it should contain, for the error message.
+    """
     value: Any = parse_json(read_file(path).text(f"JSON in UTF-8 with {expected}"), path, expected)
     if not isinstance(value, dict):
         raise InputError(f"{path}: is no JSON object, expected {expected}")

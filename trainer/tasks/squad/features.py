@@ -1,8 +1,8 @@
 """Features of questions: ``[CLS] question [SEP] span [SEP]``, one for each span of the context.
 
-With a WordPiece vocabulary equal to those of Google's and NVIDIA's run_squad.py in every field; with any
-other tokeniser by the places of its tokens (``places``), cls and sep by their roles, and between question and
-span as many sep as the tokeniser has there.
+With a WordPiece vocabulary they equal the features of Google's and NVIDIA's run_squad.py in every field. Any
+other tokeniser uses character offsets (``places``), its own cls and sep tokens, and as many sep between
+question and span as the tokeniser puts between two texts.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ from trainer.tasks.squad.reading import Answer, Context, Question, read_squad
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquadSettings(ExampleSettings):
-    """Everything, besides file and vocabulary, that decides the features of a SQuAD file.
+    """Everything that determines the features of a SQuAD file, except the file and the vocabulary.
 
-    The dialects google and nvidia are those of the two programs; the others tokenise as google.
+    The dialects google and nvidia follow these programs. Other dialects tokenise like google.
     """
 
     objective: str = setting("squad", "objective of the examples")
-    dialect: str = setting("google", "whose habits to follow: google or nvidia", ("google", "nvidia"))
-    max_seq_length: int = setting(384, "ids in a feature, special tokens included")
+    dialect: str = setting("google", "program to follow: google or nvidia", ("google", "nvidia"))
+    max_seq_length: int = setting(384, "most token ids in a feature, special tokens included")
     doc_stride: int = setting(128, "tokens from the start of one span of a context to the next")
     doc_overlap: int | None = setting(None, "tokens that two spans have in common; in place of doc_stride")
     max_query_length: int = setting(64, "most tokens of a question; the rest is cut off; 0: none is cut")
@@ -53,8 +53,11 @@ class SquadSettings(ExampleSettings):
         self.check_room(separators=1)
 
     def check_room(self, separators: int) -> None:
-        """SettingsError where the longest question leaves no room. separators: between it and the span."""
-        longest = self.max_seq_length - separators - 3  # cls, the last sep and a token of the context
+        """Raise SettingsError if the longest question leaves no room for the context.
+
+        separators: number of sep tokens between question and span.
+        """
+        longest = self.max_seq_length - separators - 3  # for cls, the last sep and a token of the context
         check(
             self.max_query_length <= longest,
             f"max_query_length is {self.max_query_length}, expected at most max_seq_length - "
@@ -62,9 +65,10 @@ class SquadSettings(ExampleSettings):
         )
 
     def stride(self, question: str, tokens: int, longest: int) -> int:
-        """Return the way from one span to the next of a question's context. longest: tokens of a span.
+        """Return the distance in tokens between the starts of two spans.
 
-        SettingsError where the question leaves the context no room, or less than two spans have in common.
+        SettingsError if the question leaves no room for the context, or less than doc_overlap.
+        question: its id. tokens: its length. longest: most context tokens in a span.
         """
         overlap = self.doc_overlap or 0
         if longest <= overlap:
@@ -77,7 +81,10 @@ class SquadSettings(ExampleSettings):
         return self.doc_stride if self.doc_overlap is None else longest - overlap
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name, later ones only where they count, so that a manifest keeps its bytes."""
+        """Return the settings by name.
+
+        Newer settings are omitted at their default, so that old manifests stay equal.
+        """
         found = super(SquadSettings, self).as_json()
         if self.doc_overlap is None:
             del found["doc_overlap"]
@@ -90,7 +97,7 @@ class SquadSettings(ExampleSettings):
 class ContextSpan:
     """Tokens ``first`` to ``first + length`` of a context.
 
-    is_max_context: for each of them True where no other span gives it more context.
+    is_max_context: for each token, whether no other span gives it more context.
     """
 
     first: int
@@ -99,14 +106,16 @@ class ContextSpan:
 
 
 def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
-    """The spans of a context of so many tokens, in order, or none where it has no tokens.
+    """Return the spans of a context, in order.
 
-    A token's context in a span is the smaller of the tokens to its left and to its right, plus 0.01 x the
-    span's length; the first span counts among equals.
+    A token's context in a span is the smaller of the numbers of tokens to its left and right, plus 0.01 times
+    the span's length. Among equals the first span wins.
+    tokens: number of tokens in the context. longest: most tokens in a span.
     """
     bounds = span_bounds(tokens, longest, stride)
     if not bounds:
         return []
+    # One row per span, one column per token. context[s, t] is negative where span s does not contain token t.
     firsts, lengths = (np.array(column)[:, None] for column in zip(*bounds, strict=True))
     places = np.arange(tokens)
     context = np.minimum(places - firsts, firsts + lengths - 1 - places)
@@ -119,7 +128,10 @@ def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
 
 
 def span_bounds(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]:
-    """First token and length of each span. They begin ``stride`` apart until the end is covered."""
+    """Return first token and length of each span. Spans begin ``stride`` apart until the end is covered.
+
+    tokens 10, longest 6, stride 3 -> (0, 6), (3, 6), (6, 4)
+    """
     bounds: list[tuple[int, int]] = []
     first = 0
     while first < tokens:
@@ -133,14 +145,17 @@ def span_bounds(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]
 
 FIRST_UNIQUE_ID = 1_000_000_000
 SHUFFLE_SEED = 12345
-"""Google's program shuffles the training questions with this seed before it makes features of them."""
+"""Google's program shuffles training questions with this seed before it makes features."""
 
 Ids = list[int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextTokens:
-    """A context's token ids. words: the word of each. places: theirs, None of WordPiece."""
+    """A context's token ids.
+
+    words: index of each token's word. places: character offsets, None for WordPiece.
+    """
 
     ids: Ids
     words: npt.NDArray[Any]
@@ -149,11 +164,12 @@ class ContextTokens:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feature:
-    """One span of a question's context with the question.
+    """A span of a question's context, with the question.
 
-    example: the question's number in the list that features were made of; number: the span's. query: the
-    question's ids. separators: between it and the span. start, end: the answer's positions in ``ids``, 0 and
-    0 where the span does not hold it whole; None when predicting.
+    example: index of the question in its list. number: index of the span.
+    query: the question's token ids. separators: number of sep tokens after it.
+    start, end: positions of the answer in ``ids``. Both 0 if the span does not contain all of it, None when
+    predicting.
     """
 
     unique_id: int
@@ -169,23 +185,23 @@ class Feature:
 
     @property
     def document(self) -> int:
-        """The position of the span's first token, which is also the length of the first segment."""
+        """Position of the span's first token, which is also the length of the first segment."""
         return 1 + len(self.query) + self.separators
 
     def ids(self, vocabulary: Vocabulary) -> Ids:
-        """The ids without padding."""
+        """Return the token ids without padding."""
         first, stop = self.span.first, self.span.first + self.span.length
         cls, sep = vocabulary.role("cls"), vocabulary.role("sep")
         between = [sep] * self.separators
         return [cls, *self.query, *between, *self.context.ids[first:stop], sep]
 
     def word(self, position: int) -> int:
-        """The context's word that the token at a position of the span comes from."""
+        """Return the index of the context's word at a position in the span."""
         return int(self.context.words[self.span.first + position - self.document])
 
 
 def shuffled(questions: Sequence[Question]) -> list[Question]:
-    """The questions in the order in which Google's program makes training features."""
+    """Return the questions in the order in which Google's program makes training features."""
     found = list(questions)
     Random(SHUFFLE_SEED).shuffle(found)
     return found
@@ -194,7 +210,7 @@ def shuffled(questions: Sequence[Question]) -> list[Question]:
 def make_features(
     questions: Sequence[Question], tokenizer: Tokenizer, settings: SquadSettings
 ) -> list[Feature]:
-    """The features of all questions, in order. A context without tokens has none."""
+    """Return the features of all questions, in order. A context without tokens has none."""
     between = tokenizer.vocabulary.pair_separators
     settings.check_room(between)
     contexts = _tokenize_contexts(questions, tokenizer)
@@ -203,6 +219,7 @@ def make_features(
     spans_of = cache(make_spans)
     features: list[Feature] = []
     for example, (question, query, answer) in enumerate(zip(questions, queries, answers, strict=True)):
+        # max_query_length 0 means no limit: `query[:None]` is the whole question.
         tokens, query = contexts[question.context], query[: settings.max_query_length or None]
         longest = settings.max_seq_length - len(query) - 2 - between
         stride = settings.stride(question.id, len(query), longest)
@@ -219,11 +236,15 @@ def make_features(
 
 
 def _tokenize_contexts(questions: Sequence[Question], tokenizer: Tokenizer) -> dict[Context, ContextTokens]:
-    """The tokens of each context, tokenised once. Contexts are told apart by identity."""
+    """Tokenise each context once.
+
+    Questions about the same context share the object, so identity is the key.
+    """
     contexts = dict.fromkeys(question.context for question in questions)
     if not isinstance(tokenizer, WordPieceTokenizer):
         by_places = tokens_by_places(list(contexts), tokenizer)
         return {context: ContextTokens(*one) for context, one in zip(contexts, by_places, strict=True)}
+    # Tokenise word by word, all contexts in one call, then cut the result at the words' ends.
     found = tokenizer.encode_each([word for context in contexts for word in context.words])
     ids, ends = list(found.ids), np.concatenate(([0], np.asarray(found.ends, np.int64)))
     tokens: dict[Context, ContextTokens] = {}
@@ -239,11 +260,11 @@ def _tokenize_contexts(questions: Sequence[Question], tokenizer: Tokenizer) -> d
 def _answer_tokens(
     answer: Answer, context: Context, ids: Ids, tokens: ContextTokens
 ) -> tuple[int, int] | None:
-    """First and last token of the answer in the context, tightened. None where no token is in it.
+    """Return the answer's first and last token in the context, or None if no token belongs to it.
 
-    By their places where these are known. Tightened: the first run of tokens within the answer's words that
-    equals the answer tokenised by itself; "Japan" is found in "Japanese" only where that is a run of pieces.
-    Without one, all tokens of the words.
+    With character offsets the offsets decide. For WordPiece, the answer's words are searched for a run of
+    tokens equal to the tokenised answer: the answer "Japan" in the word "Japanese" is found only if "japan"
+    is a run of its pieces. Without such a run, all tokens of the words count.
     """
     if tokens.places is not None:
         return answer_by_places(answer, context, tokens.places)
@@ -255,16 +276,17 @@ def _answer_tokens(
 
 
 def _positions(place: tuple[int, int] | None, span: ContextSpan, document: int) -> tuple[int, int]:
-    """The answer's positions in a feature, or 0 and 0 where its span does not hold all of it."""
+    """Return the answer's positions in a feature, or (0, 0) if its span does not contain all of it."""
     if place is None or place[0] < span.first or place[1] > span.first + span.length - 1:
         return 0, 0
     return place[0] - span.first + document, place[1] - span.first + document
 
 
 def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
-    """The feature's fields under the names of run_squad.py, padded to ``length`` ids.
+    """Return the feature's fields named as in run_squad.py, padded to ``length`` ids.
 
-    token_to_orig_map, token_is_max_context: pairs of a position and its word, or 0 or 1.
+    token_to_orig_map and token_is_max_context are lists of pairs [position, word index] and [position, 0 or
+    1].
     """
     ids, span, document = feature.ids(vocabulary), feature.span, feature.document
     words = feature.context.words[span.first : span.first + span.length].tolist()
@@ -287,11 +309,11 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
 def squad_examples(
     source: DataFile, tokenizer: Tokenizer, settings: SquadSettings, *, shuffle: bool = False
 ) -> SourceExamples:
-    """The examples of the file's features, in order: example i has the unique id 1000000000 + i.
+    """Make the examples of a file's features, in order. Example i has the unique id 1000000000 + i.
 
-    What predictions need beside (the words of the context, the features' spans) is made again from the file
-    by ``read_squad`` and ``make_features``, which takes a second for 10,000 questions. shuffle: the
-    questions in the order of ``shuffled``.
+    Predictions also need the words of the contexts and the spans of features. They are made again from the
+    file by ``read_squad`` and ``make_features``, which takes a second for 10,000 questions.
+    shuffle: use the order of ``shuffled``.
     """
     found = read_squad(
         source,

@@ -14,17 +14,17 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @lru_cache(maxsize=1 << 16)
 def normalize(text: str) -> str:
-    """Lower case, without ASCII punctuation, then without articles, white space joined."""
+    """Lower-case the text, remove ASCII punctuation, then articles, and join words with single blanks."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def exact(prediction: str, gold: str) -> float:
-    """1.0 where both are the same when normalised."""
+    """Return 1.0 if both texts are equal after normalisation, else 0.0."""
     return float(normalize(prediction) == normalize(gold))
 
 
 def f1(prediction: str, gold: str) -> float:
-    """F1 of the two multisets of words."""
+    """Return F1 of the two texts' words, counted with repetition."""
     found, wanted = normalize(prediction).split(), normalize(gold).split()
     same = sum((Counter(found) & Counter(wanted)).values())
     if same == 0:
@@ -34,9 +34,9 @@ def f1(prediction: str, gold: str) -> float:
 
 
 def score_answers(questions: Sequence[Question], predictions: Mapping[str, str]) -> dict[str, float]:
-    """exact_match and f1 over all questions (version 1.1). A question without a prediction scores 0.
+    """Return exact_match and f1 over all questions (version 1.1). A question without a prediction scores 0.
 
-    Each counts its best over the gold answers; there must be one at least.
+    Each question counts its best score over its gold answers, of which it needs at least one.
     """
     totals = {"exact_match": 0.0, "f1": 0.0}
     for question in questions:
@@ -53,12 +53,15 @@ def score_answers_or_none(
     no_answer: Mapping[str, float] | None = None,
     threshold: float = 1.0,
 ) -> dict[str, float]:
-    """exact, f1 and total over the questions with a prediction (version 2.0), then of both kinds apart.
+    """Return version 2.0's metrics over the questions with a prediction: of all, and of those with and
+    without answer.
 
-    Gold answers that are empty when normalised do not count; a question without any other has the one
-    answer "". no_answer: for each of these questions the probability that it has no answer, or another
-    number that grows with it. One with more than the threshold counts as answered by "", and with
-    best_exact and best_f1 the best thresholds are told.
+    Gold answers that are empty after normalisation do not count. A question without other gold answers has
+    the answer "".
+
+    no_answer: for each predicted question, a number that grows with the probability that it has no answer.
+    Above the threshold, the prediction counts as "". The result then includes the best thresholds, and
+    best_exact and best_f1 with them.
     """
     answered = {one.id: bool(one.golds) for one in questions if one.id in predictions}
     scores = _raw_scores(questions, predictions, answered)
@@ -76,14 +79,14 @@ def score_answers_or_none(
 
 
 def score_no_answers(questions: Sequence[Question]) -> dict[str, float]:
-    """The scores by the rules of version 2.0 where every question is said to have no answer."""
+    """Return version 2.0's metrics for predicting no answer to every question."""
     return score_answers_or_none(questions, {question.id: "" for question in questions})
 
 
 def _raw_scores(
     questions: Sequence[Question], predictions: Mapping[str, str], answered: Mapping[str, bool]
 ) -> dict[str, dict[str, float]]:
-    """exact and f1 of each question with a prediction, as the answers stand."""
+    """Return exact and f1 of each question with a prediction, before any threshold applies."""
     golds = {one.id: [g for g in one.golds if normalize(g)] or [""] for one in questions}
     measures: dict[str, Callable[[str, str], float]] = {"exact": exact, "f1": _f1_or_none}
     return {
@@ -99,11 +102,16 @@ def best_threshold(
     answered: Mapping[str, bool],
     without: int,
 ) -> tuple[float, float]:
-    """The best score in per cent that a threshold on no_answer gives, and the lowest such threshold.
+    """Return the best score in per cent that a threshold on no_answer can reach, and the lowest such
+    threshold.
 
-    answered: of each question with a score, whether it has an answer. without: questions of the file that
-    have none. Below every number all questions count as answered by "", which the search starts from.
+    answered: for each question with a score, whether it has an answer.
+    without: number of questions in the file that have none.
     """
+    # Start with a threshold below all numbers, where every prediction is "": only questions without an answer
+    # score. Raise it past one question at a time, whose prediction then counts. A question with an answer
+    # adds
+    # its score. A question without one loses its point, unless its prediction is "" too.
     score = best = float(without)
     threshold = 0.0
     for one in sorted(no_answer, key=no_answer.__getitem__):
@@ -119,7 +127,9 @@ def best_threshold(
 
 
 def _by_kind(scores: Mapping[str, Mapping[str, float]], answered: Mapping[str, bool]) -> dict[str, float]:
-    """The means of all questions, of those with an answer and of those without, in per cent."""
+    """Return the mean of each metric in per cent: over all questions, HasAns_ with and NoAns_ without an
+    answer.
+    """
     result: dict[str, float] = {}
     for prefix, wanted in (("", None), ("HasAns_", True), ("NoAns_", False)):
         chosen = [one for one, has in answered.items() if wanted is None or has is wanted]
@@ -131,6 +141,6 @@ def _by_kind(scores: Mapping[str, Mapping[str, float]], answered: Mapping[str, b
 
 
 def _f1_or_none(prediction: str, gold: str) -> float:
-    """The F1 of two texts' words. Where one has no words: 1.0 if neither has, else 0.0."""
+    """Return F1 of two texts. If a text has no words, return 1.0 if both have none, else 0.0."""
     found, wanted = normalize(prediction), normalize(gold)
     return f1(prediction, gold) if found and wanted else float(found == wanted)

@@ -1,9 +1,9 @@
-"""A context's tokens by their places in its text, for every tokeniser that tells these.
+"""A context's tokens by their character offsets, for every tokeniser that reports offsets.
 
-The text is encoded whole, so that a token may hold the blank before a word. An answer's tokens are those
-that hold a character of it, and a predicted answer is the text that its tokens stand for. No letter is lost:
-what a normaliser joins to the letter before it (an accent of its own), or leaves out, belongs to the token
-next to it.
+The whole text is tokenised at once, so that a token may include the blank before a word. An answer's tokens
+are those that overlap it. A predicted answer is the text that its tokens cover. A letter outside every token,
+such as a combining accent that the normaliser merged into the letter before it, is assigned to the token next
+to it.
 """
 
 import unicodedata
@@ -18,13 +18,16 @@ from bertdata.tokens.tokenizer import Tokenizer
 from trainer.tasks.squad.reading import Answer, Context
 
 Places = npt.NDArray[np.int64]
-"""(tokens, 2): first character of each token in the text, and the one behind its last; blanks left out."""
+"""(tokens, 2): offset of each token's first character in the text, and of the one after its last.
+
+Blanks excluded.
+"""
 
 
 def tokens_by_places(
     contexts: Sequence[Context], tokenizer: Tokenizer
 ) -> Iterator[tuple[list[int], npt.NDArray[Any], Places]]:
-    """Of each context the ids, the word that each token ends in, and the places."""
+    """Yield for each context its ids, the index of the word that each token ends in, and its places."""
     found = tokenizer.encode_each([context.text for context in contexts])
     assert found.starts is not None
     assert found.stops is not None
@@ -37,12 +40,12 @@ def tokens_by_places(
 
 
 def _whole_places(text: str, places: list[list[int]]) -> list[tuple[int, int]]:
-    """Return each token's place without blanks at its ends, and with the letters that no token tells.
+    """Return each token's place, without blanks at its ends and extended to letters that no token covers.
 
-    A tokeniser with NFC tells for the "é" of "cafe" + U+0301 the place of its "e" alone.
+    For "cafe" + U+0301, a tokeniser with NFC reports the place of the "e" alone for the token "é".
     """
     found: list[tuple[int, int]] = []
-    done = 0  # end of what the tokens before stand for
+    done = 0  # end of the text covered by earlier tokens
     for number, (start, stop) in enumerate(places):
         start, stop = _trimmed(text, start, stop)
         if not text[start:stop].isspace():
@@ -57,22 +60,22 @@ def _whole_places(text: str, places: list[list[int]]) -> list[tuple[int, int]]:
 
 
 def _is_letter(character: str) -> bool:
-    """Return True for a letter, an accent or a digit.
+    """Return whether the character is a cased letter, an accent or a digit.
 
-    Ideographs and others without case are none: a model without an unknown token may leave out many in a row,
-    and in Chinese no blank would end them.
+    Ideographs and other letters without case do not count. A model without an unknown token may omit many of
+    them in a row, and in Chinese no blank would end the extension.
     """
     kind = unicodedata.category(character)
     return kind[0] in "LMN" and kind != "Lo"
 
 
 def _composes(text: str, character: str) -> bool:
-    """Return True where NFC makes one letter of the text's end and the character, as of two Hangul jamo."""
+    """Return whether NFC joins the text's last letter and the character, as with two Hangul jamo."""
     return len(unicodedata.normalize("NFC", text + character)) <= len(unicodedata.normalize("NFC", text))
 
 
 def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
-    """The place without blanks at its ends, or all of it where it is nothing else."""
+    """Return the place without blanks at its ends, or unchanged if it contains only blanks."""
     part = text[start:stop]
     if not part.strip():
         return start, stop
@@ -80,10 +83,10 @@ def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
 
 
 def answer_by_places(answer: Answer, context: Context, places: Places) -> tuple[int, int] | None:
-    """First and last token that hold a character of the answer. None where none does.
+    """Return the first and last token that overlap the answer, or None.
 
-    The answer is where the data say. Where another text is there, it is looked for in its words; where these
-    have other blanks than it, it is all of them.
+    The answer's text is expected at its place in the data. If another text is there, the answer is searched
+    for in the words at that place. If it is not found, because of different blanks, all of these words count.
     """
     first = context.starts[answer.first_word]
     last = context.starts[answer.last_word] + len(context.words[answer.last_word])
@@ -99,5 +102,5 @@ def answer_by_places(answer: Answer, context: Context, places: Places) -> tuple[
 
 
 def text_by_places(context: Context, places: Places, first: int, last: int) -> str:
-    """The text from the first token to the last."""
+    """Return the text from the first to the last token."""
     return context.text[int(places[first, 0]) : int(places[last, 1])].strip()

@@ -1,7 +1,8 @@
-"""Questions of a file in SQuAD's JSON, versions 1.1 and 2.0: nested as the official one, or flat.
+"""Questions from a SQuAD file, versions 1.1 and 2.0, nested like the official files or flat.
 
 Nested: ``{"data": [{"paragraphs": [{"context": ..., "qas": [entry, ...]}, ...]}, ...]}``. Flat, as run_qa.py
-reads it: ``{"data": [entry, ...]}``, or one entry a line; each has its context, and its answers as two lists.
+reads it: ``{"data": [entry, ...]}``, or one entry per line. A flat entry has its context, and its answers as
+two lists.
 """
 
 import re
@@ -21,9 +22,9 @@ _WORD = re.compile("[^ \t\r\n\u202f]+")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """A context split at blank, tab, CR, LF and U+202F (narrow no-break space), at nothing else.
+    """A text split at blank, tab, CR, LF and U+202F (narrow no-break space), and at nothing else.
 
-    starts: the place of each word's first character in the text.
+    starts: offset of each word's first character in the text.
     """
 
     text: str
@@ -31,23 +32,25 @@ class Context:
     starts: list[int]
 
     def word_at(self, place: int) -> int:
-        """The word that holds the character, or the last one before it, or -1 before the first word."""
+        """Return the index of the word at this character, or of the last word before it. -1 before the first
+        word.
+        """
         return bisect_right(self.starts, place) - 1
 
 
 def split_context(text: str) -> Context:
-    """The words of a text, as run_squad.py splits it."""
+    """Split a text into words as run_squad.py does."""
     found = list(_WORD.finditer(text))
     return Context(text, [match[0] for match in found], [match.start() for match in found])
 
 
 SHOWN_WARNINGS = 3
-"""Answers that cannot be found are warned of one by one up to this many; then they are only counted."""
+"""Number of answers not found that get a warning each. Further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of the data: its text, the place that is given for it, and its first and last word."""
+    """An answer from the data: its text, its offset in the context, and its first and last word."""
 
     text: str
     start: int
@@ -59,8 +62,8 @@ class Answer:
 class Question:
     """A question with its context.
 
-    answer: to learn from; None when predicting, and where there is none (is_impossible). golds: the texts of
-    all answers that the file gives, for the metrics.
+    answer: the answer to learn. None when predicting, and for an impossible question.
+    golds: texts of all answers in the file, for the metrics.
     """
 
     id: str
@@ -73,9 +76,10 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Questions:
-    """The questions of a file in its order. skipped: ids of those whose answer is not in their context.
+    """The questions of a file, in order.
 
-    contexts: their number.
+    skipped: ids of questions whose answer is not in their context.
+    contexts: number of contexts.
     """
 
     name: str
@@ -84,7 +88,7 @@ class Questions:
     contexts: int
 
     def warnings(self) -> list[str]:
-        """Warnings about questions that are left out, the first few one by one."""
+        """Return warnings about questions left out: one each for the first few, then a count."""
         shown = [
             f"{self.name}: question {name}: its answer is not in the words of its context; left out"
             for name in self.skipped[:SHOWN_WARNINGS]
@@ -97,13 +101,16 @@ class Questions:
 def read_squad(
     file: DataFile, *, training: bool = False, negatives: bool = False, first_answer: bool = False
 ) -> Questions:
-    """The questions of SQuAD's JSON.
+    """Read the questions of a SQuAD file.
 
-    training: each question needs exactly one answer; it is left out, and noted as skipped, where the answer's
-    text is not found in the words that its place points to. negatives (version 2.0): a question may be
-    marked as impossible; when predicting, and without negatives, the mark is not looked at. first_answer: in
-    training a question may have several answers, of which the first counts, or none, and then is impossible,
-    as run_qa.py has it. InputError names file, question, what was found and what was expected.
+    InputError names file, question, what was found and what was expected.
+
+    training: each question needs exactly one answer. If the answer's text is not in the words at its offset,
+    the question is left out and listed as skipped.
+    negatives: version 2.0, so that questions may be marked as impossible. Otherwise, and when predicting, the
+    mark is ignored.
+    first_answer: when training, learn the first of several answers. A question without answers is impossible,
+    as in run_qa.py.
     """
     name, questions = file.path, list[Question]()
     skipped: list[str] = []
@@ -112,6 +119,8 @@ def read_squad(
     split = cache(split_context)
     for place, context, entry in _read_entries(file):
         flat = context is None
+        # A flat entry's place names its line. A nested entry is named by its id, or by its number if it has
+        # none.
         identity: str = _member(entry, "id", str, place if flat else f"{name}: question {len(seen)}")
         where = f"{place}: question {identity}"
         if identity in seen:
@@ -121,6 +130,8 @@ def read_squad(
         context = context or split(_member(entry, "context", str, where))
         contexts.add(context)
         answers = _answers(entry, where, flat=flat)
+        # Flat files have no is_impossible: there an empty list of answers means that the question is
+        # impossible.
         marked = flat and not answers
         if "is_impossible" in entry:
             marked = _member(entry, "is_impossible", bool, where)
@@ -149,7 +160,7 @@ def read_squad(
 
 
 def _answers(entry: Any, where: str, *, flat: bool) -> list[tuple[str, int]]:
-    """Text and place of each answer. A file to predict on may have none."""
+    """Return text and offset of each answer. Files to predict may have none."""
     if "answers" not in entry:
         return []
     found = _member(entry, "answers", dict if flat else list, where)
@@ -167,9 +178,12 @@ def _answers(entry: Any, where: str, *, flat: bool) -> list[tuple[str, int]]:
 def _find_answer(
     answers: list[tuple[str, int]], context: Context, where: str, *, marked: bool
 ) -> Answer | None:
-    """The only answer's words by its place, or None where these lack its text (blanks ignored).
+    """Return the only answer with its words, or None if its text is not in the words at its offset.
 
-    marked: as impossible. InputError where there is another number of answers.
+    Blanks are ignored.
+
+    InputError for another number of answers than one.
+    marked: whether the question is marked as impossible, for a hint in the error.
     """
     if len(answers) != 1:
         hint = "; --version-2-with-negative reads impossible questions" if marked else ""
@@ -189,17 +203,22 @@ def _find_answer(
 _FORMS = "SQuAD's form: nested, flat, or one question a line"
 
 Entry = tuple[str, Context | None, Any]
-"""The place of a question in its file, its paragraph's context (flat: None, it has its own), its JSON."""
+"""A question's place in the file for messages, its paragraph's context (None in a flat file), and its
+JSON.
+"""
 
 
 def _read_entries(file: DataFile) -> Iterator[Entry]:
-    """The entries of SQuAD's JSON. The first one decides which form the file has.
+    """Yield the questions of a SQuAD file. The first entry decides which form the file has.
 
-    Their members are not checked yet. InputError names file or line, what was found and what was expected.
+    The members of an entry are not checked yet. InputError names file or line, what was found and what was
+    expected.
     """
     name, text = file.path, file.text("SQuAD's JSON in UTF-8")
     if not text.strip():
         raise InputError(f"{name}: is not JSON: it is empty; expected {_FORMS}")
+    # Try the first line as JSON. An object without "data" is the first of one entry per line. If the whole
+    # file is a single line, it may also be a complete file, in either of the other forms.
     line, _, others = text.strip().partition("\n")
     first = None
     with suppress(ValueError):
@@ -214,14 +233,14 @@ def _read_entries(file: DataFile) -> Iterator[Entry]:
 
 
 def _is_flat(value: Any) -> bool:
-    """True for an entry that has its own context, at least by its members."""
+    """Return whether the entry has its own context, judged by its keys."""
     return (
         isinstance(value, dict) and "paragraphs" not in value and bool({"context", "question"} & set(value))
     )
 
 
 def _lines(text: str, name: str) -> Iterator[Entry]:
-    """The entries of a file with one on each line."""
+    """Yield the entries of a file with one entry per line."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             where = f"{name}: line {number}"
@@ -229,7 +248,7 @@ def _lines(text: str, name: str) -> Iterator[Entry]:
 
 
 def _nested(articles: list[Any], name: str) -> Iterator[Entry]:
-    """The entries of all paragraphs, whose place is the file: their ids tell the rest."""
+    """Yield the entries of all paragraphs. Their place is only the file, since their ids identify them."""
     for number, article in enumerate(articles):
         where = f"{name}: data {number}"
         for place, paragraph in enumerate(_member(article, "paragraphs", list, where)):
@@ -243,7 +262,7 @@ _KINDS = {list: "a list", str: "a text", int: "an integer", bool: "true or false
 
 
 def _member(value: Any, key: str, kind: type[Any], where: str) -> Any:
-    """The member of a JSON object. InputError where it is missing or of another type."""
+    """Return a member of a JSON object. InputError if it is missing or has another type."""
     if not isinstance(value, dict):
         raise InputError(f"{where}: is no JSON object, expected one with {key!r} (SQuAD's form)")
     if key not in value:

@@ -1,4 +1,4 @@
-"""Finding answers in a context (SQuAD): loss, metrics, predictions of a file and of one question."""
+"""The task SQuAD: loss, metrics, and predictions for a file or for one question."""
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -52,10 +52,12 @@ _THE_TEXT = "the text"
 
 
 class Squad(FineTuning):
-    """Cross entropy of the answer's first and of its last token over the tokens of the sequence, halved.
+    """Learn the first and the last token of the answer.
 
-    In training that of the original programs is over the padding of its row too: answers_over_padding. Flat
-    batches have none.
+    The loss is the mean of both cross entropies over the sequence.
+
+    With answers_over_padding, the softmax in training includes the row's padding, as in the original
+    programs.
     """
 
     name = "squad"
@@ -111,7 +113,7 @@ class Squad(FineTuning):
 
     @classmethod
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
-        """Print the answer, or an empty line and a message where the text holds none."""
+        """Print the answer, or an empty line and a message if the text contains none."""
         refuse(given, ("num", "labels"))
         question = single_text(given)
         if given.context is None:
@@ -128,9 +130,10 @@ class Squad(FineTuning):
 
 
 def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
-    """(sequences, longest, 2) logits of each sequence, -inf behind its end, from (tokens, 2) of the batch.
+    """Return (sequences, longest, 2) logits of each sequence, -inf after its end.
 
-    A missing sequence has one position, because an empty softmax would not be finite.
+    A missing sequence keeps one position, since the softmax of no position is not finite.
+    logits: (tokens, 2) in the batch's order.
     """
     used, found = sequence_rows(logits, batch)
     first = torch.arange(used.shape[1], device=used.device) == 0
@@ -138,20 +141,26 @@ def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
 
 
 def padded_logits(logits: Tensor, batch: Batch) -> Tensor:
-    """(rows, S, 2) logits of whole rows with their padding, from (rows x S, 2) of a batch of padded rows."""
+    """Return (rows, S, 2) logits of whole rows with their padding.
+
+    logits: (rows x S, 2) of a batch of padded rows.
+    """
     return logits.view(len(batch), -1, 2)
 
 
 class SquadEvaluation(TaskEvaluation):
-    """Exact match and F1 of a file's questions, and its predictions in files.
+    """Exact match and F1 for the questions of a file, and its predictions as files.
 
-    Of version 2.0 those of never answering stand beside them. A guess for version 1.1 would have to read the
-    text. There is no loss: a question has several answers, and windows of its text that hold none of them.
-    Of each feature only the best positions are kept, and position 0: that is all that answers need.
+    For version 2.0, the scores of never answering are reported too. There is no such baseline for version
+    1.1, where guessing would need the text. There is no loss, since a question has several answers and spans
+    without any. For each feature only the best positions, and position 0, are kept.
     """
 
     def __init__(self, config: Config, path: str, data: OpenedDataset, *, scored: bool = True) -> None:
-        """scored: False for a file without answers, which has predictions only."""
+        """Read the questions and make their features again.
+
+        scored: False for a file without answers, which only has predictions.
+        """
         self._settings = config.finetuning
         tokenizer = configured_tokenizer(config)
         settings = squad_settings(self._settings, data.layout.max_seq_length, training=False)
@@ -199,9 +208,10 @@ class SquadEvaluation(TaskEvaluation):
 
 
 def _find_context(given: str) -> tuple[str, str]:
-    """The name and text of a file of UTF-8, or the given text itself where it is no file's name.
+    """Return name and text of a file, or a fixed name and the argument itself if it is a text of several
+    words.
 
-    MissingInputError for one word that names no file: a misspelt name must not be answered from.
+    MissingInputError for one word that names no file, since it is probably a misspelt name.
     """
     if storage.exists(given):
         return given, read_file(given).text("a text in UTF-8")
@@ -211,9 +221,11 @@ def _find_context(given: str) -> tuple[str, str]:
 
 
 def _answer_line(given: Namespace, opened: Trained, question: str, name: str, context: str) -> str:
-    """The answer in one line, by the run's own settings. As JSON it has its probability among the best.
+    """Return the answer as one line, with the run's settings.
 
-    It is empty where the run allows questions without an answer (SQuAD 2.0) and finds none.
+    With --json it includes the answer's probability.
+
+    Empty if the run allows questions without an answer (SQuAD 2.0) and finds none.
     """
     model = answerer_of(opened.shape).eval()
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")

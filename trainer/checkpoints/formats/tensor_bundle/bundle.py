@@ -1,7 +1,11 @@
-"""TensorFlow's bundles of tensors: found, read tensor by tensor, written.
+"""TensorFlow's tensor bundles: finding them, reading single tensors, and writing them.
 
-The index has BundleHeaderProto under the empty key and BundleEntryProto under each name; the tensors lie in
-data files.
+The index is a sorted table. Its empty key has a BundleHeaderProto, and each tensor's name has a
+BundleEntryProto, which says where in which data file the tensor's bytes are.
+
+    NAME.index                  "" -> header
+                                "bert/pooler/dense/bias" -> type, shape, file, offset, size, checksum
+    NAME.data-00000-of-00001    the bytes of all tensors
 """
 
 import math
@@ -38,8 +42,8 @@ from trainer.errors import CheckpointError
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _STATE = re.compile(r'^model_checkpoint_path: "([^\0]*)"$', re.MULTILINE)
 
-_MOST_DIMENSIONS = 254  # TensorFlow's own limit
-_LARGEST = 1 << 62  # of the product of the sizes but zeros, which torch holds in 64 bits
+_MOST_DIMENSIONS = 254  # TensorFlow's limit
+_LARGEST = 1 << 62  # torch computes the product of a shape's sizes, zeros excluded, in 64 bits
 
 _DTYPES = {
     1: torch.float32,
@@ -53,7 +57,7 @@ _DTYPES = {
     14: torch.bfloat16,
     19: torch.float16,
 }
-"""The types of TensorFlow's numbers that are read."""
+"""TensorFlow's number types that can be read."""
 
 _NUMBERS = {dtype: number for number, dtype in _DTYPES.items()}
 _INTEGERS = (3, 9)
@@ -61,10 +65,11 @@ _STRING = 7
 
 
 def find_prefix(path: str) -> str | None:
-    """The prefix: the path itself, the path of one of its files, or the newest one in a directory.
+    """Return the prefix of a bundle: the path itself, one of its files without suffix, or a directory's
+    newest.
 
-    None where there is no bundle. DataError where a directory holds several, and no file ``checkpoint``
-    that names one of them.
+    None if there is no bundle. DataError for a directory with several bundles and no file ``checkpoint`` that
+    names one.
     """
     if not storage.is_directory(path):
         prefix = _ENDING.sub("", path)
@@ -84,7 +89,7 @@ def find_prefix(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class BundleEntry:
-    """A tensor's type, shape, place in the data file of its shard, and masked CRC-32C."""
+    """A tensor's type, shape, place in its data file, and masked CRC-32C."""
 
     dtype: int
     shape: tuple[int, ...]
@@ -92,10 +97,11 @@ class BundleEntry:
     offset: int
     size: int
     crc: int
-    sliced: bool = False  # its values lie in slices under other keys (a partitioned variable)
+    sliced: bool = False  # a partitioned variable, with its values under other keys
 
     @classmethod
     def parse(cls, data: bytes) -> "BundleEntry":
+        """Parse a BundleEntryProto. WireError for values that no tensor can have."""
         dtype, proto, shard, offset, size, crc = read_message(data, int, bytes, int, int, int, int)
         sizes = (value for number, value in read_fields(proto) if number == 2)
         shape = tuple(size for one in sizes for size in read_message(one, int))
@@ -106,6 +112,7 @@ class BundleEntry:
         return cls(dtype, shape, shard, offset, size, crc, sliced=7 in dict(read_fields(data)))
 
     def encode(self) -> bytes:
+        """Return the entry as a BundleEntryProto."""
         shape = b"".join(message_field(2, size) for size in self.shape)
         place = (self.shard, self.offset, self.size)
         numbers = b"".join(number_field(number, value) for number, value in enumerate(place, 3))
@@ -113,18 +120,21 @@ class BundleEntry:
 
 
 def parse_header(data: bytes) -> tuple[int, bool]:
-    """(number of data files, True if their numbers are little-endian)."""
+    """Return (number of data files, whether numbers are little-endian)."""
     shards, endianness = read_message(data, int, int)
     return shards, endianness == 0
 
 
 def encode_header(shards: int) -> bytes:
-    """The header of little-endian data files, of version 1."""
+    """Return the header, version 1, for little-endian data files."""
     return number_field(1, shards) + message_field(3, 1)
 
 
 class Bundle:
-    """The tensors of ``prefix.index`` by name. CheckpointError names the file that is damaged or foreign."""
+    """The tensors of ``prefix.index`` by name.
+
+    CheckpointError names a file that is damaged or of another format.
+    """
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -143,7 +153,7 @@ class Bundle:
             raise CheckpointError(f"{self.index}: no TensorFlow checkpoint: it has no header")
 
     def read(self, name: str) -> Tensor:
-        """The tensor, its checksum checked."""
+        """Read a tensor and check its checksum."""
         entry = self.entries[name]
         dtype = _DTYPES.get(entry.dtype)
         if dtype is None or entry.sliced:
@@ -160,7 +170,7 @@ class Bundle:
         return torch.from_numpy(data).view(dtype).reshape(entry.shape)
 
     def read_count(self, name: str) -> int:
-        """The value of a scalar that counts updates. CheckpointError for anything else."""
+        """Read a scalar that counts updates. CheckpointError for anything else."""
         entry = self.entries[name]
         if entry.shape or entry.dtype not in _INTEGERS:
             raise CheckpointError(f"{self.index}: {name} is no single integer, expected a number of updates")
@@ -170,13 +180,14 @@ class Bundle:
         return count
 
     def read_text(self, name: str) -> bytes:
-        """The bytes of a scalar of TensorFlow's type string, their checksums checked."""
+        """Read the bytes of a scalar of TensorFlow's type string and check their checksums."""
         entry = self.entries[name]
         where = self._file(entry)
         if entry.dtype != _STRING or entry.shape or entry.sliced:
             raise CheckpointError(f"{self.index}: {name} is no single text")
         data = self._read(name, entry).tobytes()
         with _naming(where):
+            # A string tensor is stored as: length (varint), checksum of the length (4 bytes), the bytes.
             size, place = read_varint(data, 0)
             found, text = read_bytes(data, place, 4), read_bytes(data, place + 4, size)
         if (found, entry.crc) != _text_checksums(text):
@@ -184,10 +195,14 @@ class Bundle:
         return text
 
     def _file(self, entry: BundleEntry) -> str:
+        """Return the path of the data file with this entry."""
         return f"{self.prefix}.data-{entry.shard:05d}-of-{self._shards:05d}"
 
     def _read(self, name: str, entry: BundleEntry) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-        """The entry's bytes. Only bytes that the file has take memory, whatever the index claims."""
+        """Return an entry's bytes.
+
+        Their size is compared with the file first, so that a damaged index cannot claim memory.
+        """
         path = self._file(entry)
         with storage.open_input(path) as file:
             there = file.seek(0, 2) - entry.offset
@@ -202,7 +217,7 @@ class Bundle:
 
 
 def _text_checksums(text: bytes) -> tuple[bytes, int]:
-    """The checksum of a text's length, which stands before the text, and that of the entry."""
+    """Return the checksum of a text's length, which precedes the text, and the checksum of the entry."""
     length = struct.pack("<I" if len(text) < 1 << 32 else "<Q", len(text))
     checksum = struct.pack("<I", masked_checksum(length))
     return checksum, masked_checksum(length + checksum + text)
@@ -210,7 +225,7 @@ def _text_checksums(text: bytes) -> tuple[bytes, int]:
 
 @contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Turn bytes that make no sense into an error that names the file."""
+    """Turn an error about meaningless bytes into one that names the file."""
     try:
         yield
     except (WireError, UnicodeDecodeError) as error:
@@ -218,7 +233,7 @@ def _naming(path: str) -> Iterator[None]:
 
 
 class BundleWriter:
-    """The data file of a bundle that grows, and the entries of its index."""
+    """Writes tensors to a bundle's data file and collects the entries of its index."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -236,6 +251,7 @@ class BundleWriter:
         self._add(name, _STRING, (), memoryview(varint(len(text)) + checksum + text), crc)
 
     def _add(self, name: str, dtype: int, shape: tuple[int, ...], data: memoryview, crc: int) -> None:
+        """Append the bytes to the data file and record the entry."""
         self._file.write(data)
         self.entries[name] = BundleEntry(dtype, shape, 0, self._offset, len(data), crc)
         self._offset += len(data)
@@ -243,7 +259,7 @@ class BundleWriter:
 
 @contextmanager
 def write_bundle(prefix: str) -> Iterator[BundleWriter]:
-    """A writer of ``prefix.data-00000-of-00001``. ``prefix.index`` is written when the block succeeds."""
+    """Yield a writer of ``prefix.data-00000-of-00001``. The index is written when the block succeeds."""
     with storage.open_output(f"{prefix}.data-00000-of-00001") as file:
         writer = BundleWriter(file)
         yield writer

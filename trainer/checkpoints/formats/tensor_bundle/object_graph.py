@@ -1,4 +1,10 @@
-"""The graph of objects of a TensorFlow 2 checkpoint (TrackableObjectGraph): read, walked and written."""
+"""The object graph of a TensorFlow 2 checkpoint (TrackableObjectGraph): reading, walking and writing it.
+
+The graph says which Python object held which variable. The root is node 0, and each object has named
+children:
+
+    0 (root) --encoder--> 1 --layer_with_weights-0--> 2 --embeddings--> 3 (a variable)
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,15 +20,16 @@ from trainer.checkpoints.formats.tensor_bundle.wire import (
 )
 
 GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
-"""The name of the graph's text in a bundle."""
+"""Name of the graph in a bundle."""
 
 _VALUE = "VARIABLE_VALUE"
-# In memory a node takes a hundred times its shortest form. BERT-Large with moments has 3,000.
+# A node can take a hundred times its bytes in memory, so a small file could use a lot of it. BERT-Large
+# with moments has 3,000 nodes.
 _MOST_NODES = 1 << 18
 
 
 class Slot(NamedTuple):
-    """An optimiser's variable beside a weight: the numbers of the weight's node and of its own."""
+    """An optimiser's variable for a weight: the numbers of the weight's node and of the slot's node."""
 
     weight: int
     name: str
@@ -31,7 +38,7 @@ class Slot(NamedTuple):
 
 @dataclass(slots=True)
 class Node:
-    """An object: the numbers of its children by name, the key of its value, an optimiser's slots."""
+    """An object: its children's numbers by name, the key of its value, and an optimiser's slots."""
 
     children: dict[str, int] = field(default_factory=dict)
     key: str | None = None
@@ -40,7 +47,7 @@ class Node:
 
 
 def parse_graph(data: bytes) -> list[Node]:
-    """The nodes of an object graph, the root first. WireError for other bytes."""
+    """Return the nodes of an object graph, the root first. WireError for other bytes."""
     if sum(number == 1 for number, _ in read_fields(data)) > _MOST_NODES:
         raise WireError(f"a graph of more than {_MOST_NODES} objects")
     nodes = [_parse_node(value) for number, value in read_fields(data) if number == 1]
@@ -55,6 +62,7 @@ def parse_graph(data: bytes) -> list[Node]:
 
 
 def _parse_node(message: Value) -> Node:
+    """Parse a node: its children (field 1), its variable (2) and an optimiser's slots (3)."""
     node = Node()
     for number, value in read_fields(message):
         if number == 1:
@@ -70,11 +78,12 @@ def _parse_node(message: Value) -> Node:
 
 
 def encode_graph(nodes: list[Node]) -> bytes:
-    """The graph as a message."""
+    """Return the graph as a protocol buffer."""
     return b"".join(bytes_field(1, _encode_node(node)) for node in nodes)
 
 
 def _encode_node(node: Node) -> bytes:
+    """Return a node as a protocol buffer."""
     parts = [message_field(1, child, name) for name, child in node.children.items()]
     if node.key is not None:
         parts.append(message_field(2, _VALUE, node.full_name, node.key))
@@ -82,22 +91,22 @@ def _encode_node(node: Node) -> bytes:
 
 
 def value_key(path: str) -> str:
-    """The key of the variable at a path of local names."""
+    """Return the bundle's key for the variable at a path of local names."""
     return f"{path}/.ATTRIBUTES/{_VALUE}"
 
 
 def slot_key(path: str, optimiser: str, name: str) -> str:
-    """The key of an optimiser's slot of the variable at a path."""
+    """Return the bundle's key for an optimiser's slot of the variable at a path."""
     return value_key(f"{path}/.OPTIMIZER_SLOT/{optimiser}/{name}")
 
 
 def escaped(local_name: str) -> str:
-    """A local name as a part of a path."""
+    """Return a local name as a part of a path."""
     return local_name.replace(".", "..").replace("/", ".S")
 
 
 def walk(nodes: list[Node], start: int, *names: str) -> int | None:
-    """The number of the node that the names lead to from another, or None where a name is missing."""
+    """Follow local names from a node. Return the number of the node reached, or None if a name is missing."""
     number: int | None = start
     for name in names:
         if number is None:
@@ -107,7 +116,7 @@ def walk(nodes: list[Node], start: int, *names: str) -> int | None:
 
 
 def holders(nodes: list[Node], *names: str) -> Iterator[int]:
-    """The numbers of the nodes that have children of all these names."""
+    """Yield the numbers of the nodes that have children with all these names."""
     for number, node in enumerate(nodes):
         if all(name in node.children for name in names):
             yield number

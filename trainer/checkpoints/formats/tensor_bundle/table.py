@@ -1,8 +1,8 @@
-"""TensorFlow's table of sorted keys (LevelDB's format): blocks with shared prefixes, an index, a footer.
+"""TensorFlow's sorted table (LevelDB's format): blocks with prefix-compressed keys, an index block, a footer.
 
-block      entries, their restart points, compression (1 byte), masked CRC-32C (4 bytes)
-entry      bytes shared with the key before, other bytes of the key, bytes of the value; key; value
-footer     (offset, size) of the metaindex block and of the index block, zeros up to 40 bytes, magic
+block      entries, restart points, compression type (1 byte), masked CRC-32C (4 bytes)
+entry      size shared with the previous key, size of the key's rest, size of the value; key; value
+footer     (offset, size) of metaindex block and index block, zeros up to 40 bytes, magic number
 """
 
 import struct
@@ -23,17 +23,20 @@ _PLAIN, _SNAPPY = 0, 1
 _BLOCK_BYTES = 1 << 18
 _ENTRIES_A_RESTART = 16
 _SNAPPY_RATIO = 22
-"""The format's copies give 64 bytes for 3: no block can be larger than so many times its compressed form."""
+"""Snappy's copies give 64 bytes for 3, so that no block can be larger than this many times its compressed
+size.
+"""
 
 _KEY_RATIO = 64
-"""Bytes of all keys, at most, for a byte of the file; an entry has 15 bytes or more beside its name."""
+"""Most bytes of all keys per byte of the file. An entry has at least 15 bytes besides its name."""
 
 
 @dataclass(slots=True)
 class _Keys:
-    """Bytes of keys that a table may still have, and the last key: they grow, in the whole table.
+    """Bytes that keys may still use, and the last key. Keys must ascend over the whole table.
 
-    A key is stored as what differs from the one before, so that a small file could name terabytes.
+    A key is stored as its difference from the previous key, so that a small file could claim terabytes of
+    keys.
     """
 
     left: int
@@ -41,17 +44,21 @@ class _Keys:
 
 
 def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of each entry, in order. CheckpointError names the file where it is damaged."""
+    """Yield (key, value) of each entry, in order. CheckpointError names the file if it is damaged."""
     if len(data) < _FOOTER_BYTES or struct.unpack("<Q", data[-8:])[0] != _MAGIC:
         raise CheckpointError(f"{name}: no TensorFlow index, or a truncated one: its last 8 bytes differ")
     try:
         footer = data[-_FOOTER_BYTES:-8]
         places, _ = read_varints(footer, 0, 4)
+        # A varint can be written with more bytes than needed. The footer must have the shortest form, so that
+        # a
+        # changed byte in it is noticed.
         shortest = b"".join(map(varint, places))
-        if footer != shortest.ljust(len(footer), b"\0"):  # a longer form of a number has the same value
+        if footer != shortest.ljust(len(footer), b"\0"):
             raise WireError("its footer is damaged")
         blocks, most, end = data[:-_FOOTER_BYTES], _KEY_RATIO * len(data), 0
-        for _ in _read_entries(_read_block(blocks, name, *places[:2]), _Keys(most)):  # the metaindex
+        # The metaindex is empty in these files. It is only checked.
+        for _ in _read_entries(_read_block(blocks, name, *places[:2]), _Keys(most)):
             pass
         keys = _Keys(most)
         for _, value in _read_entries(_read_block(blocks, name, *places[2:]), _Keys(most)):
@@ -65,7 +72,7 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _read_block(blocks: bytes, name: str, offset: int, size: int) -> bytes:
-    """The entries and restart points of a block, decompressed, its checksum checked."""
+    """Return the entries and restart points of a block, decompressed. WireError if its checksum is wrong."""
     block = read_bytes(blocks, offset, size + _TRAILER_BYTES)
     body, kind = block[:size], block[size]
     if masked_checksum(block[:-4]) != struct.unpack("<I", block[-4:])[0]:
@@ -76,7 +83,7 @@ def _read_block(blocks: bytes, name: str, offset: int, size: int) -> bytes:
 
 
 def _decompress(body: bytes, name: str) -> bytes:
-    """A block compressed with Snappy."""
+    """Return a block decompressed with Snappy."""
     try:
         import cramjam
     except ImportError:
@@ -92,7 +99,9 @@ def _decompress(body: bytes, name: str) -> bytes:
 
 
 def _read_entries(block: bytes, keys: _Keys) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of each entry of a block."""
+    """Yield (key, value) of each entry of a block."""
+    # A block ends with the number of restart points, 4 bytes, preceded by their offsets, 4 bytes each. The
+    # offsets are for binary search and not needed here.
     restarts = struct.unpack("<I", read_bytes(block, len(block) - 4, 4))[0] if len(block) >= 4 else None
     if restarts is None or (end := len(block) - 4 - 4 * restarts) < 0:
         raise WireError("a block without its restart points")
@@ -101,11 +110,12 @@ def _read_entries(block: bytes, keys: _Keys) -> Iterator[tuple[bytes, bytes]]:
         (shared, rest, size), place = read_varints(block, place, 3)
         if shared > len(key) or place + rest + size > end:
             raise WireError("an entry that is longer than its block")
+        # Entries: (0, 4, n) "bert", (4, 7, n) "/pooler" -> keys "bert", "bert/pooler".
         keys.left -= shared + rest
         if keys.left < 0:
             raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
         key = key[:shared] + block[place : place + rest]
-        if keys.last is not None and key <= keys.last:  # a block that is used twice
+        if keys.last is not None and key <= keys.last:  # or a block is used twice
             raise WireError("its keys are not in order")
         keys.last = key
         place += rest
@@ -114,7 +124,7 @@ def _read_entries(block: bytes, keys: _Keys) -> Iterator[tuple[bytes, bytes]]:
 
 
 def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
-    """Write a table without compression. The keys must be sorted and all different."""
+    """Write a table without compression. The keys must be sorted and unique."""
     offset = 0
 
     def write(block: _Block) -> bytes:
@@ -139,7 +149,10 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 class _Block:
-    """A growing block. Every 16th key is written whole, as a restart point. last: the key added last."""
+    """A growing block. Every 16th key is a restart point, written without prefix compression.
+
+    last: the last key added.
+    """
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -151,6 +164,7 @@ class _Block:
         return len(self._data)
 
     def add(self, key: bytes, value: bytes) -> None:
+        """Append an entry."""
         shared = 0
         if self._count % _ENTRIES_A_RESTART == 0:
             self._restarts.append(len(self._data))
@@ -162,6 +176,6 @@ class _Block:
         self._count += 1
 
     def finish(self) -> bytes:
-        """The entries with their restart points."""
+        """Return the entries with their restart points."""
         restarts = self._restarts or [0]
         return bytes(self._data) + struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))

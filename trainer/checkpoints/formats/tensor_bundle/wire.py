@@ -1,4 +1,4 @@
-"""The wire format of protocol buffers: varints, and fields by number, without their meaning."""
+"""The wire format of protocol buffers: varints, and fields by number."""
 
 import struct
 from collections.abc import Iterator
@@ -11,16 +11,17 @@ _FIXED = {_FIXED64: 8, _FIXED32: 4}
 _LONGEST_VARINT = 10
 
 Value = int | bytes
-"""The value of a field: a number (unsigned), or bytes."""
+"""The value of a field: an unsigned number, or bytes."""
 
 
 class WireError(ValueError):
-    """Bytes that are no message of this format."""
+    """The bytes are not a message in this format."""
 
 
 def read_varint(data: bytes, start: int) -> tuple[int, int]:
-    """(the number, the offset after it)."""
+    """Return (number, offset after it)."""
     value = 0
+    # Seven bits per byte, lowest first. The highest bit says that more bytes follow: [0xAC, 0x02] -> 300.
     for number, byte in enumerate(data[start : start + _LONGEST_VARINT]):
         value |= (byte & 0x7F) << 7 * number
         if byte < 0x80:
@@ -29,7 +30,7 @@ def read_varint(data: bytes, start: int) -> tuple[int, int]:
 
 
 def read_varints(data: bytes, start: int, count: int) -> tuple[list[int], int]:
-    """(so many numbers, the offset after them)."""
+    """Return (``count`` numbers, offset after them)."""
     numbers = []
     for _ in range(count):
         number, start = read_varint(data, start)
@@ -38,7 +39,7 @@ def read_varints(data: bytes, start: int, count: int) -> tuple[list[int], int]:
 
 
 def read_bytes(data: bytes, start: int, size: int) -> bytes:
-    """So many bytes from the offset on."""
+    """Return ``size`` bytes from an offset. WireError if there are fewer."""
     found = data[start : start + size]
     if len(found) < size:
         raise WireError(f"ends after {len(found)} of {size} bytes")
@@ -46,9 +47,10 @@ def read_bytes(data: bytes, start: int, size: int) -> bytes:
 
 
 def read_fields(message: Value) -> Iterator[tuple[int, Value]]:
-    """(number, value) of each field of a message, in order."""
+    """Yield (number, value) of each field of a message, in order."""
     data, place = _as(message, bytes), 0
     while place < len(data):
+        # A field's key has the field's number and, in the lowest 3 bits, the type of its value.
         key, place = read_varint(data, place)
         number, kind = key >> 3, key & 7
         if kind == _VARINT:
@@ -67,12 +69,16 @@ def read_fields(message: Value) -> Iterator[tuple[int, Value]]:
 
 
 def read_message(message: Value, *kinds: type[int | bytes | str]) -> list[Any]:
-    """The fields 1, 2, ... of a message: numbers, signed and of 64 bits, bytes, or texts."""
-    found = dict(read_fields(message))  # of equal numbers the last counts
+    """Return the fields 1, 2, ... of a message: signed 64-bit numbers, bytes, or texts.
+
+    kinds: type of each field. A missing field is 0 or empty.
+    """
+    found = dict(read_fields(message))  # a repeated field's last value counts
     return [_as(found.get(number, 0 if kind is int else b""), kind) for number, kind in enumerate(kinds, 1)]
 
 
 def _as(value: Value, kind: type[int | bytes | str]) -> Any:
+    """Return a field's value as this type. WireError if it has another type."""
     if kind is int:
         if not isinstance(value, int):
             raise WireError("bytes in place of a number")
@@ -86,7 +92,7 @@ def _as(value: Value, kind: type[int | bytes | str]) -> Any:
 
 
 def message_field(number: int, *values: int | str) -> bytes:
-    """A field with a message, whose fields 1, 2, ... are these."""
+    """Return a field with a message whose fields 1, 2, ... have these values."""
     made = (
         number_field(place, value) if isinstance(value, int) else text_field(place, value)
         for place, value in enumerate(values, 1)
@@ -95,20 +101,20 @@ def message_field(number: int, *values: int | str) -> bytes:
 
 
 def number_field(number: int, value: int) -> bytes:
-    """A field with a number of 0 or more, or no bytes for 0, the default."""
+    """Return a field with a number of 0 or more. Nothing for 0, which is the default."""
     return varint(number << 3 | _VARINT) + varint(value) if value else b""
 
 
 def bytes_field(number: int, value: bytes) -> bytes:
-    """A field with bytes or a message, an empty one too."""
+    """Return a field with bytes or a message, even if empty."""
     return varint(number << 3 | _BYTES) + varint(len(value)) + value
 
 
 def text_field(number: int, value: str) -> bytes:
-    """A field with a text, or no bytes for an empty one, the default."""
+    """Return a field with a text. Nothing for an empty text, which is the default."""
     return bytes_field(number, value.encode()) if value else b""
 
 
 def fixed32_field(number: int, value: int) -> bytes:
-    """A field with a number of 32 bits."""
+    """Return a field with a 32-bit number."""
     return varint(number << 3 | _FIXED32) + struct.pack("<I", value)
