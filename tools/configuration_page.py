@@ -82,9 +82,9 @@ def page() -> str:
 _HEAD = """\
 # Configuration
 
-`python -m tools.program_pages` generates this page from the declarations in `trainer/config/`. `--help-all` and
-[`schemas/trainer.json`](../schemas/trainer.json) come from the same declarations. [training.md](training.md) explains how
-the keys work together.
+`python -m tools.program_pages` generates this page from the declarations in `trainer/config/`. `--help-all`
+and [`schemas/trainer.json`](../schemas/trainer.json) come from the same declarations.
+[training.md](training.md) explains how the keys work together.
 
 ## Configurations that come with the trainer
 
@@ -95,9 +95,9 @@ together. It says "per worker" if the configuration does not fix the sum.
 _KEYS = """\
 ## Keys
 
-Each key is also a flag (`max_seq_length` is `--max-seq-length`), and the JSON file of `--config` may contain it.
-Keys marked with * take two values, for phase 1 and phase 2. They also exist with `_phase1` and `_phase2` at the
-end.
+Each key is also a flag (`max_seq_length` is `--max-seq-length`), and the JSON file of `--config` may contain
+it. Keys marked with * take two values, for phase 1 and phase 2. They also exist with `_phase1` and `_phase2`
+at the end.
 """
 
 
