@@ -82,21 +82,22 @@ def page() -> str:
 _HEAD = """\
 # Configuration
 
-Made by `python -m tools.program_pages` from the declarations in `trainer/config/`, as are `--help-all` and
-[`schemas/trainer.json`](../schemas/trainer.json). [training.md](training.md) explains what they do together.
+`python -m tools.program_pages` generates this page from the declarations in `trainer/config/`. `--help-all`
+and [`schemas/trainer.json`](../schemas/trainer.json) come from the same declarations.
+[training.md](training.md) explains how the keys work together.
 
 ## Configurations that come with the trainer
 
-`--config NAME` takes one of them; flags go before its keys. An update's examples are those of all workers, or
-of each worker where the configuration does not fix their sum.
+`--config NAME` uses one of them, and flags override its keys. "Examples of an update" counts all workers
+together. It says "per worker" if the configuration does not fix the sum.
 """
 
 _KEYS = """\
 ## Keys
 
-Each key is a flag (`max_seq_length` is `--max-seq-length`) and may stand in the JSON file of `--config`.
-Keys marked with * take two values, for phase 1 and phase 2, and exist with `_phase1` and `_phase2` at the
-end.
+Each key is also a flag (`max_seq_length` is `--max-seq-length`), and the JSON file of `--config` may contain
+it. Keys marked with * take two values, for phase 1 and phase 2. They also exist with `_phase1` and `_phase2`
+at the end.
 """
 
 
@@ -118,7 +119,7 @@ def _shipped_row(name: str) -> str:
 def _examples(config: Config) -> str:
     update = config.update
     fixed = update.global_batch_size is not None or update.replicas is not None
-    return f"{update.examples(1):,}{'' if fixed else ' a worker'}"
+    return f"{update.examples(1):,}{'' if fixed else ' per worker'}"
 
 
 def _updates(config: Config) -> str:

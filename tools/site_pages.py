@@ -16,9 +16,10 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-import bertdata
 from bertdata.cli.main import COMMANDS
 from bertdata.cli.main import main as bertdata_main
+from tools.site_copying import with_commands_to_copy
+from tools.site_reference import python_page
 from trainer.__main__ import main as trainer_main
 from trainer.plugins import names
 
@@ -57,6 +58,11 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     return LINK.sub(lambda link: _relinked(link, source, name, files), markdown)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Let the copy button copy the commands of a console block without prompts and output."""
+    return with_commands_to_copy(html)
+
+
 def _relinked(link: re.Match[str], source: str, name: str, files: Files) -> str:
     mark, words, target = link.groups()
     path, hash_sign, anchor = target.partition("#")
@@ -73,7 +79,7 @@ def _relinked(link: re.Match[str], source: str, name: str, files: Files) -> str:
 
 def flags_page() -> str:
     """What ``--help`` prints of every command."""
-    parts = ["# Flags of every command\n\nWhat `--help` prints, of the version that made this page.\n"]
+    parts = ["# Flags of every command\n\nThe output of `--help` for each command of this version.\n"]
     for title, call, words in _commands():
         parts.append(f"## `{title}`\n\n```text\n{_help(call, [*words, '--help'])}```\n")
     return "\n".join(parts)
@@ -92,13 +98,3 @@ def _help(call: Callable[[list[str]], int], words: list[str]) -> str:
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         call(words)
     return printed.getvalue()
-
-
-def python_page() -> str:
-    """A page that mkdocstrings fills from the docstrings of the package's public names."""
-    names = [name for name in bertdata.__all__ if name not in ("__version__", "errors")]
-    head = "# Python functions\n\nMade from the docstrings. Examples: [From Python](python.md).\n"
-    functions = "\n".join(f"::: bertdata.steps.{name}.{name}\n" for name in names)
-    return (
-        f"{head}\n{functions}\n## Exceptions\n\n::: bertdata.errors\n    options:\n      heading_level: 3\n"
-    )

@@ -35,6 +35,13 @@ def test_links_lead_to_files_and_headings_that_exist(page):
         assert not anchor or anchor in anchors(target), link
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=page_id)
+def test_pages_that_are_named_without_a_link_exist(page):
+    named = set(re.findall(r"(?<![\w*/])[\w./-]+\.md\b", page.read_text(encoding="utf-8")))
+    places = (page.parent, ROOT / "docs", ROOT)
+    assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_paths_of_the_checkout_exist(page):
     named = re.findall(rf"`((?:docs|{'|'.join(PACKAGES)})/[\w./*-]*)`", page.read_text(encoding="utf-8"))

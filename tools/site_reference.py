@@ -1,0 +1,128 @@
+"""The site's page of Python functions: each function's signature, text and table of parameters.
+
+mkdocstrings reads source files and would show ``create(request: CreateRequest)``, while a user calls
+``create(parts, output, vocab=...)``. This page is therefore made from the functions as Python sees them.
+"""
+
+import html
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import bertdata
+
+WIDTH = 88
+HEAD = """\
+# Python functions
+
+This page is made from the functions' signatures and docstrings. [From Python](python.md) has examples. All
+parameters after `*` are passed by name.
+"""
+EXCEPTIONS = "## Exceptions\n\n::: bertdata.errors\n    options:\n      heading_level: 3\n"
+
+
+def python_page() -> str:
+    """Return the Markdown of the page. mkdocstrings fills the section on exceptions."""
+    names = [name for name in bertdata.__all__ if name not in ("__version__", "errors")]
+    functions = "\n".join(section(name, getattr(bertdata, name)) for name in names)
+    return f"{HEAD}\n{functions}\n{EXCEPTIONS}"
+
+
+def section(name: str, function: Callable[..., Any]) -> str:
+    """Return the section on one function."""
+    signature = inspect.signature(function)
+    prose, meanings = divide_docstring(inspect.getdoc(function) or "", list(signature.parameters))
+    text = prose.replace("``", "`")
+    return (
+        f"## {name}\n\n```python\n{wrapped(name, signature)}\n```\n\n{text}\n\n{table(signature, meanings)}\n"
+    )
+
+
+def wrapped(name: str, signature: inspect.Signature) -> str:
+    """Return the call with names and defaults, wrapped to lines of at most WIDTH characters."""
+    words = []
+    is_by_name = False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not is_by_name:
+            words.append("*")
+            is_by_name = True
+        prefix = {parameter.VAR_KEYWORD: "**", parameter.VAR_POSITIONAL: "*"}.get(parameter.kind, "")
+        has_default = parameter.default is not parameter.empty
+        words.append(f"{prefix}{parameter.name}{f'={parameter.default!r}' if has_default else ''}")
+    lines = [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + len(word) + 2 > WIDTH - 4:
+            lines.append("")
+        lines[-1] += f"{' ' if lines[-1] else ''}{word},"
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{name}(\n{body}) -> {_type(signature.return_annotation)}"
+
+
+def table(signature: inspect.Signature, meanings: dict[str, str]) -> str:
+    """Return the table of the parameters with type, default and meaning."""
+    rows = []
+    for name, parameter in signature.parameters.items():
+        default = "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
+        if parameter.kind is parameter.VAR_KEYWORD:
+            default = ""
+        kind = _type(parameter.annotation).replace("|", "\\|")
+        rows.append(f"| `{name}` | `{kind}` | {default} | {_cell(meanings.get(name, ''))} |\n")
+    return "| parameter | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def divide_docstring(text: str, names: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Divide a docstring into its prose and the meaning of each parameter.
+
+    A meaning follows its name and a colon: ``workers: processes to use``. One meaning may belong to several
+    names, ``blocks, tokens_per_sample: ...``. If a paragraph has a parameter on every line, as in the
+    docstrings of functions with a request, only such paragraphs are read for meanings.
+    """
+    name = "|".join(map(re.escape, names))
+    start = re.compile(rf"(?:^|(?<=[.;)] )|(?<=[.;)]\n))((?:{name})(?:, (?:{name}))*): ")
+    paragraphs = text.split("\n\n")
+    is_table = [all(start.match(line) for line in one.splitlines()) for one in paragraphs]
+    prose: list[str] = []
+    meanings: dict[str, str] = {}
+    for paragraph, is_listed in zip(paragraphs, is_table, strict=True):
+        if is_listed:
+            meanings |= dict(_meanings(start, "\n".join(f"{line};" for line in paragraph.splitlines())))
+        elif any(is_table) or not start.search(paragraph):
+            prose.append(paragraph)
+        else:
+            before, after = _with_ends(start, paragraph)
+            for names_of, meaning in _meanings(start, paragraph[len(before) : len(paragraph) - len(after)]):
+                meanings.setdefault(names_of, meaning)
+            prose += [one for one in (before.strip(), after.strip()) if one]
+    return "\n\n".join(prose), meanings
+
+
+def _meanings(start: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
+    """Yield each name with its meaning."""
+    _, *pieces = start.split(text)
+    for names, meaning in zip(pieces[::2], pieces[1::2], strict=True):
+        for name in names.split(", "):
+            yield name, " ".join(meaning.split()).rstrip(".;")
+
+
+def _with_ends(start: re.Pattern[str], text: str) -> tuple[str, str]:
+    """Return the prose before the first meaning, and the sentences on exceptions after the last."""
+    first = start.search(text)
+    assert first is not None
+    last = list(start.finditer(text))[-1].end()
+    after = re.search(r"(?<=\. )(?=Raise|[A-Z]\w+Error )|(?<=\.\n)(?=Raise|[A-Z]\w+Error )", text[last:])
+    return text[: first.start()], text[last + after.start() :] if after else ""
+
+
+def _type(annotation: Any) -> str:
+    """Return an annotation without the names of modules."""
+    if annotation is inspect.Parameter.empty:
+        return "Any"
+    shown = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", shown)
+
+
+def _cell(text: str) -> str:
+    """Return a text for a cell of a table, with what Markdown would take for mark-up shown as it is."""
+    shown = html.escape(text, quote=False).replace("``", "`")
+    return re.sub(r"([|*\[\]])", r"\\\1", shown)
