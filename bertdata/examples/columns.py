@@ -167,6 +167,8 @@ class Regrouping(Generic[Batch]):
 
         The remaining examples are copied, because the caller may reuse the batch's buffers.
         """
+        # size 4, 3 examples waiting, a batch of 6: its first example completes a batch, its next 4 are a
+        # batch, and the last one waits.
         start = 0
         while self._count + len(batch) - start >= self._size:
             stop = start + self._size - self._count

@@ -245,7 +245,7 @@ class Objective(ABC):
                 layout = replace(layout, pad_position=slots.pad_position(features, found, self.batch_type))
             else:
                 example = fields.restore_example(features, found, self.batch_type)
-            # Values that the example cannot hold show when the example is converted back.
+            # Convert the example back. Any difference shows that it cannot hold the record without loss.
             again = self.features(example, layout)
         except fields.LossyExample:
             raise

@@ -68,12 +68,14 @@ class _Slots:
 def make_slotted_features(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> FieldValues:
-    """Make the padded values of a record in this order, by field. LossyExample if they do not fit."""
+    """Make the padded values of a record in Graphcore's order, by field. LossyExample if they do not fit."""
     columns = columns_by_name(batch_type)
     check_example_values(example, columns, layout)
     masks = mask_columns(batch_type)
     places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
     label_at = dict(zip(places, originals, strict=True))
+    # ids [101, 7, 103, 9, 102] with position 2 masked and P = 3:
+    # slots [2, -, -, 0, 1, 3, 4] by position, where - is an empty slot
     taken = [position for position, token in enumerate(example.ids) if token != 0]
     slots = _Slots(
         [position for position in taken if position in label_at],
@@ -99,6 +101,7 @@ def make_slotted_features(
         assert field.source == "used_slots", field.source
         return [slots.room + len(slots.others)]
 
+    # Fields that do not depend on the order are made as in the usual records.
     plain = {name: field for name, field in fields.items() if field.source in ("values", "ones")}
     made = make_field_values(example, plain, batch_type, layout)
     slotted = {name: field for name, field in fields.items() if name not in made}
@@ -106,7 +109,7 @@ def make_slotted_features(
 
 
 def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
-    """Restore an example from the values of its record.
+    """Restore an example from the values of its record in Graphcore's order.
 
     LossyExample or IndexError if there is no such example.
     """

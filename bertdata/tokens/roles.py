@@ -58,6 +58,7 @@ def find_roles(
     added = {item["content"] for item in parsed["added_tokens"]}
     found: dict[str, str] = {}
     for role in ROLES:
+        # Candidates in the order of preference. The first that is a token of the vocabulary is used.
         candidates: list[Any] = [given.get(role)]
         candidates += [_get_content(configuration.get(f"{role}_token")) for configuration in configurations]
         candidates += [

@@ -136,10 +136,12 @@ class Masker:
 
     def mask_batch(self, batch: Any, draws: Draws) -> Any:
         """Replace the batch's masks by new ones. The batch's type must have masks."""
+        # New masks are drawn from the original ids, as if the examples had been stored without masks.
         batch = unmask(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
         word_starts = word_starts_of(batch)
         masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws, word_starts)
+        # The drawn masks have a fixed width P. Keep only the used part of each row, joined in one array.
         used = np.arange(masks.positions.shape[1]) < masks.counts[:, np.newaxis]
         drawn = Masks(
             masks.positions[used].astype(np.uint16),
@@ -150,12 +152,11 @@ class Masker:
         return replace(masked, **_flatten_columns(type(batch), self.following(masks, lengths)))
 
     def following(self, masks: DrawnMasks, lengths: Array) -> dict[str, Array]:
-        """Return further columns that depend on the masks.
+        """Return further columns of the examples that depend on the masks. By default there are none.
 
-        There are none here. Span boundaries are an example.
-
-        Each column has shape (N, P). The number of items of each example, (N,), is stored under the name of
-        the column of end offsets.
+        A derived class can return, for example, the boundaries of masked spans. Each column has shape (N, P).
+        The
+        number of items of each example, (N,), is stored under the name of the column of end offsets.
         lengths: number of ids of each example.
         """
         return {}

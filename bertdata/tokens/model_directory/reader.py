@@ -119,6 +119,8 @@ def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
 
 def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens]:
     """Return the steps that the class makes, with the vocabulary and the added tokens of the directory."""
+    # transformers builds the model first, then adds the added tokens, and makes the post-processor last,
+    # because it needs the ids of special tokens that are only known then.
     kind = CLASSES[name]
     parts: Parts = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []}
     parts |= {"normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None}
