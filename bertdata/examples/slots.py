@@ -140,17 +140,18 @@ def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: t
     found["ids"] = ids
     for (source, of), values in by_source.items():
         if source == "slot_after":
-            found[columns[of].one] = _find_second_segment(values, slots, places, length)
+            found[columns[of].one] = _find_first_one(values, slots, places, length)
         elif source == "values" and columns[of].ends is None:
             found[columns[of].one] = single(values, of)
     check_ranges(found, columns)
     return batch_type.example_type(**found)
 
 
-def _find_second_segment(values: list[int], slots: list[int], places: list[int], length: int) -> int:
-    """Return the first position of the second segment.
+def _find_first_one(values: list[int], slots: list[int], places: list[int], length: int) -> int:
+    """Return the first position whose value is 1, restored from the values of the slots.
 
-    An id 0 has no slot, so its segment is not stored. It is assumed to continue the ids before it.
+    Values are 0 up to some position and 1 from there on. An id 0 has no slot, so its value is not stored. It is
+    assumed to be the value of the ids before it.
     """
     after = [0] * length
     for slot, place in zip(slots, places, strict=True):
