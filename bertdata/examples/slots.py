@@ -150,8 +150,8 @@ def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: t
 def _find_first_one(values: list[int], slots: list[int], places: list[int], length: int) -> int:
     """Return the first position whose value is 1, restored from the values of the slots.
 
-    Values are 0 up to some position and 1 from there on. An id 0 has no slot, so its value is not stored. It is
-    assumed to be the value of the ids before it.
+    Values are 0 up to some position and 1 from there on. An id 0 has no slot, so its value is not stored. It
+    is assumed to be the value of the ids before it.
     """
     after = [0] * length
     for slot, place in zip(slots, places, strict=True):
