@@ -121,6 +121,7 @@ def join(batches: list[Batch]) -> Batch:
     groups = batches[0].ragged()
     found: dict[str, Any] = {}
     for item in batches[0].columns():
+        # End offsets count from the start of their batch, so add up the lengths of all examples anew.
         if item.name in groups:
             sizes = np.concatenate([lengths(getattr(batch, item.name)) for batch in batches])
             found[item.name] = np.cumsum(sizes).astype(np.uint32)

@@ -68,6 +68,8 @@ class MaskCounts:
         # Works on whole columns with map and compress, because a loop over examples would be far slower.
         ends, masks = plain(batch.ends), masks_of(batch)
         counts = sizes(plain(masks.ends))
+        # The start of each mask's example, once for each mask: ends [5, 9], counts [2, 1] -> starts 0, 0, 5.
+        # A start plus the mask's position is an index in ids.
         starts = chain.from_iterable(map(repeat, [0, *ends[:-1]], counts))
         shown = list(map(memoryview(batch.ids).__getitem__, map(add, starts, plain(masks.places))))
         self.masks.update(counts)
@@ -91,6 +93,7 @@ class MaskCounts:
         """
         if self.shown.total() < _EVIDENCE:
             return None
+        # About 80 % of masked positions become [MASK], and no other id is nearly as frequent there.
         likely = max(self.shown, key=lambda token: (self.shown[token], -token))
         return MaskId(id=likely, source="data") if 2 * self.shown[likely] > self.shown.total() else None
 

@@ -180,6 +180,7 @@ class Objective(ABC):
 
     def fields(self, container: str, layout: ShardLayout | None = None) -> Fields:
         """Return the fields of a file format's record. SettingsError if the objective declares none."""
+        # Graphcore's order has its own declaration, for example tfrecord_remasked.
         form = f"{container}_remasked" if layout and layout.remask else container
         if form not in self._fields:
             known = ", ".join(self._fields)

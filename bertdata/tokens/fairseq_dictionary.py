@@ -156,6 +156,7 @@ def fairseq_ids(vocabulary: Vocabulary) -> list[int]:
         )
     found = [0] * vocabulary.size
     others = [number for number in range(vocabulary.size) if number not in (*own, mask)]
+    # fairseq's order: <s> <pad> </s> <unk>, all other tokens in their order, <mask>.
     for number, old in enumerate((*own, *others, mask)):
         found[old] = number
     return found

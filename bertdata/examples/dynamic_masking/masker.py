@@ -202,6 +202,8 @@ def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engin
 def unmask(batch: Any) -> Any:
     """Remove the masks: put the original ids back. The batch's type must have masks."""
     batch = columns.arrays(batch)
+    # Masked positions count from the example's start. Repeat the start for each of its masks to get indices
+    # in ids, and write the original ids there.
     starts, masks = batch.ends.astype(np.int64) - columns.lengths(batch.ends), masks_of(batch)
     ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, masks.originals.dtype))
     ids[np.repeat(starts, columns.lengths(masks.ends)) + masks.places] = masks.originals

@@ -48,6 +48,8 @@ class LoadedSpans(Masker):
         )
 
     def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+        # Spans are drawn from the ids between [CLS] and [SEP]. Their positions count from the first of these
+        # ids, so 1 is added afterwards.
         first, body, last = ids[:1], ids[1:-1], ids[1:][-1:]
         starts = [1 - self._rules.continues_word[token] for token in body] if words is None else words[1:-1]
         rules, stream = replace(self._spans, rate=rate), BlockStream(key, number)

@@ -90,6 +90,8 @@ class Packer:
         skipped: sequences that wait outside the buffer and count against its size.
         """
         added = 0
+        # The original reads a whole batch or nothing, only while the buffer and the skipped sequences leave
+        # room for it.
         while (
             self._taken < len(self._lengths)
             and self._buffer_size - len(self._buffer) > self._batch_size

@@ -98,6 +98,7 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
             f"size leaves {size} tokens beside the special ones, but the text has {len(characters)} single "
             "characters"
         )
+    # Replace reserved characters by unused ones for the training, and put them back into the pieces.
     stands_for = _choose_stand_ins(characters)
     model = io.BytesIO()
     try:
