@@ -154,8 +154,8 @@ class ShardLayout:
     @classmethod
     def of_sizes(cls, sizes: Mapping[str, int], **others: Any) -> "ShardLayout":
         """Make a layout from sizes by name. Names that are not fields of this class go into ``sizes``."""
-        own: Any = {name: size for name, size in sizes.items() if name in cls.__dataclass_fields__}
-        return cls(**own, sizes=tuple(item for item in sizes.items() if item[0] not in own), **others)
+        known: Any = {name: size for name, size in sizes.items() if name in cls.__dataclass_fields__}
+        return cls(**known, sizes=tuple(item for item in sizes.items() if item[0] not in known), **others)
 
     def size(self, name: str) -> int:
         """Return the limit with this name, such as ``max_seq_length``.

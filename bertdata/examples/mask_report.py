@@ -130,8 +130,8 @@ class MaskCounts:
         yield "  filled", f"{full:.2%} of the examples have all {limit} predictions"
         expected = _find_expected_shares(totals.settings)
         for kind, positions in self.kinds(mask).items():
-            told = f"{positions / masked:.2%}, {positions:,} (expected {100 * expected[kind]:g}%)"
-            yield f"  {KIND_NAMES[kind]}", told
+            share_text = f"{positions / masked:.2%}, {positions:,} (expected {100 * expected[kind]:g}%)"
+            yield f"  {KIND_NAMES[kind]}", share_text
         if mask is None:
             yield "  id of [MASK]", "not known: --vocab tells [MASK] and random tokens apart"
         elif mask.source == "data":

@@ -164,7 +164,7 @@ def _generate_seed_words(seed: int) -> list[int]:
             if source != target:
                 pool[target] = _mix(pool[target], mixed(pool[source]))
     for word in entropy[_POOL:]:
-        pool = [_mix(own, mixed(word)) for own in pool]
+        pool = [_mix(pooled, mixed(word)) for pooled in pool]
     made = _make_hash(0x8B51F9DD, 0x58F38DED)
     return [made(pool[place % _POOL]) for place in range(8)]
 

@@ -172,11 +172,11 @@ class Masker:
     ) -> None:
         """Mask the examples one by one in pure Python."""
         for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
-            own = slice(start, start + length)
-            words = None if word_starts is None else word_starts[own].tolist()
+            part = slice(start, start + length)
+            words = None if word_starts is None else word_starts[part].tolist()
             key, number, rate = int(draws.keys[index]), int(draws.numbers[index]), float(draws.rates[index])
-            made = self._mask_one(ids[own].tolist(), rate, key, number, words)
-            ids[own] = made.ids
+            made = self._mask_one(ids[part].tolist(), rate, key, number, words)
+            ids[part] = made.ids
             masks.counts[index] = len(made.positions)
             masks.positions[index, : len(made.positions)] = made.positions
             masks.labels[index, : len(made.positions)] = made.labels

@@ -105,6 +105,8 @@ def make_span_masker(
             f"mask_counts is {settings.mask_counts}, expected fixed: spans mask the share of ids asked for"
         )
     known = {name: of_data[name] for name in _OF_SPANS if name in of_data}
-    own = SpanSettings(**known, **{name: getattr(settings, name) for name in _OF_MASKS})
+    span_settings = SpanSettings(**known, **{name: getattr(settings, name) for name in _OF_MASKS})
     whole = replace(settings, whole_word_mask=True)
-    return LoadedSpans(masking_rules(vocabulary, whole), masking.span_rules(own), engine or default_engine())
+    return LoadedSpans(
+        masking_rules(vocabulary, whole), masking.span_rules(span_settings), engine or default_engine()
+    )

@@ -102,9 +102,9 @@ def find_class(files: ModelFiles) -> str | None:
 
 def _refuse_own_program(files: ModelFiles) -> None:
     """Raise VocabularyError if the directory's tokeniser is a program in the directory (``auto_map``)."""
-    own = files.tokenizer_config.get("auto_map")
-    is_own = "AutoTokenizer" in own if isinstance(own, dict) else bool(own)
-    if is_own:
+    auto_map = files.tokenizer_config.get("auto_map")
+    chooses_program = "AutoTokenizer" in auto_map if isinstance(auto_map, dict) else bool(auto_map)
+    if chooses_program:
         raise VocabularyError(
             f"{files.name(TOKENIZER_CONFIG_NAME)}: its tokeniser is a program of its own (auto_map), which "
             f"no file may choose to run; if you trust it, {_advise_saving(files.directory)}"
