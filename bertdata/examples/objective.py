@@ -64,9 +64,8 @@ class Findings:
 class ObjectiveCounts:
     """Counts over a shard's examples that only the objective can interpret.
 
-    They can be pickled and are small.
-
-    This base class counts nothing, which suits examples that consist only of ids.
+    They are small and can be pickled. This base class counts nothing, which suits examples that consist only
+    of ids.
     """
 
     def add(self, batch: Any) -> None:

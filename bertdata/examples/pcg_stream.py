@@ -145,7 +145,7 @@ def _seed_generator(seed: int) -> tuple[int, int]:
 
 
 def _join_words(words: list[int]) -> int:
-    """Join four 32-bit words to 128 bits: the high 64 bits first, but the low word of each half first."""
+    """Join words 0 (low) and 1 (high) to the upper 64 bits, and words 2 and 3 to the lower 64 bits."""
     return (words[1] << 96) | (words[0] << 64) | (words[3] << 32) | words[2]
 
 

@@ -78,7 +78,7 @@ def read_model_tokenizer(directory: str) -> ModelTokenizer:
 def is_of_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bool:
     """Return True if a class of tokeniser would make the same tokeniser as the directory's tokenizer.json.
 
-    The numbers of segments may differ.
+    Segment numbers may differ.
     name: name of the class. settings: content of tokenizer_config.json, in which the class is replaced.
     VocabularyError if the class cannot make a tokeniser from the directory.
     """

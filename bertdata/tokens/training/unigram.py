@@ -51,7 +51,7 @@ def train_unigram(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Learn a Unigram tokeniser. Return it as a ``tokenizers.Tokenizer`` without marked special tokens."""
+    """Learn a Unigram tokeniser. The caller must still mark its special tokens as special."""
     tokenizers = import_tokenizers()
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
