@@ -201,6 +201,8 @@ class Objective(ABC):
         """
         if "flat" in self._fields:
             return self._fields["flat"]
+        # A row of this layout holds the examples' items as lists without padding, so every shape becomes "*".
+        # The end offsets say where each example ends in these lists.
         found = {
             name: replace(field, shape="*")
             for name, field in self.fields("parquet").items()
