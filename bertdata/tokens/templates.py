@@ -133,7 +133,7 @@ def _find_trimming_steps(processor: Any) -> list[dict[str, Any]]:
     if processor.get("type") == "ByteLevel":
         return [dict(processor)]
     if processor.get("type") == "RobertaProcessing" and processor.get("trim_offsets", True):
-        # RobertaProcessing trims positions as ByteLevel does, and adds special tokens. Keep the trimming only.
+        # RobertaProcessing trims positions as ByteLevel does, and adds special tokens. Keep the trimming.
         prefix = processor.get("add_prefix_space", True)
         return [{"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True}]
     return []
