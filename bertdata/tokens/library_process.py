@@ -26,7 +26,7 @@ from tokenizers import Tokenizer
 lines = sys.stdin.buffer.read().split(b"\\n", 1)
 try:
     Tokenizer.from_str(lines[1].decode()).encode(json.loads(lines[0]))
-except BaseException:  # an error in this process is one in the other too, and told there
+except BaseException:  # the same error occurs in the other process, which reports it
     pass
 os._exit(0)
 """
