@@ -154,8 +154,8 @@ class ShardLayout:
     @classmethod
     def of_sizes(cls, sizes: Mapping[str, int], **others: Any) -> "ShardLayout":
         """Make a layout from sizes by name. Names that are not fields of this class go into ``sizes``."""
-        own: Any = {name: size for name, size in sizes.items() if name in cls.__dataclass_fields__}
-        return cls(**own, sizes=tuple(item for item in sizes.items() if item[0] not in own), **others)
+        known: Any = {name: size for name, size in sizes.items() if name in cls.__dataclass_fields__}
+        return cls(**known, sizes=tuple(item for item in sizes.items() if item[0] not in known), **others)
 
     def size(self, name: str) -> int:
         """Return the limit with this name, such as ``max_seq_length``.
@@ -280,6 +280,7 @@ class ExampleBatch:
 
     def examples(self) -> Iterator[Any]:
         """Yield the examples one by one, as ``example_type``."""
+        # Everything except end offsets: these only say which items belong to an example.
         single = [item for item in self.columns() if item.name not in self.ragged()]
         bounds = {name: [0, *map(int, getattr(self, name))] for name in self.ragged()}
         for index in range(len(self)):
@@ -305,6 +306,7 @@ class ExampleBatch:
                     made[item.name].extend(getattr(example, item.one))
                 elif item.name not in groups:
                     made[item.name].append(getattr(example, item.one))
+            # After each example its end offsets are the current lengths of the columns with its items.
             for ends, items in groups.items():
                 made[ends].append(len(made[items[0].name]))
         return cls(**made)

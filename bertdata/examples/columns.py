@@ -121,6 +121,7 @@ def join(batches: list[Batch]) -> Batch:
     groups = batches[0].ragged()
     found: dict[str, Any] = {}
     for item in batches[0].columns():
+        # End offsets count from the start of their batch, so add up the lengths of all examples anew.
         if item.name in groups:
             sizes = np.concatenate([lengths(getattr(batch, item.name)) for batch in batches])
             found[item.name] = np.cumsum(sizes).astype(np.uint32)
@@ -167,6 +168,8 @@ class Regrouping(Generic[Batch]):
 
         The remaining examples are copied, because the caller may reuse the batch's buffers.
         """
+        # size 4, 3 examples waiting, a batch of 6: its first example completes a batch, its next 4 are a
+        # batch, and the last one waits.
         start = 0
         while self._count + len(batch) - start >= self._size:
             stop = start + self._size - self._count

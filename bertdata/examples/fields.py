@@ -135,6 +135,8 @@ def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBat
     form: the file format, for example "tfrecord". A wrong declaration is a mistake in an objective.
     """
     columns = columns_by_name(batch_type)
+    # Every column except end offsets must be in a field from which it can be restored. End offsets are
+    # restored from a field that shows how many items there are (see below).
     held = {field.of for field in fields.values() if field.source in _HOLDING}
     for column in columns.values():
         if column.name not in held and column.name not in batch_type.ragged():
@@ -290,6 +292,7 @@ def record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardL
                 field.width(layout, 0),
                 int(field.padding),
             )
+            # Records are written with their fields sorted by name, as bytes.
             for _, field in sorted(fields.items(), key=lambda pair: pair[0].encode())
         ],
         positions=numbers[masks.places.name] if masks else -1,

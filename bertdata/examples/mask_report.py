@@ -68,6 +68,8 @@ class MaskCounts:
         # Works on whole columns with map and compress, because a loop over examples would be far slower.
         ends, masks = plain(batch.ends), masks_of(batch)
         counts = sizes(plain(masks.ends))
+        # The start of each mask's example, once for each mask: ends [5, 9], counts [2, 1] -> starts 0, 0, 5.
+        # A start plus the mask's position is an index in ids.
         starts = chain.from_iterable(map(repeat, [0, *ends[:-1]], counts))
         shown = list(map(memoryview(batch.ids).__getitem__, map(add, starts, plain(masks.places))))
         self.masks.update(counts)
@@ -91,6 +93,7 @@ class MaskCounts:
         """
         if self.shown.total() < _EVIDENCE:
             return None
+        # About 80 % of masked positions become [MASK], and no other id is nearly as frequent there.
         likely = max(self.shown, key=lambda token: (self.shown[token], -token))
         return MaskId(id=likely, source="data") if 2 * self.shown[likely] > self.shown.total() else None
 
@@ -127,8 +130,8 @@ class MaskCounts:
         yield "  filled", f"{full:.2%} of the examples have all {limit} predictions"
         expected = _find_expected_shares(totals.settings)
         for kind, positions in self.kinds(mask).items():
-            told = f"{positions / masked:.2%}, {positions:,} (expected {100 * expected[kind]:g}%)"
-            yield f"  {KIND_NAMES[kind]}", told
+            share_text = f"{positions / masked:.2%}, {positions:,} (expected {100 * expected[kind]:g}%)"
+            yield f"  {KIND_NAMES[kind]}", share_text
         if mask is None:
             yield "  id of [MASK]", "not known: --vocab tells [MASK] and random tokens apart"
         elif mask.source == "data":

@@ -64,9 +64,8 @@ class Findings:
 class ObjectiveCounts:
     """Counts over a shard's examples that only the objective can interpret.
 
-    They can be pickled and are small.
-
-    This base class counts nothing, which suits examples that consist only of ids.
+    They are small and can be pickled. This base class counts nothing, which suits examples that consist only
+    of ids.
     """
 
     def add(self, batch: Any) -> None:
@@ -180,6 +179,7 @@ class Objective(ABC):
 
     def fields(self, container: str, layout: ShardLayout | None = None) -> Fields:
         """Return the fields of a file format's record. SettingsError if the objective declares none."""
+        # Graphcore's order has its own declaration, for example tfrecord_remasked.
         form = f"{container}_remasked" if layout and layout.remask else container
         if form not in self._fields:
             known = ", ".join(self._fields)
@@ -201,6 +201,8 @@ class Objective(ABC):
         """
         if "flat" in self._fields:
             return self._fields["flat"]
+        # A row of this layout holds the examples' items as lists without padding, so every shape becomes "*".
+        # The end offsets say where each example ends in these lists.
         found = {
             name: replace(field, shape="*")
             for name, field in self.fields("parquet").items()
@@ -245,7 +247,7 @@ class Objective(ABC):
                 layout = replace(layout, pad_position=slots.pad_position(features, found, self.batch_type))
             else:
                 example = fields.restore_example(features, found, self.batch_type)
-            # Values that the example cannot hold show when the example is converted back.
+            # Convert the example back. Any difference shows that it cannot hold the record without loss.
             again = self.features(example, layout)
         except fields.LossyExample:
             raise

@@ -16,8 +16,8 @@ from bertdata.examples.span.objective import SPAN, SPAN_OF_WORDS
 from bertdata.examples.squad.objective import SQUAD
 
 OBJECTIVES: dict[str, Objective] = {
-    one.name: one
-    for one in (
+    objective.name: objective
+    for objective in (
         BERT,
         MLM,
         SOP,
@@ -32,12 +32,12 @@ OBJECTIVES: dict[str, Objective] = {
     )
 }
 """The objectives of this package, by name."""
-_CHOICES = ", ".join(name for name, one in OBJECTIVES.items() if not one.unlearned)
+_CHOICES = ", ".join(name for name, objective in OBJECTIVES.items() if not objective.unlearned)
 
 
 def without_word_starts(name: str) -> str:
     """Return the name of the objective with the same examples without word starts, or ``name`` itself."""
-    return next((plain for plain, one in OBJECTIVES.items() if one.of_words == name), name)
+    return next((plain for plain, objective in OBJECTIVES.items() if objective.of_words == name), name)
 
 
 @cache

@@ -52,9 +52,10 @@ def describe_pair(
     masks = mask_columns(batch_type)
     places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
     padding = layout.max_seq_length - len(example.ids)
-    told = pair_words.one if label else pair_words.zero
+    label_word = pair_words.one if label else pair_words.zero
     lines = [
-        f"{len(example.ids)} ids and {padding} of padding, {pair_words.name} {told}, {len(places)} masks",
+        f"{len(example.ids)} ids and {padding} of padding, {pair_words.name} {label_word}, "
+        f"{len(places)} masks",
         f"  A  {join_tokens(example.ids[:first], words)}",
         f"  B  {join_tokens(example.ids[first:], words)}",
         *describe_masks(example.ids, places, originals, words, mask_id),

@@ -37,12 +37,16 @@ class PcgStream:
 
     def long(self) -> int:
         """Return the next output, 64 bits."""
+        # One step of a linear congruential generator. The output is the state's two halves xor-ed, rotated by
+        # the number in its top 6 bits.
         self._state = (self._state * _MULTIPLIER + self._increment) & _HUGE
         mixed, turn = (self._state >> 64 ^ self._state) & _LONG, self._state >> 122
         return (mixed >> turn | mixed << (64 - turn)) & _LONG
 
     def advance(self, outputs: int) -> None:
         """Skip this many outputs without computing each of them. An unused half of an output is kept."""
+        # s -> s * a + c done twice is s -> s * a**2 + (a + 1) * c. Doubling the step and applying it for each
+        # bit of the number of outputs takes log2(outputs) rounds.
         factor, step = _MULTIPLIER, self._increment
         while outputs:
             if outputs & 1:
@@ -74,6 +78,8 @@ class PcgStream:
         """
         if limit == 1:
             return 0
+        # The result is the high half of word x limit. A low half below 2**32 % limit would make some results
+        # more probable than others, so such a word is rejected.
         product = self.word() * limit
         least = (1 << 32) % limit
         while product & _WORD < least:
@@ -82,10 +88,14 @@ class PcgStream:
 
     def choice(self, population: int, count: int) -> list[int]:
         """Return ``choice(population, count, replace=False)``: Floyd's algorithm, or a partial shuffle."""
+        # A large part of a large population: shuffle only the last ``count`` places and return them.
         if population > _MANY and count > population // 50:
             found = list(range(population))
             self._shuffle_end(found, max(population - count, 1))
             return found[population - count :]
+        # Otherwise Floyd's algorithm: for each last = n - k .. n - 1 draw a number up to last. If it was
+        # chosen before, take last itself, which cannot have been chosen. Then shuffle, because larger numbers
+        # tend to come later.
         chosen: set[int] = set()
         found = []
         for last in range(population - count, population):
@@ -119,6 +129,7 @@ class DxsmStream(PcgStream):
         """
         found = list(range(count))
         for place in range(count - 1, 0, -1):
+            # place 5 needs 3 bits: draw words & 0b111 until the result is at most 5.
             mask = (1 << place.bit_length()) - 1
             while (other := self.word() & mask) > place:
                 pass
@@ -134,7 +145,7 @@ def _seed_generator(seed: int) -> tuple[int, int]:
 
 
 def _join_words(words: list[int]) -> int:
-    """Join four 32-bit words to 128 bits: the high 64 bits first, but the low word of each half first."""
+    """Join words 0 (low) and 1 (high) to the upper 64 bits, and words 2 and 3 to the lower 64 bits."""
     return (words[1] << 96) | (words[0] << 64) | (words[3] << 32) | words[2]
 
 
@@ -143,6 +154,7 @@ def _generate_seed_words(seed: int) -> list[int]:
 
     The seed's 32-bit words are mixed into a pool of four words, from which the eight words are made.
     """
+    # The seed as 32-bit words, least significant first, padded with zeros to the size of the pool.
     entropy = [seed >> shift & _WORD for shift in range(0, max(seed.bit_length(), 1), 32)]
     entropy += [0] * (_POOL - len(entropy))
     mixed = _make_hash(0x43B0D7E5, 0x931E8875)
@@ -152,7 +164,7 @@ def _generate_seed_words(seed: int) -> list[int]:
             if source != target:
                 pool[target] = _mix(pool[target], mixed(pool[source]))
     for word in entropy[_POOL:]:
-        pool = [_mix(own, mixed(word)) for own in pool]
+        pool = [_mix(pooled, mixed(word)) for pooled in pool]
     made = _make_hash(0x8B51F9DD, 0x58F38DED)
     return [made(pool[place % _POOL]) for place in range(8)]
 

@@ -68,12 +68,14 @@ class _Slots:
 def make_slotted_features(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> FieldValues:
-    """Make the padded values of a record in this order, by field. LossyExample if they do not fit."""
+    """Make the padded values of a record in Graphcore's order, by field. LossyExample if they do not fit."""
     columns = columns_by_name(batch_type)
     check_example_values(example, columns, layout)
     masks = mask_columns(batch_type)
     places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
     label_at = dict(zip(places, originals, strict=True))
+    # ids [101, 7, 103, 9, 102] with position 2 masked and P = 3:
+    # slots [2, -, -, 0, 1, 3, 4] by position, where - is an empty slot
     taken = [position for position, token in enumerate(example.ids) if token != 0]
     slots = _Slots(
         [position for position in taken if position in label_at],
@@ -99,6 +101,7 @@ def make_slotted_features(
         assert field.source == "used_slots", field.source
         return [slots.room + len(slots.others)]
 
+    # Fields that do not depend on the order are made as in the usual records.
     plain = {name: field for name, field in fields.items() if field.source in ("values", "ones")}
     made = make_field_values(example, plain, batch_type, layout)
     slotted = {name: field for name, field in fields.items() if name not in made}
@@ -106,7 +109,7 @@ def make_slotted_features(
 
 
 def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
-    """Restore an example from the values of its record.
+    """Restore an example from the values of its record in Graphcore's order.
 
     LossyExample or IndexError if there is no such example.
     """
@@ -137,17 +140,18 @@ def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: t
     found["ids"] = ids
     for (source, of), values in by_source.items():
         if source == "slot_after":
-            found[columns[of].one] = _find_second_segment(values, slots, places, length)
+            found[columns[of].one] = _find_first_one(values, slots, places, length)
         elif source == "values" and columns[of].ends is None:
             found[columns[of].one] = single(values, of)
     check_ranges(found, columns)
     return batch_type.example_type(**found)
 
 
-def _find_second_segment(values: list[int], slots: list[int], places: list[int], length: int) -> int:
-    """Return the first position of the second segment.
+def _find_first_one(values: list[int], slots: list[int], places: list[int], length: int) -> int:
+    """Return the first position whose value is 1, restored from the values of the slots.
 
-    An id 0 has no slot, so its segment is not stored. It is assumed to continue the ids before it.
+    Values are 0 up to some position and 1 from there on. An id 0 has no slot, so its value is not stored. It
+    is assumed to be the value of the ids before it.
     """
     after = [0] * length
     for slot, place in zip(slots, places, strict=True):

@@ -15,5 +15,5 @@ def with_word_starts(declared: Declared) -> Declared:
     A model's inputs stay as they are. Graphcore's order is left out, because its examples are already masked.
     """
     # Only file formats for which word starts are declared are kept. {} keeps "huggingface" unchanged.
-    own: Declared = {**load_schema("example")["word_starts"], "huggingface": {}}
-    return {form: {**fields, **own[form]} for form, fields in declared.items() if form in own}
+    added: Declared = {**load_schema("example")["word_starts"], "huggingface": {}}
+    return {form: {**fields, **added[form]} for form, fields in declared.items() if form in added}

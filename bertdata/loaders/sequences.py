@@ -80,6 +80,7 @@ class StoredSequences:
         size = self._data.vocabulary_size
         kind = np.dtype(np.uint16 if size is not None and size <= _NARROW_VOCABULARY else np.uint32)
         lengths = []
+        # The mapping stays valid after the file is closed and deleted.
         with TemporaryFile() as file:
             for shard in self._data.shards:
                 for batch in self._data.batches(shard):
@@ -89,6 +90,7 @@ class StoredSequences:
                     lengths.append(columns.lengths(batch.ends))
             file.flush()
             ids: Array = np.asarray(np.memmap(file, kind, "r"))
+        # lengths 3, 2, 4 -> bounds [0, 3, 5, 9]: example i is ids[bounds[i]:bounds[i + 1]].
         bounds = np.insert(np.cumsum(np.concatenate(lengths), dtype=np.int64), 0, 0)
         if self._data.has_lengths and len(wrong := np.flatnonzero(np.diff(bounds) != self.lengths)):
             raise DatasetError(

@@ -58,15 +58,18 @@ _CLEANING = {drops_unassigned: _Cleaning(drops_unassigned) for drops_unassigned 
 
 def _split_token(token: str, dialect: Dialect, lower_case: bool, keep_accents: bool) -> Iterator[str]:
     """Yield the words of a token that contains no white space."""
+    # Some dialects leave a special token that is written in the text whole. Others split it at its brackets.
     if dialect.keeps_special_tokens and token in SPECIAL_TOKENS:
         yield token
         return
     if lower_case:
         token = characters.lower(token)
     if lower_case and not keep_accents:
+        # é is decomposed to e and an accent, and then all accents are removed.
         decomposed = characters.decompose(token)
         token = "".join(character for character in decomposed if not characters.is_mark(character))
     word = ""
+    # naive!? -> naive, !, ?: each punctuation mark is a word.
     for character in token:
         if not characters.is_punctuation(character):
             word += character

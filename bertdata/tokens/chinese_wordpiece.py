@@ -54,7 +54,7 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
         """Return a byte for each id of the line: 1 if a word starts there."""
         starts = bytearray(1 - self._continues_word[token] for token in ids)
         if any(map(is_ideograph, line)):
-            told = (
+            ideograph_starts = (
                 start
                 for character, start in zip(line, self._words.word_starts(line), strict=True)
                 if is_ideograph(character)
@@ -64,6 +64,6 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
             place = 0
             for word in split_words(line, self._dialect, self._lower_case, self._keep_accents):
                 if is_ideograph(word[0]):
-                    starts[place] = next(told)
+                    starts[place] = next(ideograph_starts)
                 place += len(split_pieces(word, self.vocabulary, self._dialect.max_word_chars))
         return bytes(starts)

@@ -33,6 +33,8 @@ class ChineseWords:
         [1, 0, 1, 1, 0, 1, 1, 1, 1]
         """
         starts = bytearray()
+        # jieba also groups letters and digits to words. Those are left to WordPiece: every character starts a
+        # word.
         for word in self._jieba.cut(text):
             is_one = all(map(is_ideograph, word))
             starts += b"\1" + bytes(len(word) - 1) if is_one else b"\1" * len(word)

@@ -147,16 +147,17 @@ def fairseq_ids(vocabulary: Vocabulary) -> list[int]:
 
     SettingsError if a special token is missing, or if one token has two roles.
     """
-    own = [vocabulary.role(role) for role in _ROLES]
+    role_ids = [vocabulary.role(role) for role in _ROLES]
     mask = vocabulary.role("mask")
-    if len({*own, mask}) <= len(_ROLES):
+    if len({*role_ids, mask}) <= len(_ROLES):
         raise SettingsError(
             f"{vocabulary.name}: one of its tokens has two roles; fairseq has a token of its own for each of "
             f"{', '.join((*_ROLES, 'mask'))}"
         )
     found = [0] * vocabulary.size
-    others = [number for number in range(vocabulary.size) if number not in (*own, mask)]
-    for number, old in enumerate((*own, *others, mask)):
+    others = [number for number in range(vocabulary.size) if number not in (*role_ids, mask)]
+    # fairseq's order: <s> <pad> </s> <unk>, all other tokens in their order, <mask>.
+    for number, old in enumerate((*role_ids, *others, mask)):
         found[old] = number
     return found
 

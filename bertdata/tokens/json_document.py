@@ -71,6 +71,7 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
         ) from None
     if not isinstance(parsed, dict):
         raise VocabularyError(f"{name}: is JSON, but no object; {expected}")
+    # Half a surrogate pair can only come from a \u escape, because the text itself is valid UTF-8.
     if "\\u" in text:
         try:
             json.dumps(parsed, ensure_ascii=False).encode()

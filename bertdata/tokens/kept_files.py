@@ -19,7 +19,7 @@ def kept_files(file: TokenizerFile) -> dict[str, bytes]:
 
     They are a vocabulary and its casing, or a tokenizer.json and its roles. An existing tokenizer.json is
     copied byte for byte. A vocabulary with ``keep_accents`` is converted to a tokenizer.json, because
-    vocab.txt cannot say so to other programs.
+    vocab.txt cannot express this.
     """
     if isinstance(file, VocabularyFile) and file.keep_accents:
         vocabulary = vocabulary_of(file)

@@ -26,7 +26,7 @@ from tokenizers import Tokenizer
 lines = sys.stdin.buffer.read().split(b"\\n", 1)
 try:
     Tokenizer.from_str(lines[1].decode()).encode(json.loads(lines[0]))
-except BaseException:  # an error in this process is one in the other too, and told there
+except BaseException:  # the same error occurs in the other process, which reports it
     pass
 os._exit(0)
 """
@@ -43,6 +43,7 @@ def try_in_process(document: str, parsed: Mapping[str, Any]) -> str | None:
     Return how the process was killed, for example "signal 6, SIGABRT", or None if it was not killed.
     document: the file's text. parsed: the parsed file.
     """
+    # Loading alone may not show the fault, so a text made of the vocabulary's tokens is encoded too.
     tokens = list(parsed["model"]["vocab"])[:_PROBE_TOKENS]
     probe = json.dumps("".join(token for token in tokens if isinstance(token, str)))
     try:

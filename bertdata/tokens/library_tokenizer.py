@@ -209,6 +209,7 @@ class LibraryTokenizer:
         names: names of the inputs, for messages.
         """
 
+        # A short text can become huge when it is normalised, so this is checked before the library sees it.
         for text in texts:
             self._check_growth(text, f"a document of {', '.join(names)}")
 
@@ -216,6 +217,8 @@ class LibraryTokenizer:
             found: list[Any] = library.encode_batch(texts, add_special_tokens=False)
             return found
 
+        # Only a regular expression can take exponential time. If the file has one, the call gets a time limit
+        # that grows with the text.
         if not self._patterns:
             return self._call_library(work, names)
         seconds = SLICE_SECONDS * max(1, sum(map(len, texts)) // SLICE_CHARACTERS)

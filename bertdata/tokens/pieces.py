@@ -14,6 +14,7 @@ def split_pieces(word: str, vocabulary: WordPieceVocabulary, max_word_chars: int
     pieces: list[int] = []
     start = 0
     while start < len(word):
+        # unaffable -> un, ##aff, ##able: try the longest rest of the word first, then shorter ones.
         for end in range(len(word), start, -1):
             piece = word[start:end] if start == 0 else "##" + word[start:end]
             if piece in vocabulary.ids:

@@ -58,6 +58,7 @@ def find_roles(
     added = {item["content"] for item in parsed["added_tokens"]}
     found: dict[str, str] = {}
     for role in ROLES:
+        # Candidates in the order of preference. The first that is a token of the vocabulary is used.
         candidates: list[Any] = [given.get(role)]
         candidates += [_get_content(configuration.get(f"{role}_token")) for configuration in configurations]
         candidates += [
@@ -87,6 +88,7 @@ def find_roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
             if isinstance(pair := processor.get(role), Sequence) and pair:
                 yield role, pair[0]
     elif kind == "TemplateProcessing":
+        # [CLS] A [SEP] -> cls for tokens before the text A, sep for tokens after it
         role = "cls"
         for piece in _list_objects(processor.get("single")):
             if "Sequence" in piece:
@@ -116,6 +118,7 @@ def _count_separators_in(processor: Any) -> Iterator[int]:
     elif kind == "TemplateProcessing":
         pair = _list_objects(processor.get("pair"))
         texts = [place for place, piece in enumerate(pair) if "Sequence" in piece]
+        # <s> A </s> </s> B </s> -> texts at 1 and 4, so 2 separators
         if len(texts) == 2 and texts[1] > texts[0] + 1:
             yield texts[1] - texts[0] - 1
     elif kind == "Sequence":

@@ -101,6 +101,7 @@ def post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) ->
     replaced: the post-processor that it replaces, whose steps that trim positions are kept.
     """
     words = vocabulary.words
+    # The special tokens of the template, each once, in the order of the pair.
     tokens = dict.fromkeys(piece.content[0] for piece in template.pair if isinstance(piece.content, tuple))
 
     def parts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
@@ -132,6 +133,7 @@ def _find_trimming_steps(processor: Any) -> list[dict[str, Any]]:
     if processor.get("type") == "ByteLevel":
         return [dict(processor)]
     if processor.get("type") == "RobertaProcessing" and processor.get("trim_offsets", True):
+        # RobertaProcessing trims positions as ByteLevel does, and adds special tokens. Keep the trimming.
         prefix = processor.get("add_prefix_space", True)
         return [{"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True}]
     return []

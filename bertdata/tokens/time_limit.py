@@ -33,6 +33,7 @@ def call_within(seconds: float, function: Callable[[], Result]) -> Result:
         except BaseException as error:
             failed.append(error)
 
+    # A thread cannot be killed, but a daemon thread does not keep the process alive either.
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(seconds)
@@ -56,6 +57,7 @@ def without_stderr() -> Iterator[None]:
     try:
         with TemporaryFile() as held:
             sys.stderr.flush()
+            # Replace the file descriptor itself, because the library does not write through sys.stderr.
             kept = os.dup(_STDERR)
             os.dup2(held.fileno(), _STDERR)
             try:

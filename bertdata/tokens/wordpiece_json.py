@@ -124,6 +124,8 @@ class WordPieceJsonTokenizer:
         """
         joined = _JoinedDocuments(self.vocabulary)
         done = 0
+        # left_out is flat: (start, stop, documents before) for each left-out document. Take the kernel's
+        # documents up to there, then the library's encoding of the bytes start to stop.
         for start, stop, before in zip(*(iter(left_out),) * 3, strict=True):
             joined.add(found, done, before)
             done = before
@@ -151,6 +153,7 @@ class _JoinedDocuments:
         ids = slice(
             _get_end(found.sentence_ends, sentences.start), _get_end(found.sentence_ends, sentences.stop)
         )
+        # The added documents' end offsets count from their own start. Shift them to the end of what is here.
         more_sentences = len(self._sentence_ends) - sentences.start
         more_ids = len(self._ids) - ids.start
         self._document_ends.extend(end + more_sentences for end in found.document_ends[first:last])

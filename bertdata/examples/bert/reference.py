@@ -74,6 +74,7 @@ class _Maker:
         Without masks they are drawn too and then discarded. This way later pairs are the same as in a run
         with masks, and both runs give the same examples apart from the masks.
         """
+        # Segments are lists of indices, so that the word starts of their ids can be looked up as well.
         a, b, next_label = pair
         a_ids, b_ids = ([self._ids[place] for place in segment] for segment in (a, b))
         original = [self._cls, *a_ids, self._sep, *b_ids, self._sep]

@@ -32,7 +32,7 @@ class LabelCounts(ObjectiveCounts):
 
 
 class ClassificationObjective(FineTuningObjective):
-    """Predict the label of an example."""
+    """Objective of predicting an example's label."""
 
     batch_type = LabelledBatch
     task = "classification"
@@ -50,7 +50,7 @@ class ClassificationObjective(FineTuningObjective):
 
 
 class RegressionObjective(FineTuningObjective):
-    """Predict the score of an example."""
+    """Objective of predicting an example's score."""
 
     batch_type = ScoredBatch
     task = "classification"

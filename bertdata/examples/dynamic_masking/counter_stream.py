@@ -28,6 +28,8 @@ def philox(counter: Words, key: tuple[int, int]) -> Words:
     """Return the four 32-bit outputs for a counter and a key."""
     a, b, c, d = counter
     first, second = key
+    # Each round multiplies two of the four words and mixes the halves of the products with the other two
+    # words and the key, which itself changes by a constant.
     for _ in range(_ROUNDS):
         low, high = _MULTIPLIERS[0] * a, _MULTIPLIERS[1] * c
         a, b = (high >> 32) ^ b ^ first, high & _WORD

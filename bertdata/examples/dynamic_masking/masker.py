@@ -136,10 +136,12 @@ class Masker:
 
     def mask_batch(self, batch: Any, draws: Draws) -> Any:
         """Replace the batch's masks by new ones. The batch's type must have masks."""
+        # New masks are drawn from the original ids, as if the examples had been stored without masks.
         batch = unmask(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
         word_starts = word_starts_of(batch)
         masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws, word_starts)
+        # The drawn masks have a fixed width P. Keep only the used part of each row, joined in one array.
         used = np.arange(masks.positions.shape[1]) < masks.counts[:, np.newaxis]
         drawn = Masks(
             masks.positions[used].astype(np.uint16),
@@ -150,12 +152,11 @@ class Masker:
         return replace(masked, **_flatten_columns(type(batch), self.following(masks, lengths)))
 
     def following(self, masks: DrawnMasks, lengths: Array) -> dict[str, Array]:
-        """Return further columns that depend on the masks.
+        """Return further columns of the examples that depend on the masks. By default there are none.
 
-        There are none here. Span boundaries are an example.
-
-        Each column has shape (N, P). The number of items of each example, (N,), is stored under the name of
-        the column of end offsets.
+        A derived class can return, for example, the boundaries of masked spans. Each column has shape (N, P).
+        The
+        number of items of each example, (N,), is stored under the name of the column of end offsets.
         lengths: number of ids of each example.
         """
         return {}
@@ -171,11 +172,11 @@ class Masker:
     ) -> None:
         """Mask the examples one by one in pure Python."""
         for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
-            own = slice(start, start + length)
-            words = None if word_starts is None else word_starts[own].tolist()
+            part = slice(start, start + length)
+            words = None if word_starts is None else word_starts[part].tolist()
             key, number, rate = int(draws.keys[index]), int(draws.numbers[index]), float(draws.rates[index])
-            made = self._mask_one(ids[own].tolist(), rate, key, number, words)
-            ids[own] = made.ids
+            made = self._mask_one(ids[part].tolist(), rate, key, number, words)
+            ids[part] = made.ids
             masks.counts[index] = len(made.positions)
             masks.positions[index, : len(made.positions)] = made.positions
             masks.labels[index, : len(made.positions)] = made.labels
@@ -201,6 +202,8 @@ def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engin
 def unmask(batch: Any) -> Any:
     """Remove the masks: put the original ids back. The batch's type must have masks."""
     batch = columns.arrays(batch)
+    # Masked positions count from the example's start. Repeat the start for each of its masks to get indices
+    # in ids, and write the original ids there.
     starts, masks = batch.ends.astype(np.int64) - columns.lengths(batch.ends), masks_of(batch)
     ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, masks.originals.dtype))
     ids[np.repeat(starts, columns.lengths(masks.ends)) + masks.places] = masks.originals

@@ -49,7 +49,7 @@ class ElectraCounts(ObjectiveCounts):
 
 
 class ElectraObjective(Objective):
-    """Unmasked ids in one or two segments. The trainer has no task for this objective."""
+    """Objective of unmasked ids in one or two segments. The trainer has no task for it."""
 
     settings_type = ElectraSettings
     batch_type = ElectraBatch

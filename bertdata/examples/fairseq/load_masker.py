@@ -31,23 +31,25 @@ class FairseqMasker(Masker):
 
     first_epoch = 1
 
-    def __init__(self, rules: MaskingRules, own: FairseqRules, release: str, engine: Engine) -> None:
-        self._own, self._release = own, release
+    def __init__(
+        self, rules: MaskingRules, fairseq_rules: FairseqRules, release: str, engine: Engine
+    ) -> None:
+        self._fairseq_rules, self._release = fairseq_rules, release
         super().__init__(rules, engine)
 
     def __reduce__(self) -> tuple[type[Masker], tuple[object, ...]]:
-        return FairseqMasker, (self._rules, self._own, self._release, self._engine)
+        return FairseqMasker, (self._rules, self._fairseq_rules, self._release, self._engine)
 
     def _make_kernel(self) -> Any:
-        own = self._own
+        fairseq_rules = self._fairseq_rules
         return kernels.FairseqMasker(
             most=self.settings.max_predictions_per_seq,
-            mask=own.mask,
-            random_share=own.random_share,
-            kept_share=own.kept_share,
-            limits=own.limits,
-            begins_word=own.begins_word or b"",
-            multiple=own.multiple,
+            mask=fairseq_rules.mask,
+            random_share=fairseq_rules.random_share,
+            kept_share=fairseq_rules.kept_share,
+            limits=fairseq_rules.limits,
+            begins_word=fairseq_rules.begins_word or b"",
+            multiple=fairseq_rules.multiple,
             draws_pcg=self._release == "fairseq",
         )
 
@@ -64,12 +66,14 @@ class FairseqMasker(Masker):
         return compute_seeds(seed, epoch, of_dataset), of_dataset
 
     def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
-        return draw_masks(ids, rate, self._own, STREAMS[self._release](key))
+        return draw_masks(ids, rate, self._fairseq_rules, STREAMS[self._release](key))
 
     def _check_ids(self, ids: Array, starts: Array, lengths: Array) -> None:
         super()._check_ids(ids, starts, lengths)
-        if (ids == self._own.mask).any():
-            raise DatasetError(f"the text holds the mask token (id {self._own.mask}), which fairseq refuses")
+        if (ids == self._fairseq_rules.mask).any():
+            raise DatasetError(
+                f"the text holds the mask token (id {self._fairseq_rules.mask}), which fairseq refuses"
+            )
 
 
 def make_fairseq_masker(
@@ -99,7 +103,7 @@ def make_fairseq_masker(
             "example's ids"
         )
     whole = settings.whole_word_mask
-    own = FairseqRules(
+    fairseq_rules = FairseqRules(
         mask=vocabulary.role("mask"),
         random_share=settings.random_share,
         kept_share=settings.kept_share,
@@ -108,7 +112,7 @@ def make_fairseq_masker(
     )
     room = _find_room(settings, layout, release)
     plain = replace(settings, max_predictions_per_seq=room, never_masked=(), whole_word_mask=False)
-    return FairseqMasker(masking_rules(vocabulary, plain), own, release, engine or default_engine())
+    return FairseqMasker(masking_rules(vocabulary, plain), fairseq_rules, release, engine or default_engine())
 
 
 def _check_examples(layout: ShardLayout, release: str) -> None:

@@ -80,7 +80,11 @@ def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings, *, masks: b
 def starts_of(
     documents: Documents, vocabulary: Vocabulary, settings: MaskingSettings, batch_type: type[ExampleBatch]
 ) -> Buffer | None:
-    """Return the documents' word starts if whole-word masks or a column of the examples need them."""
+    """Return the documents' word starts if whole-word masks or a column of the examples need them.
+
+    Return None if nothing needs them, or if the vocabulary's ids already say where words start.
+    SettingsError if they are needed but not known.
+    """
     is_column = has_group(batch_type, WORD_STARTS)
     if not (is_column or settings.whole_word_mask):
         return None

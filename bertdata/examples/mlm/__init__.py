@@ -1,1 +1,1 @@
-"""RoBERTa's objective: predict masked words in blocks of one segment, without next sentences."""
+"""RoBERTa's objective: predict masked words. Each example is a block of one segment."""

@@ -54,7 +54,7 @@ class MlmObjective(Objective):
 
 
 class MlmObjectiveOfWords(MlmObjective):
-    """Masked words in one segment, with word starts stored next to the ids."""
+    """Objective of masked words in one segment, with word starts stored next to the ids."""
 
     batch_type = MlmBatchOfWords
     of_words = ""

@@ -36,6 +36,7 @@ class LoadedNgrams(Masker):
         return kernels.DynamicMasker(**self._rules.for_kernel(), ngram_limits=self._limits)
 
     def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+        # n-grams of one word are plain masked words, which need no draw of a length.
         if not self._limits:
             return super()._mask_one(ids, rate, key, number, words)
         stream = CounterStream(key, number)

@@ -71,8 +71,11 @@ def mask_ngrams(
 ) -> Masked:
     """Mask n-grams of words in an example that is written to a file.
 
-    The draws are in this order: shuffle the words; for each n-gram its length (from the stream of
-    ``lengths``); for each position in the order of choice what replaces it; shuffle the words again.
+    The draws are, in this order:
+    1. a shuffle of the words
+    2. the length of each n-gram (from the stream of ``lengths``)
+    3. for each masked position, in the order of choice, what replaces it
+    4. another shuffle of the words
     permutes: also choose other n-grams, as many as were masked, and shuffle the ids at their positions.
     """
     if rules.settings.masked_lm_prob == 0:

@@ -20,7 +20,7 @@ _ORDER = PairWords("sentence order", "kept", "swapped", "sentence_order")
 
 
 class SopObjective(Objective):
-    """Masked n-grams of words in two segments, and whether the segments are swapped."""
+    """Objective of masked n-grams of words in two segments, and of whether the segments are swapped."""
 
     settings_type = SopSettings
     batch_type = SopBatch

@@ -70,7 +70,7 @@ class SopSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """Settings of the masks. Like the original program, only [CLS] and [SEP] are never masked."""
+        """Settings of the masks. As in the original program, only [CLS] and [SEP] are never masked."""
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.max_predictions_per_seq // (2 if self.permutation else 1),

@@ -48,6 +48,8 @@ class LoadedSpans(Masker):
         )
 
     def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+        # Spans are drawn from the ids between [CLS] and [SEP]. Their positions count from the first of these
+        # ids, so 1 is added afterwards.
         first, body, last = ids[:1], ids[1:-1], ids[1:][-1:]
         starts = [1 - self._rules.continues_word[token] for token in body] if words is None else words[1:-1]
         rules, stream = replace(self._spans, rate=rate), BlockStream(key, number)
@@ -103,6 +105,8 @@ def make_span_masker(
             f"mask_counts is {settings.mask_counts}, expected fixed: spans mask the share of ids asked for"
         )
     known = {name: of_data[name] for name in _OF_SPANS if name in of_data}
-    own = SpanSettings(**known, **{name: getattr(settings, name) for name in _OF_MASKS})
+    span_settings = SpanSettings(**known, **{name: getattr(settings, name) for name in _OF_MASKS})
     whole = replace(settings, whole_word_mask=True)
-    return LoadedSpans(masking_rules(vocabulary, whole), masking.span_rules(own), engine or default_engine())
+    return LoadedSpans(
+        masking_rules(vocabulary, whole), masking.span_rules(span_settings), engine or default_engine()
+    )

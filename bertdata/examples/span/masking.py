@@ -95,6 +95,7 @@ def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream)
 
 def _find_words(anchor: int, words: int, word_starts: Sequence[int]) -> range:
     """Return the positions of ``words`` consecutive words, the first of which contains the anchor."""
+    # word starts [1, 0, 1, 1, 0], anchor 1, 2 words -> the word at 0 and 1, and the word at 2: range(0, 3)
     size = len(word_starts)
     start = anchor
     while start > 0 and not word_starts[start]:

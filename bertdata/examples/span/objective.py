@@ -66,7 +66,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
 
 
 class SpanObjective(Objective):
-    """Masked spans in one segment, and their boundaries."""
+    """Objective of masked spans in one segment, with the spans' boundaries."""
 
     settings_type = SpanSettings
     batch_type: type[SpanBatch] = SpanBatch
@@ -119,7 +119,7 @@ class SpanObjective(Objective):
 
 
 class SpanObjectiveOfWords(SpanObjective):
-    """Masked spans in one segment, with word starts stored next to the ids."""
+    """Objective of masked spans in one segment, with word starts stored next to the ids."""
 
     batch_type = SpanBatchOfWords
     of_words = ""

@@ -78,8 +78,8 @@ def _find_word_starts(
     documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, batch_type: type[SpanBatch]
 ) -> Sequence[int]:
     """Return 1 for each id of the text where a word starts, else 0."""
-    told = starts_of(documents, vocabulary, settings.masking, batch_type)
-    if told is not None:
-        return [int(start != 0) for start in told]
+    known = starts_of(documents, vocabulary, settings.masking, batch_type)
+    if known is not None:
+        return [int(start != 0) for start in known]
     continues = vocabulary.continues_word or bytes(vocabulary.size)
     return [1 - continues[token] for token in documents.ids]

@@ -41,7 +41,7 @@ class SquadCounts(ObjectiveCounts):
 
 
 class SquadObjective(FineTuningObjective):
-    """Positions of an answer's first and last token."""
+    """Objective of finding the positions of an answer's first and last token."""
 
     batch_type = SquadBatch
     task = "squad"

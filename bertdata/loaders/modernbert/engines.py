@@ -104,8 +104,8 @@ class _PlainMasks:
 
     def draw(self, ids: Array, row_ends: Array, width: int) -> MaskedCells:
         cells = np.full((len(row_ends), width), self._rule["padding_id"], np.int64)
-        for row, own in zip(cells, np.split(ids, row_ends[:-1]), strict=True):
-            row[: len(own)] = own
+        for row, row_ids in zip(cells, np.split(ids, row_ends[:-1]), strict=True):
+            row[: len(row_ids)] = row_ids
         made = mask_cells(cells.ravel().tolist(), self._stream, **self._rule)
         ids, labels, attention = (np.array(one, np.int64).reshape(cells.shape) for one in made[:3])
         return MaskedCells(ids, labels, attention, made.redrawn, made.tokens)

@@ -110,8 +110,8 @@ def find_order(
         each = -(-(examples - world) // world)
     # np.resize repeats the order from its start if it is too short, several times if necessary, and cuts
     # it if it is too long. Rank r then reads every world-th example from r on.
-    own: Array = np.resize(order, each * world)[settings.rank :: world]
-    return own
+    numbers: Array = np.resize(order, each * world)[settings.rank :: world]
+    return numbers
 
 
 def _permute(examples: int, seed: int, engine: Engine | None) -> Array:

@@ -114,11 +114,11 @@ class ModernBertLoader(Iterator[Batch]):
 
         SettingsError if the state belongs to another dataset or to other settings.
         """
-        own = self.state_dict()
+        current = self.state_dict()
         for name in ("format", "data", "settings", "ids"):
-            if state.get(name) != own[name]:
+            if state.get(name) != current[name]:
                 raise SettingsError(
-                    f"the state of the loader has {name} {state.get(name)}, this loader {own[name]}; "
+                    f"the state of the loader has {name} {state.get(name)}, this loader {current[name]}; "
                     "give the state to a loader of the same dataset and settings"
                 )
         if self._only not in (None, state["epoch"]):

@@ -82,7 +82,7 @@ class Packer:
         if not all(held):
             return None
         ends = [sum(map(len, held[: row + 1])) for row in range(rows)]
-        return PackedRows([place for own in held for place in own], ends)
+        return PackedRows([place for row in held for place in row], ends)
 
     def _fill(self, skipped: int) -> int:
         """Read whole source batches into the buffer while there is room. Return the number of sequences read.
@@ -90,6 +90,8 @@ class Packer:
         skipped: sequences that wait outside the buffer and count against its size.
         """
         added = 0
+        # The original reads a whole batch or nothing, only while the buffer and the skipped sequences leave
+        # room for it.
         while (
             self._taken < len(self._lengths)
             and self._buffer_size - len(self._buffer) > self._batch_size

@@ -11,7 +11,7 @@ from bertdata.unicode.composition import compose
 
 
 class BpeToken(NamedTuple):
-    """A token, and the range of the text's characters from which it has at least one byte."""
+    """A token and its position in the text: the range of characters that it has bytes of."""
 
     id: int
     start: int

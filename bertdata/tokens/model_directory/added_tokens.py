@@ -72,6 +72,7 @@ def read_added_tokens(
         numbered = _read_decoder(files, settings["added_tokens_decoder"], names)
     else:
         numbered = _read_added_tokens_json(files, settings) | _read_tokenizer_json(files)
+    # Listed tokens in the order of their ids, then special tokens that were not listed, then unnamed ones.
     tokens = [numbered[number] for number in sorted(numbered)]
     there = {*known, *(token.content for token in tokens)}
     for token in (*named.values(), *_make_extra_tokens(files, settings)):

@@ -48,8 +48,8 @@ class TokenizerClass:
 
 def _make_bert_steps(files: ModelFiles, named: Named) -> Parts:
     """Make BertTokenizer's steps."""
-    own = _read_json_model(files, "BertTokenizer", "WordPiece")
-    vocabulary = _read_words(files, "BertTokenizer") if own is None else own["vocab"]
+    model = _read_json_model(files, "BertTokenizer", "WordPiece")
+    vocabulary = _read_words(files, "BertTokenizer") if model is None else model["vocab"]
     return {
         "model": {
             "type": "WordPiece",
@@ -85,9 +85,9 @@ def _make_bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
 def _make_byte_level_steps(files: ModelFiles, named: Named) -> Parts:
     """Make the steps of RobertaTokenizer and GPT2Tokenizer."""
     prefix = bool(_read_switch(files, "add_prefix_space", False))
-    own = _read_json_model(files, "byte-level BPE", "BPE")
+    model = _read_json_model(files, "byte-level BPE", "BPE")
     vocabulary, merges = (
-        (own["vocab"], own.get("merges")) if own is not None else _read_vocabulary_and_merges(files)
+        (model["vocab"], model.get("merges")) if model is not None else _read_vocabulary_and_merges(files)
     )
     if not isinstance(merges, list):
         raise VocabularyError(f"{files.name(TOKENIZER_NAME)}: its BPE has no list of merges")
@@ -128,8 +128,8 @@ def _make_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
 
 def _make_xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
     """Make XLMRobertaTokenizer's steps."""
-    own = _read_json_model(files, "XLMRobertaTokenizer", "Unigram")
-    if own is None:
+    model = _read_json_model(files, "XLMRobertaTokenizer", "Unigram")
+    if model is None:
         raise VocabularyError(
             f"{files.directory}: holds no {TOKENIZER_NAME}, of which its XLMRobertaTokenizer is read here; "
             "save it with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
@@ -137,7 +137,7 @@ def _make_xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
     scheme = "always" if _read_switch(files, "add_prefix_space", True) else "never"
     metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": True}
     return {
-        "model": {"type": "Unigram", "unk_id": 3, "vocab": own["vocab"], "byte_fallback": False},
+        "model": {"type": "Unigram", "unk_id": 3, "vocab": model["vocab"], "byte_fallback": False},
         "normalizer": _find_character_map(files.tokenizer_json),
         "pre_tokenizer": {
             "type": "Sequence",

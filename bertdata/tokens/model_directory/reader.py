@@ -63,12 +63,14 @@ def read_model_tokenizer(directory: str) -> ModelTokenizer:
         parts, added = _make_by_class(files, name)
     else:
         raise make_unknown_class_error(files, name, (*CLASSES, "PreTrainedTokenizerFast"))
-    own = files.tokenizer_json
+    json_parts = files.tokenizer_json
     return ModelTokenizer(
         directory=directory,
         parsed=parts,
         named={name: token.content for name, token in added.named.items()},
-        own_file=files.path(TOKENIZER_NAME) if own is not None and _say_the_same(own, parts) else None,
+        own_file=files.path(TOKENIZER_NAME)
+        if json_parts is not None and _are_equivalent(json_parts, parts)
+        else None,
         vocabulary=_find_plain_vocabulary(files, parts) if name == "BertTokenizer" else None,
     )
 
@@ -76,14 +78,14 @@ def read_model_tokenizer(directory: str) -> ModelTokenizer:
 def is_of_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bool:
     """Return True if a class of tokeniser would make the same tokeniser as the directory's tokenizer.json.
 
-    The numbers of segments may differ.
+    Segment numbers may differ.
     name: name of the class. settings: content of tokenizer_config.json, in which the class is replaced.
     VocabularyError if the class cannot make a tokeniser from the directory.
     """
     named = ModelFiles(files.directory)
     named.replace(TOKENIZER_CONFIG_NAME, {**settings, "tokenizer_class": name})
-    own = files.tokenizer_json
-    return own is not None and _say_the_same(own, _make_by_class(named, name)[0])
+    json_parts = files.tokenizer_json
+    return json_parts is not None and _are_equivalent(json_parts, _make_by_class(named, name)[0])
 
 
 def _check(files: ModelFiles) -> None:
@@ -94,8 +96,8 @@ def _check(files: ModelFiles) -> None:
             f"{where}: split_special_tokens is {settings['split_special_tokens']!r}, which is not known "
             "here; expected false"
         )
-    others = settings.get("fast_tokenizer_files")
-    if others and others != [TOKENIZER_NAME]:
+    files_by_version = settings.get("fast_tokenizer_files")
+    if files_by_version and files_by_version != [TOKENIZER_NAME]:
         raise VocabularyError(
             f"{where}: fast_tokenizer_files names several files, one for each version of transformers; give "
             "one of them"
@@ -104,21 +106,26 @@ def _check(files: ModelFiles) -> None:
 
 def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
     """Return the directory's tokenizer.json, with the tokens that the other files add."""
-    own = files.tokenizer_json
-    if own is None:
+    json_parts = files.tokenizer_json
+    if json_parts is None:
         remedy = (
             "save its tokeniser with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
         )
         if path := files.path(VOCABULARY_NAME):
             remedy = f"give --vocab {path} instead"
         raise MissingInputError(f"{files.directory}: holds no {TOKENIZER_NAME}; {remedy}")
-    known = tokens_of_json(own)
+    known = tokens_of_json(json_parts)
     added = read_added_tokens(files, {}, (token.content for token in known))
-    return {**own, "added_tokens": add_tokens(known, added.tokens, _read_model_ids(own, files))}, added
+    return {
+        **json_parts,
+        "added_tokens": add_tokens(known, added.tokens, _read_model_ids(json_parts, files)),
+    }, added
 
 
 def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens]:
     """Return the steps that the class makes, with the vocabulary and the added tokens of the directory."""
+    # transformers builds the model first, then adds the added tokens, and makes the post-processor last,
+    # because it needs the ids of special tokens that are only known then.
     kind = CLASSES[name]
     parts: Parts = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []}
     parts |= {"normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None}
@@ -163,9 +170,9 @@ _MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
 """Meaning of keys that a model in a tokenizer.json leaves out."""
 
 
-def _say_the_same(own: Parts, made: Parts) -> bool:
+def _are_equivalent(json_parts: Parts, made: Parts) -> bool:
     """Return True if two parsed tokenizer.json give the same ids, positions, roles and separators."""
-    return _normalise(own) == _normalise(made)
+    return _normalise(json_parts) == _normalise(made)
 
 
 def _normalise(parsed: Parts) -> tuple[Any, ...]:

@@ -84,6 +84,7 @@ def find_class(files: ModelFiles) -> str | None:
     """
     settings = files.tokenizer_config
     _refuse_own_program(files)
+    # A class in tokenizer_config.json or config.json comes first. Without it, the model's type decides.
     named = settings.get("tokenizer_class") or files.config.get("tokenizer_class")
     model = files.config.get("model_type")
     for value, where in ((named, "tokenizer_class"), (model, "model_type")):
@@ -94,15 +95,16 @@ def find_class(files: ModelFiles) -> str | None:
         return None if of_model is None else _ALIASES.get(of_model, of_model)
     if of_model == BACKEND:
         return BACKEND  # directories of these models name wrong classes, which transformers ignores too
+    # transformers 5 has no difference between XTokenizer and XTokenizerFast.
     name = "PreTrainedTokenizer" if named == "PreTrainedTokenizerFast" else named.removesuffix("Fast")
     return _ALIASES.get(name, name)
 
 
 def _refuse_own_program(files: ModelFiles) -> None:
     """Raise VocabularyError if the directory's tokeniser is a program in the directory (``auto_map``)."""
-    own = files.tokenizer_config.get("auto_map")
-    is_own = "AutoTokenizer" in own if isinstance(own, dict) else bool(own)
-    if is_own:
+    auto_map = files.tokenizer_config.get("auto_map")
+    chooses_program = "AutoTokenizer" in auto_map if isinstance(auto_map, dict) else bool(auto_map)
+    if chooses_program:
         raise VocabularyError(
             f"{files.name(TOKENIZER_CONFIG_NAME)}: its tokeniser is a program of its own (auto_map), which "
             f"no file may choose to run; if you trust it, {_advise_saving(files.directory)}"

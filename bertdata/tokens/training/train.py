@@ -52,6 +52,8 @@ def train_tokenizer(
     if kind == "wordpiece":
         tokenizer.post_processor = tokenizers.processors.BertProcessing(sep, cls)
     else:
+        # A token of byte-level BPE includes the blank before a word. trim_offsets leaves that blank out of
+        # the token's position.
         tokenizer.post_processor = tokenizers.processors.RobertaProcessing(
             sep, cls, trim_offsets=kind == "bpe", add_prefix_space=False
         )

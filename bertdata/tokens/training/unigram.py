@@ -51,7 +51,7 @@ def train_unigram(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Learn a Unigram tokeniser. Return it as a ``tokenizers.Tokenizer`` without marked special tokens."""
+    """Learn a Unigram tokeniser. The caller must still mark its special tokens as special."""
     tokenizers = import_tokenizers()
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
@@ -98,6 +98,7 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
             f"size leaves {size} tokens beside the special ones, but the text has {len(characters)} single "
             "characters"
         )
+    # Replace reserved characters by unused ones for the training, and put them back into the pieces.
     stands_for = _choose_stand_ins(characters)
     model = io.BytesIO()
     try:

@@ -68,10 +68,7 @@ def train_wordpiece(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Learn WordPiece for a tokenizer.json.
-
-    Return a ``tokenizers.Tokenizer`` without marked special tokens.
-    """
+    """Learn a WordPiece tokeniser. The caller must still mark its special tokens as special."""
     tokenizers = import_tokenizers()
     _check_size(size, special)
     normalizer = tokenizers.normalizers.BertNormalizer(
