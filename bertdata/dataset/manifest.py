@@ -310,9 +310,9 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     where: the manifest's path, for errors.
     """
     value, version_2 = parse_dataset_json(data, where)
-    inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
-    shards = tuple(_entry(ShardEntry, item) for item in value["shards"])
-    skipped = tuple(_entry(SkippedEntry, item) for item in value.get("skipped", ()))
+    inputs = tuple(_parse_entry(InputEntry, item) for item in value["inputs"])
+    shards = tuple(_parse_entry(ShardEntry, item) for item in value["shards"])
+    skipped = tuple(_parse_entry(SkippedEntry, item) for item in value.get("skipped", ()))
     check_safe_names((shard.name for shard in shards), where)
     names = {entry.name for entry in inputs}
     for shard in shards:
@@ -324,7 +324,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     if skipped:
         given = tuple(sorted((*given, *(entry.name for entry in skipped))))
     return Manifest(
-        plan=_plan(value, given),
+        plan=_parse_plan(value, given),
         inputs=inputs,
         shards=shards,
         skipped=skipped,
@@ -334,7 +334,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     )
 
 
-def _plan(value: dict[str, Any], inputs: tuple[str, ...]) -> DatasetPlan:
+def _parse_plan(value: dict[str, Any], inputs: tuple[str, ...]) -> DatasetPlan:
     return DatasetPlan(
         recipe=value["recipe"],
         phase=value["phase"],
@@ -344,5 +344,5 @@ def _plan(value: dict[str, Any], inputs: tuple[str, ...]) -> DatasetPlan:
     )
 
 
-def _entry(kind: type[Any], item: dict[str, Any]) -> Any:
+def _parse_entry(kind: type[Any], item: dict[str, Any]) -> Any:
     return kind(**{column.name: item[column.name] for column in fields(kind) if column.name in item})

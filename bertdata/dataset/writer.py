@@ -102,10 +102,10 @@ class Dataset:
             return
         if storage.exists(self._within) and not storage.is_directory(self._within):
             raise DatasetError(f"{self._within}: is a file, expected a directory or nothing")
-        above = _found_terms(self._within)
+        above = _read_terms(self._within)
         if above is not None:
             raise DatasetError(
-                f"{self._within}: holds {_description(above)} in the directory itself, which would hide "
+                f"{self._within}: holds {_describe(above)} in the directory itself, which would hide "
                 f"{self.plan.title} below it; choose another directory or remove this one"
             )
 
@@ -114,10 +114,10 @@ class Dataset:
         if self._within is not None or self.commit.found_terms() is not None:
             return
         for name in filter(_PHASE.fullmatch, nested_directories(storage.list_files(self.directory))):
-            below = _found_terms(storage.join(self.directory, name))
+            below = _read_terms(storage.join(self.directory, name))
             if below is not None:
                 raise DatasetError(
-                    f"{self.directory}: holds {_description(below)} in {name}, which {self.plan.title} in "
+                    f"{self.directory}: holds {_describe(below)} in {name}, which {self.plan.title} in "
                     "the directory itself would hide; choose another directory or remove this one"
                 )
 
@@ -189,21 +189,21 @@ class Dataset:
         """Return a finished shard's entries from its note, else from the manifest if it has the same plan."""
         note = self.commit.read_note(shard)
         if note is None:
-            return self._listed_entry(shard)
+            return self._read_listed_entry(shard)
         try:
             entries = parse_entry(InputEntry, note.get("input")), parse_entry(ShardEntry, note.get("shard"))
         except ManifestError:  # the note has another format
-            return self._listed_entry(shard)
-        return entries if self._may_note(shard, entries[1]) else self._listed_entry(shard)
+            return self._read_listed_entry(shard)
+        return entries if self._is_complete_note(shard, entries[1]) else self._read_listed_entry(shard)
 
-    def _may_note(self, shard: str, entry: ShardEntry) -> bool:
+    def _is_complete_note(self, shard: str, entry: ShardEntry) -> bool:
         """Return True if the note has what this version writes: lengths, and rows if the shard is packed."""
         packed = self.plan.settings.container.get("packing") is not None
         has_index = packed or self.plan.settings.container["format"] == FAIRSEQ
         rows_fit = (entry.rows is not None) == packed and (has_index or entry.index_md5 is None)
         return entry.name == shard and entry.lengths_md5 is not None and rows_fit
 
-    def _listed_entry(self, shard: str) -> Entries | None:
+    def _read_listed_entry(self, shard: str) -> Entries | None:
         """Return the shard's entries from the manifest. None if there is no manifest with the same plan."""
         found = self._parsed_manifest()
         if found is None or found[0].plan.terms() != self.plan.terms():
@@ -221,7 +221,7 @@ class Dataset:
         # manifest and then removes the notes it sees. So a late worker's note is either seen and removed by
         # ``finish``, or this method sees the manifest and removes the note itself. With the other order, both
         # could miss each other and a stray note would remain.
-        if self._listed_entry(shard_entry.name) == (input_entry, shard_entry):
+        if self._read_listed_entry(shard_entry.name) == (input_entry, shard_entry):
             self.commit.forget(shard_entry.name)
 
     def discard(self, shard: str) -> None:
@@ -283,12 +283,12 @@ class Dataset:
         return manifest
 
 
-def _found_terms(directory: str) -> Mapping[str, Any] | None:
+def _read_terms(directory: str) -> Mapping[str, Any] | None:
     """Return the plan of the bertdata directory at this path as flat terms, or None if there is none."""
     return Commit(directory, DATASET_KIND, {}, _manifest_terms).found_terms()
 
 
-def _description(terms: Mapping[str, Any]) -> str:
+def _describe(terms: Mapping[str, Any]) -> str:
     """Return words for error messages that say what a bertdata directory is."""
     return (
         f"the dataset {terms['recipe']}"

@@ -50,12 +50,12 @@ def top_strategies(plan: PackPlan) -> list[int]:
     numbers = {lengths: number for number, lengths in enumerate(listed)}
     used: dict[int, int] = {}
     for lengths, rows in plan.rows_by_lengths:
-        number = numbers[_filled(lengths, plan.max_seq_length)]
+        number = numbers[_fill_with_padding(lengths, plan.max_seq_length)]
         used[number] = used.get(number, 0) + rows
     return sorted(used, key=lambda number: (-used[number], -number))[:TOP]
 
 
-def _filled(lengths: Lengths, max_seq_length: int) -> Lengths:
+def _fill_with_padding(lengths: Lengths, max_seq_length: int) -> Lengths:
     """Return the lengths of the row made full by its padding.
 
     The padding becomes one more length. If no more lengths fit, it is added to the last one.

@@ -94,10 +94,10 @@ def open_input_dataset(
     """
     if objective is not None:
         find_objective(objective)
-    return (_unverified if unverified else _verified)(path, vocabulary, objective)
+    return (_open_unverified if unverified else _open_verified)(path, vocabulary, objective)
 
 
-def _verified(path: str, given: str | None, objective: str | None) -> InputDataset:
+def _open_verified(path: str, given: str | None, objective: str | None) -> InputDataset:
     if not (storage.is_directory(path) or path.endswith(".json")) and storage.exists(path):
         raise DatasetError(f"{path}: is a file, expected a dataset's directory; --unverified takes files")
     opened = reader.open_dataset(path, objective=objective)
@@ -126,7 +126,7 @@ def _verified(path: str, given: str | None, objective: str | None) -> InputDatas
     )
 
 
-def _unverified(path: str, given: str | None, objective: str | None) -> InputDataset:
+def _open_unverified(path: str, given: str | None, objective: str | None) -> InputDataset:
     beside = storage.join(path, DICTIONARY_NAME)
     if given is None and storage.is_directory(path) and storage.exists(beside):
         given = beside
@@ -142,7 +142,7 @@ def _unverified(path: str, given: str | None, objective: str | None) -> InputDat
     opened = replace(found, vocabulary_size=loaded.size)
     sizes = find_objective(opened.layout.objective).batch_type.sizes()
     settings = DatasetSettings(
-        tokenizer=_tokenizer_record(file, loaded),
+        tokenizer=_make_tokenizer_record(file, loaded),
         objective={
             "name": opened.layout.objective,
             **{name: opened.layout.size(name) for name in sizes},
@@ -160,7 +160,7 @@ def _unverified(path: str, given: str | None, objective: str | None) -> InputDat
     )
 
 
-def _tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> SettingsRecord:
+def _make_tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> SettingsRecord:
     if isinstance(file, TokenizerJson):
         return file.record(vocabulary)
     return {
@@ -220,11 +220,11 @@ def count_shard_lengths(task: CountTask) -> LengthCounts:
         histogram += count_lengths(found, size, shard.path)
         if has_group(type(batch), MASKS):
             np.maximum.at(masks, found, lengths(masks_of(batch).ends))
-    entry = None if shard.md5 is not None else _file_entry(shard, identity.hashed(), histogram)
+    entry = None if shard.md5 is not None else _make_file_entry(shard, identity.hashed(), histogram)
     return LengthCounts(histogram=histogram, masks=masks, entry=entry)
 
 
-def _file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> InputEntry:
+def _make_file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> InputEntry:
     """Return a file without a manifest as an input entry.
 
     Its documents and sentences are unknown and recorded as 0.

@@ -39,8 +39,8 @@ def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
     If ``most`` is above three, the patterns are all full rows of up to three lengths, plus the combinations
     of up to ``most`` lengths that longest-first packing uses. SettingsError if rows are too long.
     """
-    patterns = _patterns(histogram, most)
-    costs = COST * (1 + TIE_BREAK * _fractions(len(patterns)))
+    patterns = _choose_patterns(histogram, most)
+    costs = COST * (1 + TIE_BREAK * _pseudo_random_fractions(len(patterns)))
     numbers = np.floor(_solve(histogram, patterns, costs) + NEARLY_WHOLE).astype(np.int64)
     used = np.flatnonzero(numbers)
     slots = {lengths_of(patterns[index]): int(numbers[index]) for index in used}
@@ -63,7 +63,7 @@ def fewest_rows(histogram: Histogram, most: int) -> float:
     return max(tokens / max_seq_length, int(histogram.sum()) / most, longer)
 
 
-def _patterns(histogram: Histogram, most: int) -> Patterns:
+def _choose_patterns(histogram: Histogram, most: int) -> Patterns:
     """Return the patterns that the program may use. SettingsError if rows are too long."""
     max_seq_length = len(histogram) - 1
     if max_seq_length > LONGEST_ROW:
@@ -82,7 +82,7 @@ def _patterns(histogram: Histogram, most: int) -> Patterns:
     return np.unique(wide, axis=0)
 
 
-def _fractions(number: int) -> Any:
+def _pseudo_random_fractions(number: int) -> Any:
     """Return ``number`` fixed pseudo-random values from 0 to 1: SplitMix64 applied to 1, 2, 3, ..."""
     mixed = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

@@ -39,12 +39,12 @@ def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPl
         return plan
     found: dict[Lengths, int] = {}
     for lengths, rows in plan.rows_by_lengths:
-        for part in _parts(lengths, masks, room):
+        for part in _split_row(lengths, masks, room):
             found[part] = found.get(part, 0) + rows
     return plan_of(plan.max_seq_length, found)
 
 
-def _parts(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:
+def _split_row(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:
     """Split a row's lengths into rows that fit. Each takes the longest remaining lengths that still fit."""
     parts: list[Lengths] = []
     left = list(lengths)

@@ -41,7 +41,7 @@ class Placement:
         )
         self._rows = Permutations([plan.rows], [f"{seed}/rows"])
         self._first_slot = np.cumsum(sizes) - sizes
-        runs = _runs(plan)
+        runs = _list_runs(plan)
         self._run_starts = np.array(list(accumulate((run.rows for run in runs), initial=0))[:-1])
         self._run_rows = np.array([run.first_row for run in runs])
         self._run_places = np.array([run.place for run in runs])
@@ -73,7 +73,7 @@ class _Run:
     rows: int
 
 
-def _runs(plan: PackPlan) -> list[_Run]:
+def _list_runs(plan: PackPlan) -> list[_Run]:
     """Return the plan's runs, in the order in which slots are numbered."""
     found, first_row = [], 0
     for lengths, rows in plan.rows_by_lengths:

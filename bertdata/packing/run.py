@@ -103,12 +103,12 @@ def _make_shards(
     if len(kept) == len(job.names):
         return kept
     groups = together(planned.sort_tasks(job), AT_A_TIME, workers)
-    found = list(_told(pool.as_done(sort_together, groups), told))
+    found = list(_report_each(pool.as_done(sort_together, groups), told))
     files = tuple(sorted(file for one in found for file in one.files))
     names = {shard.entry.name for shard in kept}
     tasks = [task for task in planned.gather_tasks(job, files) if task.name not in names]
     made = pool.as_done(gather_together, together(tasks, GATHERED_AT_A_TIME, workers))
-    return [*kept, *_told(made, told)]
+    return [*kept, *_report_each(made, told)]
 
 
 def together(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Task]]:
@@ -120,7 +120,7 @@ def together(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Ta
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 
-def _told(results: Iterable[Iterable[Result]], told: OnShard) -> Iterator[Result]:
+def _report_each(results: Iterable[Iterable[Result]], told: OnShard) -> Iterator[Result]:
     for group in results:
         for result in group:
             told(result)

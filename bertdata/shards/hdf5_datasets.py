@@ -142,12 +142,12 @@ class Hdf5Input:
         self._name = name
         self._file = file
         self._datasets = open_datasets(file, name, fields)
-        with self._refusing():
+        with self._reporting_damage():
             self.kinds = {field: dataset.dtype for field, dataset in self._datasets.items()}
             self.shapes = {field: dataset.shape for field, dataset in self._datasets.items()}
 
     @contextmanager
-    def _refusing(self) -> Iterator[None]:
+    def _reporting_damage(self) -> Iterator[None]:
         try:
             yield
         except H5PY_ERRORS as error:
@@ -168,7 +168,7 @@ class Hdf5Input:
         """Raise ShardError unless all values lie in this file. See ``bertdata.shards.hdf5_storage``."""
         from bertdata.shards.hdf5_storage import check_storage
 
-        with self._refusing():
+        with self._reporting_damage():
             check_storage(self._datasets, self._file.seek(0, 2), self._name)
 
     def read(self, start: int, stop: int, fields: Iterable[str] | None = None) -> "dict[str, Array]":

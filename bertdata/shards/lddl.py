@@ -125,12 +125,12 @@ class LddlWriter:
     def _write_group(self, block: Any) -> None:
         columns: dict[str, list[Any]] = {name: [] for name in self._schema.names}
         for example in block.examples():
-            for name, value in self._row(example).items():
+            for name, value in self._make_row(example).items():
                 if name in columns:
                     columns[name].append(value)
         self._parquet.write(load_pyarrow().table(columns, self._schema))
 
-    def _row(self, example: Any) -> dict[str, Any]:
+    def _make_row(self, example: Any) -> dict[str, Any]:
         ids, of = example.ids, self._names
         first = getattr(example, of.segment)
         return {
@@ -187,22 +187,22 @@ class LddlReader(ShardReader):
     def _blocks(self) -> Iterator[ExampleBatch]:
         for start, records in self._parquet.records(self._columns, group_rows(self.layout)):
             record = RecordCheck(name=self._name, first=start)
-            rows = [self._example(index, row, record) for index, row in enumerate(records.to_pylist())]
+            rows = [self._make_example(index, row, record) for index, row in enumerate(records.to_pylist())]
             batch = arrays(self._kind.of(rows, wide=True))
             check_batch(batch, self.layout, record)
             yield narrow(batch)
 
-    def _example(self, index: int, row: dict[str, Any], record: RecordCheck) -> Any:
+    def _make_example(self, index: int, row: dict[str, Any], record: RecordCheck) -> Any:
         for column in self._columns:
             if row[column] is None:
                 raise record.error(index, f"no {column}, expected a value")
-        segments = [self._ids(row[name], index, record) for name in ("A", "B")]
+        segments = [self._find_ids(row[name], index, record) for name in ("A", "B")]
         cls, sep = self._vocabulary.role("cls"), self._vocabulary.role("sep")
         ids = [cls, *segments[0], sep, *segments[1], sep]
         if len(ids) != row["num_tokens"]:
             raise record.error(index, f"{len(ids)} tokens, num_tokens is {row['num_tokens']}")
-        labels = self._ids(row.get("masked_lm_labels", ""), index, record)
-        positions = self._positions(row, index, record)
+        labels = self._find_ids(row.get("masked_lm_labels", ""), index, record)
+        positions = self._read_positions(row, index, record)
         if len(positions) != len(labels):
             raise record.error(
                 index, f"{len(labels)} masked labels, expected {len(positions)}, one a position"
@@ -211,13 +211,13 @@ class LddlReader(ShardReader):
         found = {of.segment: len(segments[0]) + 2, of.label: int(row["is_random_next"])}
         return self._kind.example_type(ids=ids, **found, **{of.places: positions, of.originals: labels})
 
-    def _ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
+    def _find_ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
         try:
             return self._words.ids(text)
         except KeyError as error:
             raise record.error(index, f"{error.args[0]!r} is no word of the vocabulary") from None
 
-    def _positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
+    def _read_positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
         if "masked_lm_positions" not in row:
             return []
         try:
@@ -258,9 +258,9 @@ class Words:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._words = vocabulary.words
-        self._ids = {word: number for number, word in reversed(list(enumerate(vocabulary.words)))}
+        self._find_ids = {word: number for number, word in reversed(list(enumerate(vocabulary.words)))}
         exact = [
-            bool(word) and " " not in word and self._ids[word] == number
+            bool(word) and " " not in word and self._find_ids[word] == number
             for number, word in enumerate(vocabulary.words)
         ]
         self._exact = np.array([*exact, False])
@@ -279,12 +279,12 @@ class Words:
 
     def ids(self, text: str) -> list[int]:
         """Return the ids of words separated by spaces. KeyError for an unknown word."""
-        return list(map(self._ids.__getitem__, text.split(" "))) if text else []
+        return list(map(self._find_ids.__getitem__, text.split(" "))) if text else []
 
 
 def numpy_file(positions: list[int]) -> bytes:
     """Return the positions as a NumPy file of uint16."""
-    return _header(len(positions)) + np.array(positions, "<u2").tobytes()
+    return _make_header(len(positions)) + np.array(positions, "<u2").tobytes()
 
 
 def _read_array(data: bytes) -> Array:
@@ -294,8 +294,8 @@ def _read_array(data: bytes) -> Array:
     time: NumPy parses the header with ast.literal_eval, which sometimes fails in CPython 3.11 if several
     threads run it ("AST constructor recursion depth mismatch").
     """
-    count = max(len(data) - len(_header(0)), 0) // 2
-    if data.startswith(header := _header(count)) and len(data) == len(header) + 2 * count:
+    count = max(len(data) - len(_make_header(0)), 0) // 2
+    if data.startswith(header := _make_header(count)) and len(data) == len(header) + 2 * count:
         return np.frombuffer(data, "<u2", offset=len(header))
     with _ONE_AT_A_TIME:
         found: Array = np.load(io.BytesIO(data), allow_pickle=False)
@@ -303,7 +303,7 @@ def _read_array(data: bytes) -> Array:
 
 
 @lru_cache
-def _header(count: int) -> bytes:
+def _make_header(count: int) -> bytes:
     """Return the header of a NumPy file with ``count`` uint16 items."""
     made = io.BytesIO()
     np.save(made, np.zeros(count, "<u2"), allow_pickle=False)

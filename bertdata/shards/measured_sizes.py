@@ -15,13 +15,13 @@ def with_largest_sizes(found: Iterable[tuple[str, ShardLayout, bool]]) -> list[t
     files = list(found)
     measured = [layout for _, layout, is_measured in files if is_measured]
     names = {layout.objective for layout in measured}
-    largest = {name: _largest([one for one in measured if one.objective == name]) for name in names}
+    largest = {name: _merge_layouts([one for one in measured if one.objective == name]) for name in names}
     return [
         (path, largest[layout.objective] if is_measured else layout) for path, layout, is_measured in files
     ]
 
 
-def _largest(layouts: list[ShardLayout]) -> ShardLayout:
+def _merge_layouts(layouts: list[ShardLayout]) -> ShardLayout:
     objective = layouts[0].objective
     sizes = find_objective(objective).batch_type.sizes()
     most = {size: max(layout.size(size) for layout in layouts) for size in sizes}

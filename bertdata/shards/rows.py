@@ -148,12 +148,12 @@ def pad(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, A
     """Return the padded rows of a checked batch by field, of shape [N, S], [N, P] or [N]."""
     columns = columns_by_name(type(batch))
     return {
-        name: _padded(batch, field, columns[field.of], layout, np.dtype(field.type))
+        name: _pad_field(batch, field, columns[field.of], layout, np.dtype(field.type))
         for name, field in fields.items()
     }
 
 
-def _padded(
+def _pad_field(
     batch: ExampleBatch, field: Field, column: Column, layout: ShardLayout, kind: np.dtype[Any]
 ) -> Array:
     values: Array = getattr(batch, column.name)
@@ -161,7 +161,7 @@ def _padded(
         return (lengths(batch.ends) - values if field.source == "rest" else values).astype(kind)
     width = field.width(layout, 0)
     if field.source == "placed":
-        return _placed(batch, field, column, width, kind)
+        return _pad_placed(batch, field, column, width, kind)
     if field.source == "after":
         used = leading(lengths(batch.ends), width)
         return (used & ~leading(values, width)).astype(kind)
@@ -172,7 +172,7 @@ def _padded(
     return rows
 
 
-def _placed(batch: ExampleBatch, field: Field, column: Column, width: int, kind: np.dtype[Any]) -> Array:
+def _pad_placed(batch: ExampleBatch, field: Field, column: Column, width: int, kind: np.dtype[Any]) -> Array:
     """Return rows of padding with the column's items at their places."""
     places = places_of(column.name, type(batch))
     assert places is not None
@@ -194,7 +194,7 @@ def unpad(
     columns = columns_by_name(batch_type)
     # ids [5 6 7 0], input_mask [1 1 1 0], segment_ids [0 1 1 0] become the ids 5 6 7 and the segment length
     # 1. A container has no place for lengths, so they are recovered from the mask or from the padding.
-    used = _used_cells(rows, fields, columns, record)
+    used = _find_used_cells(rows, fields, columns, record)
     found: dict[str, Array] = {ends: np.cumsum(cells.sum(axis=1)) for ends, cells in used.items()}
     ids = used[IDS_ENDS]
     for name, field in fields.items():
@@ -215,7 +215,7 @@ def unpad(
     return batch_type(**found)
 
 
-def _used_cells(
+def _find_used_cells(
     rows: dict[str, Array], fields: Fields, columns: dict[str, Column], record: RecordCheck
 ) -> dict[str, Array]:
     """Return for each column of ends which cells of the rows hold items."""

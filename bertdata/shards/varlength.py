@@ -89,7 +89,7 @@ class VarlengthWriter:
         masks = masks_of(block)
         columns = {
             "input_ids": (block.ids, block.ends),
-            "segment_ids": (_segments(block), block.ends),
+            "segment_ids": (_make_segments(block), block.ends),
             "masked_lm_positions": (masks.places, masks.ends),
             "masked_lm_ids": (masks.originals, masks.ends),
         }
@@ -124,7 +124,9 @@ class VarlengthReader(ShardReader):
         self._datasets = _open(file, name)
         self.layout = _find_layout(self._datasets[LABELS].file, objective.name, name)
         self._lists = {field: VarlengthColumn(self._datasets[field], field, file, name) for field in LISTS}
-        rows = {field: len(column) for field, column in self._lists.items()} | {LABELS: self._label_rows()}
+        rows = {field: len(column) for field, column in self._lists.items()} | {
+            LABELS: self._count_label_rows()
+        }
         for field, found in rows.items():
             if found != rows["input_ids"]:
                 raise ShardError(f"{name}: {field} has {found} rows, input_ids has {rows['input_ids']}")
@@ -142,7 +144,7 @@ class VarlengthReader(ShardReader):
         for start in range(0, len(self), _BATCH):
             yield self._lists["input_ids"].read(start, min(start + _BATCH, len(self)))
 
-    def _label_rows(self) -> int:
+    def _count_label_rows(self) -> int:
         labels = self._datasets[LABELS]
         if labels.dtype.kind not in "iu" or len(labels.shape) != 1:
             found = f"{labels.dtype} of shape {labels.shape}"
@@ -174,7 +176,7 @@ class VarlengthReader(ShardReader):
             self._kind,
             ids=ids,
             ends=ends,
-            segment_lengths=_zeros_of_each(segments, ends, record),
+            segment_lengths=_count_zeros(segments, ends, record),
             masks=Masks(positions, labels, ends_of_masks),
             pair_labels=labels_of_pairs,
         )
@@ -234,7 +236,7 @@ def _check_as_many(what: str, found: "Array", of: str, expected: "Array", record
     record.refuse(ours != theirs, lambda i: f"{ours[i]} {what}, expected {theirs[i]}, as many as {of}")
 
 
-def _segments(block: Any) -> "Array":
+def _make_segments(block: Any) -> "Array":
     """Return each example's segment ids: zeros, then ones."""
     import numpy as np
 
@@ -247,7 +249,7 @@ def _segments(block: Any) -> "Array":
     return after
 
 
-def _zeros_of_each(segments: "Array", ends: "Array", record: Any) -> "Array":
+def _count_zeros(segments: "Array", ends: "Array", record: Any) -> "Array":
     """Return the number of leading zeros in each example's segment ids.
 
     ShardError unless only ones follow.

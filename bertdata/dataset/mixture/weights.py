@@ -84,7 +84,7 @@ def whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
         first, second = repeated
         other = "" if first == second else f", as {second} too"
         raise SettingsError(f"{first}: comes twice in the mixture{other}; give it once, with one weight")
-    found = [_positive(name, weight) for name, weight in sources]
+    found = [_parse_weight(name, weight) for name, weight in sources]
     parts = math.lcm(*(weight.denominator for weight in found))
     whole = [int(weight * parts) for weight in found]
     common = math.gcd(*whole)
@@ -97,7 +97,7 @@ def whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
     return weights
 
 
-def _positive(name: str, weight: Weight) -> Fraction:
+def _parse_weight(name: str, weight: Weight) -> Fraction:
     problem = SettingsError(f"{name}: its weight is {weight!s}, expected a positive number, as 0.7")
     if isinstance(weight, bool) or not isinstance(weight, int | float | str | Fraction | Decimal):
         raise problem

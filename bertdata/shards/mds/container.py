@@ -106,7 +106,7 @@ class MdsReader(ShardReader):
         entry = entry_beside(name) if layout is None else None
         # The md5 of a dataset's shard is checked against its manifest, so its size can be trusted.
         most = MOST_UNLISTED if layout is None else LARGEST_SHARD
-        self._file, self._name = _raw_file(file, name, entry, most), name
+        self._file, self._name = _open_raw(file, name, entry, most), name
         self._head = read_head(self._file, name)
         if entry is not None and entry.samples != len(self._head):
             raise ShardError(
@@ -119,7 +119,7 @@ class MdsReader(ShardReader):
         self._objective = objective or find_objective(layout.objective if layout else "mlm")
         check_ids_alone(self._objective.batch_type, self._objective.name, name)
         self.is_measured = layout is None
-        self.layout = layout or self._measured()
+        self.layout = layout or self._measure_layout()
 
     def __len__(self) -> int:
         return len(self._head)
@@ -127,7 +127,7 @@ class MdsReader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         for first, data, bounds in self._blocks(size):
             record = RecordCheck(name=self._name, first=first)
-            batch = _unmasked(self._objective, *self._decoder.decode(data, bounds, record.refuse))
+            batch = _make_unmasked(self._objective, *self._decoder.decode(data, bounds, record.refuse))
             check_batch(batch, self.layout, record)
             yield narrow(batch)
 
@@ -139,7 +139,7 @@ class MdsReader(ShardReader):
             bounds = offsets[first : first + size + 1]
             yield first, self._file.read(int(bounds[-1] - bounds[0])), bounds - bounds[0]
 
-    def _measured(self) -> ShardLayout:
+    def _measure_layout(self) -> ShardLayout:
         """Return a layout with the shard's longest example as its limit."""
         longest = 1
         for first, data, bounds in self._blocks(_MEASURED):
@@ -156,7 +156,7 @@ def layout_of_length(objective: Objective, longest: int) -> ShardLayout:
     return ShardLayout.of_sizes(sizes, objective=objective.name)
 
 
-def _raw_file(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
+def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
     """Return the uncompressed shard, compared with its index entry.
 
     An uncompressed shard without hashes is not loaded into memory. most: most uncompressed bytes of a shard
@@ -172,7 +172,7 @@ def _raw_file(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) ->
     return BytesIO(checked_bytes(file.read(), name, entry, most))
 
 
-def _unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
+def _make_unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
     """Return the ids as a batch of the objective's type with empty masks."""
     found: dict[str, Array] = {"ids": ids, "ends": ends}
     for item in objective.batch_type.columns():
@@ -206,7 +206,7 @@ class MdsDirectoryReader(ShardReader):
         self._objective, self._known, self._ids_type = objective, layout, ids_type
         self._length = sum(entry.samples for entry in entries)
         self.is_measured = layout is None
-        self.layout = layout or self._longest()
+        self.layout = layout or self._measure_shards()
 
     def __len__(self) -> int:
         return self._length
@@ -221,7 +221,7 @@ class MdsDirectoryReader(ShardReader):
                 reader.layout = self.layout
                 yield from reader.batches(size)
 
-    def _longest(self) -> ShardLayout:
+    def _measure_shards(self) -> ShardLayout:
         found = []
         for path in self._paths:
             with storage.open_input(path) as file:

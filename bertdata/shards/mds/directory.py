@@ -59,11 +59,11 @@ def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[s
 
 def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[IndexEntry, bytes]:
     """Return the index entry of a shard, and the bytes of its file, compressed if the form says so."""
-    raw, zipped, stored = _stored(name, data, form), None, data
+    raw, zipped, stored = _describe_file(name, data, form), None, data
     if form.compression is not None:
         compression = find_compression(form.compression)
         stored = compression.compress(data)
-        zipped = _stored(f"{name}.{compression.ending}", stored, form)
+        zipped = _describe_file(f"{name}.{compression.ending}", stored, form)
     return IndexEntry(form=form, samples=samples, raw=raw, zipped=zipped), stored
 
 
@@ -72,12 +72,12 @@ def describe_shard(path: str, form: ShardForm, samples: int) -> IndexEntry:
     data, name = storage.read_bytes(path), storage.base_name(path)
     ending = ending_of(name)
     if ending is None:
-        return IndexEntry(form=form, samples=samples, raw=_stored(name, data, form))
-    raw = _stored(name.removesuffix(f".{ending}"), decompress(data, ending, path, LARGEST_SHARD), form)
-    return IndexEntry(form=form, samples=samples, raw=raw, zipped=_stored(name, data, form))
+        return IndexEntry(form=form, samples=samples, raw=_describe_file(name, data, form))
+    raw = _describe_file(name.removesuffix(f".{ending}"), decompress(data, ending, path, LARGEST_SHARD), form)
+    return IndexEntry(form=form, samples=samples, raw=raw, zipped=_describe_file(name, data, form))
 
 
-def _stored(name: str, data: bytes, form: ShardForm) -> StoredFile:
+def _describe_file(name: str, data: bytes, form: ShardForm) -> StoredFile:
     return StoredFile(basename=name, bytes=len(data), hashes=hashes_of(data, form.hashes))
 
 

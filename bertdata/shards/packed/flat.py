@@ -61,7 +61,7 @@ class FlatWriter:
         self._blocks = PackRegrouping(group_rows(layout))
         objective = find_objective(layout.objective)
         self._fields, self._sizes = objective.flat_fields, (*objective.batch_type.sizes(), _SEQUENCES)
-        self._schema = list_schema(_types(self._fields), set(self._fields))
+        self._schema = list_schema(_item_types(self._fields), set(self._fields))
         self._parquet = ParquetOutput(sink, self._schema, _ZSTD_LEVEL)
 
     def write(self, packs: PackBatch) -> None:
@@ -91,7 +91,7 @@ class FlatReader(PackReader):
         objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
         self._batch_type, self._fields = objective.batch_type, objective.flat_fields
         check_row_fields(self._parquet.schema.names, self._fields, name)
-        check_parquet_columns(self._parquet.schema, _types(self._fields), set(self._fields), name)
+        check_parquet_columns(self._parquet.schema, _item_types(self._fields), set(self._fields), name)
         self.layout = _find_layout(self._parquet.metadata, objective, name)
         self.rows = len(self._parquet)
         self._examples: int | None = None
@@ -99,7 +99,7 @@ class FlatReader(PackReader):
     def __len__(self) -> int:
         """Return the number of examples. This reads the column ``sequence_ends``."""
         if self._examples is None:
-            column = _name_of(IDS_ENDS, self._fields)
+            column = _find_name(IDS_ENDS, self._fields)
             found = self._parquet.records([column], group_rows(self.layout))
             self._examples = sum(len(records.column(0).flatten()) for _, records in found)
         return self._examples
@@ -115,12 +115,12 @@ class FlatReader(PackReader):
             yield PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
 
 
-def _types(fields: Fields) -> dict[str, str]:
+def _item_types(fields: Fields) -> dict[str, str]:
     """Return the item type of each list by field."""
     return {name: field.type for name, field in fields.items()}
 
 
-def _name_of(column: str, fields: Fields) -> str:
+def _find_name(column: str, fields: Fields) -> str:
     """Return the name of the list that stores this column."""
     return next(name for name, field in fields.items() if field.of == column)
 
@@ -161,10 +161,10 @@ def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record
     sequence_ends, ragged = ends[IDS_ENDS], batch_type.ragged()
     for column in batch_type.columns():
         items = None if column.ends is None else ragged[column.ends][0].name
-        _check_equal(_name_of(column.name, fields), ends[column.name], ends[items or IDS_ENDS], record)
+        _check_equal(_find_name(column.name, fields), ends[column.name], ends[items or IDS_ENDS], record)
     for of, columns in ragged.items():
         row_ends = ends[columns[0].name]
-        values[of] = _joined_ends(_name_of(of, fields), values[of], sequence_ends, row_ends, record)
+        values[of] = _join_ends(_find_name(of, fields), values[of], sequence_ends, row_ends, record)
     return PackBatch(examples=batch_type(**values), ends=sequence_ends)
 
 
@@ -173,9 +173,7 @@ def _check_equal(name: str, found: Array, expected: Array, record: RecordCheck) 
     record.refuse(count != due, lambda i: f"{count[i]} values of {name}, expected {due[i]}")
 
 
-def _joined_ends(
-    name: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck
-) -> Array:
+def _join_ends(name: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck) -> Array:
     """Convert ends that count from each row's start to ends that count from the batch's start.
 
     This reverses ``_cut_ends``. ShardError unless the last end of each row is the row's size.

@@ -87,16 +87,16 @@ class GraphcoreLayout:
         masked, starts = grids["mask_numbers"] != 0, body_ends - body_sizes - 1
         examples = pair_batch(
             batch_type,
-            ids=_with_heads(grids["ids"], is_body, is_there, is_head),
+            ids=_insert_heads(grids["ids"], is_body, is_there, is_head),
             ends=ends,
-            segment_lengths=_zeros_of(_with_heads(grids["segments"], is_body, is_there, is_head), ends),
+            segment_lengths=_count_zeros(_insert_heads(grids["segments"], is_body, is_there, is_head), ends),
             masks=read_masks(grids, masked, is_body.sum(axis=1), body_ends, starts, record),
             pair_labels=grids["pair_labels"][:, ::-1][is_there],
         )
         return PackBatch(examples=examples, ends=np.cumsum(counts))
 
 
-def _with_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) -> Array:
+def _insert_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) -> Array:
     """Return the values of all sequences, each with the value of its [CLS] in front."""
     # Reversed, the heads of a row are in the order of its sequences.
     values = np.zeros(len(is_head), grid.dtype)
@@ -106,7 +106,7 @@ def _with_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) ->
     return values
 
 
-def _zeros_of(values: Array, ends: Array) -> Array:
+def _count_zeros(values: Array, ends: Array) -> Array:
     """Return the number of zeros in each sequence."""
     return lengths(np.concatenate([[0], np.cumsum(values == 0)])[ends])
 

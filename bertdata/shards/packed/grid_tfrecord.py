@@ -46,7 +46,7 @@ class GridRecordWriter:
         check_grid_rows(packs, self._layout, record)
         examples: Any = packs.examples
         check_largest_id(packs, VALUE_LIMIT - 1, record)
-        highest = max(_highest(examples.ids), _highest(masks_of(examples).originals))
+        highest = max(_max_id(examples.ids), _max_id(masks_of(examples).originals))
         types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
         for start in range(0, len(packs), _BLOCK_ROWS):
             block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
@@ -127,5 +127,5 @@ class GridRecordReader(PackReader):
             yield packs
 
 
-def _highest(ids: Array) -> int:
+def _max_id(ids: Array) -> int:
     return int(ids.max()) if len(ids) else 0

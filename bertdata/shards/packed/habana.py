@@ -83,14 +83,14 @@ class HabanaLayout:
             batch_type,
             ids=grids["ids"][used],
             ends=ends,
-            segment_lengths=sizes - _ones_of(grids["segments"][used], ends),
+            segment_lengths=sizes - _count_ones(grids["segments"][used], ends),
             masks=read_masks(grids, masked, id_counts, ends, ends - sizes, record),
             pair_labels=grids["pair_labels"][is_there],
         )
         return PackBatch(examples=examples, ends=np.cumsum(counts))
 
 
-def _ones_of(values: Array, ends: Array) -> Array:
+def _count_ones(values: Array, ends: Array) -> Array:
     """Return the number of non-zero values in each sequence."""
     return lengths(np.concatenate([[0], np.cumsum(values != 0)])[ends])
 

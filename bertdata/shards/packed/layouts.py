@@ -80,7 +80,7 @@ def make_pack_writer(
         _load_numpy(found.name)
         from bertdata.shards.packed.grid_tfrecord import GridRecordWriter
 
-        return GridRecordWriter(sink, layout, _arrangement(found.name), engine)
+        return GridRecordWriter(sink, layout, _find_arrangement(found.name), engine)
     load_h5py()
     if found.name == "nvidia":
         from bertdata.shards.packed.nvidia import NvidiaWriter
@@ -88,7 +88,7 @@ def make_pack_writer(
         return NvidiaWriter(sink, layout)
     from bertdata.shards.packed.grid_hdf5 import GridHdf5Writer
 
-    return GridHdf5Writer(sink, layout, _arrangement(found.name))
+    return GridHdf5Writer(sink, layout, _find_arrangement(found.name))
 
 
 def find_layout(name: str | None) -> Layout:
@@ -114,7 +114,7 @@ def make_pack_reader(
     return None if make is None else make(file, name, engine, objective)
 
 
-def _parquet_reader(
+def _open_parquet(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
     packing = file_metadata(file, "packing")
@@ -127,50 +127,52 @@ def _parquet_reader(
     return FlatReader(file, name, objective)
 
 
-def _hdf5_reader(
+def _open_hdf5(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
     names = set(dataset_types(file))
     named = named_objective(file)
     if objective is None and named is not None:
         objective = objective_of_file(named, name)
-    packing = _packing_of(names, "hdf5", objective)
+    packing = _recognise_packing(names, "hdf5", objective)
     if packing is None:
         return None
-    checked = _checked(packing, objective)
+    checked = _choose_objective(packing, objective)
     if packing == "nvidia":
         from bertdata.shards.packed.nvidia import NvidiaReader
 
         return NvidiaReader(file, name, checked)
     from bertdata.shards.packed.grid_hdf5 import GridHdf5Reader
 
-    return GridHdf5Reader(file, name, _arrangement(packing), checked)
+    return GridHdf5Reader(file, name, _find_arrangement(packing), checked)
 
 
-def _tfrecord_reader(
+def _open_tfrecord(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    packing = _packing_of(_names_of_record(file, name), "tfrecord", objective)
+    packing = _recognise_packing(_read_field_names(file, name), "tfrecord", objective)
     if packing is None:
         return None
     _load_numpy(packing)
     from bertdata.shards.packed.grid_tfrecord import GridRecordReader
 
-    return GridRecordReader(file, name, _arrangement(packing), _checked(packing, objective), engine)
+    return GridRecordReader(
+        file, name, _find_arrangement(packing), _choose_objective(packing, objective), engine
+    )
 
 
-_READERS = {"tfrecord": _tfrecord_reader, "hdf5": _hdf5_reader, "parquet": _parquet_reader}
+_READERS = {"tfrecord": _open_tfrecord, "hdf5": _open_hdf5, "parquet": _open_parquet}
 """Function that recognises and opens packed rows, by format. Other formats hold no packed rows."""
 
 
-def _checked(packing: str, objective: Objective | None) -> Objective:
+def _choose_objective(packing: str, objective: Objective | None) -> Objective:
     """Return the objective of a file's rows, by default the default objective. Errors as check_objective."""
     found = objective or find_objective(DEFAULT_OBJECTIVE)
     find_layout(packing).check_objective(found.name)
     return found
 
 
-def _names_of_record(file: IO[bytes], name: str) -> set[str]:
+def _read_field_names(file: IO[bytes], name: str) -> set[str]:
     """Return the fields of the first record. An empty set if it cannot be read."""
     try:
         return set(decode_example(next(read_payloads(file, name), b"")))
@@ -180,7 +182,7 @@ def _names_of_record(file: IO[bytes], name: str) -> set[str]:
         file.seek(0)
 
 
-def _packing_of(names: set[str], format: str, objective: Objective | None) -> str | None:
+def _recognise_packing(names: set[str], format: str, objective: Objective | None) -> str | None:
     """Return the layout whose rows have these fields, or None if the rows are not packed.
 
     If the fields match neither a layout nor plain examples, the closest match is returned. Its reader then
@@ -199,7 +201,7 @@ def _packing_of(names: set[str], format: str, objective: Objective | None) -> st
     return found
 
 
-def _arrangement(packing: str) -> Any:
+def _find_arrangement(packing: str) -> Any:
     if packing == "habana":
         from bertdata.shards.packed.habana import HABANA
 

@@ -134,7 +134,7 @@ class NvidiaReader(PackReader):
             stop = min(start + CHUNK_ROWS, self.rows)
             rows = {of: _Rows(*column.read(start, stop)) for of, column in self._columns.items()}
             record = RecordCheck(name=self._name, first=start)
-            packs = _sequences(rows, self._kind, record)
+            packs = _read_sequences(rows, self._kind, record)
             check_packs(packs, self.layout, record)
             _check_segments(packs, rows["segments"], record)
             yield PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
@@ -163,7 +163,7 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
     places = masks.places + np.repeat(at.starts - at.row_starts, counts)
     return {
         "ids": _Rows(examples.ids, id_ends),
-        "segments": _Rows(_segments(examples), id_ends),
+        "segments": _Rows(_make_segments(examples), id_ends),
         "mask_places": _Rows(places, row_ends),
         "originals": _Rows(masks.originals, row_ends),
         "pair_labels": _Rows(pair_labels(examples), sequences),
@@ -172,7 +172,7 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
     }
 
 
-def _segments(examples: ExampleBatch) -> Array:
+def _make_segments(examples: ExampleBatch) -> Array:
     """Return 0 for each id of a first segment and 1 for each other id."""
     sizes = lengths(examples.ends)
     changes = np.asarray(examples.ends, np.int64) - sizes + segment_lengths(examples)
@@ -180,13 +180,13 @@ def _segments(examples: ExampleBatch) -> Array:
     return segments
 
 
-def _sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
+def _read_sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
     """Return the sequences of the rows, not yet checked. ShardError if the parts of a row contradict."""
     ids, counts = rows["ids"], rows["pair_labels"].ends
     _check_lengths(rows, "segments", "ids", record)
     _check_lengths(rows, "originals", "mask_places", record)
-    sizes = _add_up(rows, "lengths", "ids", record)
-    masks = _add_up(rows, "mask_lengths", "originals", record)
+    sizes = _check_sums(rows, "lengths", "ids", record)
+    masks = _check_sums(rows, "mask_lengths", "originals", record)
     # In the file a masked position counts from the row's start, in a batch from its sequence's start.
     # row of sizes [3, 4]: place 5 in the row is position 2 of the second sequence.
     ends = np.cumsum(sizes)
@@ -204,7 +204,7 @@ def _sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: R
     return PackBatch(examples=examples, ends=counts)
 
 
-def _add_up(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck) -> Array:
+def _check_sums(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck) -> Array:
     """Return the sizes of the sequences. In each row they must add up to the row's number of items.
 
     of: field with the sizes. items: field whose items are counted.
@@ -229,7 +229,7 @@ def _check_lengths(rows: dict[str, _Rows], of: str, as_in: str, record: RecordCh
 
 
 def _check_segments(packs: PackBatch, found: _Rows, record: RecordCheck) -> None:
-    expected = _segments(packs.examples)
+    expected = _make_segments(packs.examples)
     record.refuse_items(
         found.values != expected,
         found.ends,

@@ -30,17 +30,17 @@ def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None)
     """Return the framed canonical records of the rows."""
     fields = row_fields(layout.packing or "", "tfrecord")
     if not use_native(engine or default_engine()):
-        return b"".join(_records(grids, fields))
+        return b"".join(_encode_records(grids, fields))
     count = len(next(iter(grids.values())))
     rows = np.arange(1, count + 1, dtype=np.uint32)
     columns: list[Array] = []
     for _, field in sorted(fields.items()):
         columns += [grids[field.of].reshape(-1), rows * np.uint32(field.width(layout) or 0)]
-    framed: memoryview = _format(layout).encode(columns)
+    framed: memoryview = _make_format(layout).encode(columns)
     return framed
 
 
-def _records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
+def _encode_records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
     for row in range(len(next(iter(grids.values())))):
         values = {name: grids[field.of][row].tolist() for name, field in fields.items()}
         features = {
@@ -64,7 +64,7 @@ def decode_rows(
             }
         return
     ordered = [field for _, field in sorted(fields.items())]
-    for columns in decoded_columns(file, name, _format(layout), size):
+    for columns in decoded_columns(file, name, _make_format(layout), size):
         yield {
             field.of: np.asarray(columns[2 * number]).reshape(-1, field.width(layout) or 0)
             for number, field in enumerate(ordered)
@@ -78,12 +78,12 @@ def _read_rows(file: IO[bytes], name: str, layout: ShardLayout) -> Iterator[dict
             features = decode_example(payload)
             if len(features) > len(fields):
                 raise NotAnExample("holds more features than such an example has")
-            yield {key: _row_values(features.get(key), key, field, layout) for key, field in fields.items()}
+            yield {key: _check_values(features.get(key), key, field, layout) for key, field in fields.items()}
         except NotAnExample as error:
             raise ShardError(f"{name}: record {record}: {error}") from None
 
 
-def _row_values(values: Any, key: str, field: Any, layout: ShardLayout) -> list[int]:
+def _check_values(values: Any, key: str, field: Any, layout: ShardLayout) -> list[int]:
     is_float, width = field.type == "float32", field.width(layout)
     if not isinstance(values, array if is_float else list):
         raise NotAnExample(f"lacks the {'floats' if is_float else 'integers'} {key}")
@@ -97,7 +97,7 @@ def _row_values(values: Any, key: str, field: Any, layout: ShardLayout) -> list[
 
 
 @lru_cache(maxsize=8)
-def _format(layout: ShardLayout) -> Any:
+def _make_format(layout: ShardLayout) -> Any:
     """Return the kernel's record format. Each field has two columns: its values and their ends."""
     fields = sorted(row_fields(layout.packing or "", "tfrecord").items())
     columns, described = [], []
