@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.binarised_manifest import BinarisedManifest
-from bertdata.dataset.discover import datasets_below
+from bertdata.dataset.discover import find_manifest_directories
 from bertdata.dataset.findings import ChainLink, Finding, Report, compare, of_misfit
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
@@ -74,7 +74,7 @@ def _find_directories(path: str) -> list[str]:
         return [storage.parent(path)]
     if storage.exists(storage.join(path, MANIFEST_NAME)):
         return [path]
-    inner = datasets_below(list_inputs(path, hidden=True).names)
+    inner = find_manifest_directories(list_inputs(path, hidden=True).names)
     if not inner:
         raise ManifestError(f"{path}: holds no {MANIFEST_NAME}, so it has no chain")
     return [storage.join(path, name) for name in inner]

@@ -9,7 +9,7 @@ from bertdata.dataset.manifest import ShardEntry, index_entry
 from bertdata.errors import DataError, MissingExtraError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import Misfit, check_file, file_md5
-from bertdata.shards.containers import container_named, open_reader
+from bertdata.shards.containers import find_container_by_name, open_reader
 from bertdata.shards.content import content_md5
 from bertdata.shards.framing import FrameCounter
 from bertdata.shards.packed.packs import PackReader
@@ -45,7 +45,7 @@ def check_shard(
 
 def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
     frames = FrameCounter()
-    container = container_named(path)
+    container = find_container_by_name(path)
     is_framed = container is None or container.is_canonical
     misfit = check_file(path, entry.bytes, entry.md5, also=frames.feed if is_framed else None)
     if misfit is not None:
@@ -87,7 +87,7 @@ def check_shard_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Mis
 
 
 @contextmanager
-def unwritten(file: BinaryIO, path: str) -> Iterator[None]:
+def refuse_writes(file: BinaryIO, path: str) -> Iterator[None]:
     """Make sure that a shard is not written to while it is open. ShardError if it was.
 
     This error replaces an error raised in the block, because a file that was cut while it was read looks

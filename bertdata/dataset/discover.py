@@ -76,7 +76,7 @@ def find_datasets(
     listing = list_inputs(path, hidden=True)
     names = listing.names
     refuse_unfinished(path, names)
-    inner = [storage.join(path, f"{name}/{MANIFEST_NAME}") for name in datasets_below(names)]
+    inner = [storage.join(path, f"{name}/{MANIFEST_NAME}") for name in find_manifest_directories(names)]
     found = [
         _read_listed(where, exact, damaged)
         for where in inner
@@ -173,7 +173,7 @@ def refuse_unfinished(path: str, names: Sequence[str]) -> None:
             )
 
 
-def datasets_below(names: Sequence[str]) -> list[str]:
+def find_manifest_directories(names: Sequence[str]) -> list[str]:
     """Return the directories that hold a manifest. names: all files below a directory."""
     return sorted(storage.parent(name) for name in names if storage.base_name(name) == MANIFEST_NAME)
 

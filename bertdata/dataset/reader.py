@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from bertdata.config.held_out_names import held_out
-from bertdata.dataset.check import refuse_changed, unwritten
+from bertdata.dataset.check import refuse_changed, refuse_writes
 from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths
 from bertdata.dataset.manifest import DatasetPlan, lengths_name
@@ -249,7 +249,7 @@ class OpenedDataset:
         """
         remote = storage.is_remote(shard.path)
         if not remote and shard.checked is not None and shard.checked == storage.version(shard.path):
-            with storage.open_input(shard.path) as file, unwritten(file, shard.path):
+            with storage.open_input(shard.path) as file, refuse_writes(file, shard.path):
                 yield file
             return
         # Read the file once for its md5. A remote file is copied on the way, so that it is transferred only
@@ -258,7 +258,7 @@ class OpenedDataset:
         with (
             storage.open_input(shard.path) as source,
             cast(BinaryIO, TemporaryFile()) if remote else nullcontext(source) as file,
-            nullcontext() if remote else unwritten(source, shard.path),
+            nullcontext() if remote else refuse_writes(source, shard.path),
         ):
             while (remote or shard.md5) and (block := source.read(_BLOCK_BYTES)):
                 md5.update(block)

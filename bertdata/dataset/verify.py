@@ -11,15 +11,15 @@ from typing import Any
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card, mds_index
-from bertdata.dataset.discover import datasets_below, refuse_unfinished
+from bertdata.dataset.discover import find_manifest_directories, refuse_unfinished
 from bertdata.dataset.findings import (
     EXTRA,
     LEFT_OUT,
     MISSING,
     Finding,
     Report,
+    check_in_parallel,
     compare,
-    in_parallel,
     of_misfit,
     right,
 )
@@ -79,7 +79,7 @@ def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callabl
         return _verify_manifest(manifest, path, content, on_file)
     files = list_inputs(path, hidden=True).names
     refuse_unfinished(path, files)
-    if inner := datasets_below(files):
+    if inner := find_manifest_directories(files):
         reports = [_verify_directory(storage.join(path, name), content, anywhere, on_file) for name in inner]
         return Report(path=path, findings=tuple(f for report in reports for f in report.findings))
     if MD5SUMS_NAME in files:
@@ -109,7 +109,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
     # 1. The listed files themselves, in parallel. This takes nearly all of the time.
     files: tuple[Any, ...] = manifest.shards if isinstance(manifest, Manifest) else manifest.files
-    findings = [*_check_manifest_itself(manifest, data, path), *in_parallel(check, files)]
+    findings = [*_check_manifest_itself(manifest, data, path), *check_in_parallel(check, files)]
     listed = _list_md5sums_files(manifest)
     findings += _check_md5sums_of(manifest, listed, directory)
     # 2. Small files that the manifest implies: vocabulary, copies of upstream manifests, lengths, indexes.
@@ -323,7 +323,7 @@ def _verify_md5sums(
         except BertDataError as error:
             return Finding(file=file, status="unreadable", detail=_strip_path(file, error))
 
-    return Report(path=path, findings=tuple(in_parallel(check, expected)))
+    return Report(path=path, findings=tuple(check_in_parallel(check, expected)))
 
 
 def _make_relative(directory: str, name: str) -> str:

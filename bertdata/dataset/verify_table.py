@@ -5,7 +5,7 @@ import re
 from fnmatch import fnmatch
 from functools import cache
 
-from bertdata.dataset.findings import EXTRA, MISSING, Finding, Report, compare, in_parallel, right
+from bertdata.dataset.findings import EXTRA, MISSING, Finding, Report, check_in_parallel, compare, right
 from bertdata.dataset.published.sums import find_sums
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import MissingInputError, ShardError, UsageError
@@ -78,7 +78,7 @@ def _verify_files(directory: str, table: str) -> Report:
     rows = load_table(table)
     _refuse_file(directory, table)
     tree = _Tree(directory, rows)
-    findings = in_parallel(tree.check, rows)
+    findings = check_in_parallel(tree.check, rows)
     if all(finding.status == MISSING for finding in findings):
         findings.append(
             Finding(file=directory, status=f"holds no file of the table {table}", detail=tree.elsewhere())

@@ -11,9 +11,9 @@ from bertdata.packing.longest_first import pack_longest_first
 from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, plan_of
 
 Patterns = npt.NDArray[np.int64]
-"""Array [patterns, LONGEST_SUMS]: ascending lengths, with zeros in front of a shorter sum."""
+"""Array [patterns, MAX_PATTERN_LENGTHS]: ascending lengths, with zeros in front of a shorter sum."""
 
-LONGEST_SUMS = 3
+MAX_PATTERN_LENGTHS = 3
 """Largest number of lengths in a pattern.
 
 With k lengths there are about max_seq_length ** (k - 1) patterns, so k = 4 would be too many.
@@ -23,7 +23,7 @@ With k lengths there are about max_seq_length ** (k - 1) patterns, so k = 4 woul
 def full_patterns(max_seq_length: int, most: int) -> Patterns:
     """Return every sum of up to ``most`` lengths that fills a row, in lexical order.
 
-    Sums have at most LONGEST_SUMS lengths, even if ``most`` is larger.
+    Sums have at most MAX_PATTERN_LENGTHS lengths, even if ``most`` is larger.
     """
     # The smallest of three ascending summands is at most a third of the sum.
     # max_seq_length 4, most 3 -> [0 0 4], [0 1 3], [0 2 2], [1 1 2]

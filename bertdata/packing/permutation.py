@@ -29,12 +29,12 @@ def round_keys(name: str) -> tuple[int, ...]:
     return tuple(int.from_bytes(digest[at : at + 8], "little") for at in range(0, 8 * ROUNDS, 8))
 
 
-def permuted(number: int, size: int, keys: Sequence[int]) -> int:
+def permute_number(number: int, size: int, keys: Sequence[int]) -> int:
     """Return where the permutation of range(size) sends ``number``.
 
-    This readable version is the specification. ``Permutations.places`` computes the same for arrays.
+    This readable version is the specification. ``Permutations.permute`` computes the same for arrays.
     """
-    a, b = sides(size)
+    a, b = choose_sides(size)
     while True:
         left, right = divmod(number, b)
         for odd, key in enumerate(keys):
@@ -47,7 +47,7 @@ def permuted(number: int, size: int, keys: Sequence[int]) -> int:
             return number
 
 
-def sides(size: int) -> tuple[int, int]:
+def choose_sides(size: int) -> tuple[int, int]:
     """Return the number of quotients and of remainders. Their product is size or slightly more."""
     a = isqrt(max(0, size - 1)) + 1
     return a, max(1, -(-size // a))
@@ -69,14 +69,14 @@ class Permutations:
 
     def __init__(self, sizes: Sequence[int], names: Sequence[str]) -> None:
         assert max(sizes, default=0) <= LARGEST, "sides below 2**32"
-        both = [sides(int(size)) for size in sizes]
+        both = [choose_sides(int(size)) for size in sizes]
         self._sizes = np.array(sizes, np.uint64)
         self._a = np.array([a for a, _ in both], np.uint64)
         self._b = np.array([b for _, b in both], np.uint64)
         self._keys = np.array([round_keys(name) for name in names], np.uint64).reshape(len(names), ROUNDS).T
 
-    def places(self, which: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Permute each number. which: index of the permutation for each number. See ``permuted``."""
+    def permute(self, which: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Permute each number. which: index of the permutation for each number. See ``permute_number``."""
         sizes = self._sizes[which]
         # One pass for all numbers, then further passes only for results outside their range. On average fewer
         # than two passes are needed.

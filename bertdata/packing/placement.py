@@ -50,13 +50,13 @@ class Placement:
         """Return the places of examples. numbers: each example's index among all examples of its length."""
         which = np.asarray(lengths)
         # 1. Shuffle the examples of each length among the slots of that length.
-        slots = self._slots.places(which, numbers) + self._first_slot[which]
+        slots = self._slots.permute(which, numbers) + self._first_slot[which]
         # 2. Find the run of the slot, then the row of the plan. A run covers consecutive rows, so the row is
         #    the run's first row plus the slot's index within the run.
         runs = np.searchsorted(self._run_starts, slots, side="right") - 1
         rows = self._run_rows[runs] + slots - self._run_starts[runs]
         # 3. Shuffle the rows. Otherwise rows with the same combination of lengths would follow each other.
-        shuffled = self._rows.places(np.zeros(len(rows), np.intp), rows)
+        shuffled = self._rows.permute(np.zeros(len(rows), np.intp), rows)
         return RowPlaces(rows=shuffled, places=self._run_places[runs])
 
 

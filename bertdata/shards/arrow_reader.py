@@ -22,7 +22,7 @@ from bertdata.examples.objectives import objective_of_file
 from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
 from bertdata.shards.arrow_fields import OBJECTIVE, arrow_fields
 from bertdata.shards.file_view import FileView
-from bertdata.shards.parquet_file import find_size, load_pyarrow, pyarrow_errors
+from bertdata.shards.parquet_file import load_pyarrow, pyarrow_errors, read_size
 from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
@@ -130,11 +130,11 @@ class ArrowReader(ShardReader):
     ) -> ShardLayout:
         sizes: dict[str, int] = largest
         if not self.is_measured:
-            sizes = {what: find_size(metadata, what, self._name) for what in self._kind.sizes()}
+            sizes = {what: read_size(metadata, what, self._name) for what in self._kind.sizes()}
         elif MASKS.size in sizes and not sizes[MASKS.size]:
             sizes[MASKS.size] = round(MASKED_SHARE * sizes[IDS.size])
         sizes = {what: size or 1 for what, size in sizes.items()} if self.is_measured else sizes
-        padding = find_size(metadata, "padding_id", self._name) if b"bertdata.padding_id" in metadata else 0
+        padding = read_size(metadata, "padding_id", self._name) if b"bertdata.padding_id" in metadata else 0
         layout = ShardLayout.of_sizes(sizes, objective=objective, padding_id=padding)
         check_layout(layout, self._name, sizes)
         return layout

@@ -18,9 +18,9 @@ from bertdata.shards.hdf5_datasets import (
     Hdf5Input,
     Hdf5Output,
     block_rows,
-    dataset_names,
-    named_objective,
-    named_padding,
+    read_dataset_names,
+    read_objective,
+    read_padding_id,
 )
 from bertdata.shards.hdf5_file import load_h5py
 from bertdata.shards.protocol import ShardReader, Sink
@@ -81,13 +81,13 @@ class Hdf5Reader(ShardReader):
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         self._name = name
-        found = dataset_names(file)
+        found = read_dataset_names(file)
         objective = objective or _find_objective(file, found, name)
         _refuse_unknown(found, objective, name)
         self._objective = objective
         self._file = Hdf5Input(file, name, list(objective.fields("hdf5")))
         self._rows, layout = _find_layout(self._file, objective, name)
-        self.layout = replace(layout, padding_id=named_padding(file))
+        self.layout = replace(layout, padding_id=read_padding_id(file))
         self._fields = objective.fields("hdf5", self.layout)
         self._file.check_storage()
 
@@ -122,7 +122,7 @@ def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
 
     If fields are missing for the default objective, opening the datasets reports it.
     """
-    named = named_objective(file)
+    named = read_objective(file)
     if named is not None:
         return objective_of_file(named, name)
     exact = [one for one in OBJECTIVES.values() if names == set(one.fields("hdf5"))]

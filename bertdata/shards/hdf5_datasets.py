@@ -59,7 +59,7 @@ class Hdf5Output:
         self._written = 0
         self._scratch = ScratchHdf5(sink)
         with signals_held():
-            name_objective(self._scratch.file, objective)
+            write_objective(self._scratch.file, objective)
             if padding_id:
                 self._scratch.file.attrs[_PADDING] = padding_id
             for name, form in forms.items():
@@ -93,13 +93,13 @@ class Hdf5Output:
         self._scratch.finish()
 
 
-def name_objective(file: Any, objective: str) -> None:
+def write_objective(file: Any, objective: str) -> None:
     """Store the objective in an HDF5 file's root, unless it is the default."""
     if objective != DEFAULT_OBJECTIVE:
         file.attrs[_OBJECTIVE] = objective
 
 
-def named_objective(file: IO[bytes]) -> str | None:
+def read_objective(file: IO[bytes]) -> str | None:
     """Return the objective that an HDF5 file names. None if it names none or cannot be read."""
     h5py = load_h5py()
     try:
@@ -109,7 +109,7 @@ def named_objective(file: IO[bytes]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def named_padding(file: IO[bytes]) -> int:
+def read_padding_id(file: IO[bytes]) -> int:
     """Return the id at padded positions that an HDF5 file names. 0 if it names none or cannot be read."""
     h5py = load_h5py()
     try:
@@ -118,7 +118,7 @@ def named_padding(file: IO[bytes]) -> int:
         return 0  # the reader will report the fault
 
 
-def dataset_names(file: IO[bytes]) -> set[str]:
+def read_dataset_names(file: IO[bytes]) -> set[str]:
     """Return the names in an HDF5 file's root.
 
     Empty if the file cannot be read, which its reader will report. h5py returns a name that is not UTF-8 as
@@ -192,7 +192,7 @@ class Hdf5Input:
         )
 
 
-def dataset_types(file: IO[bytes]) -> dict[str, str]:
+def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
     """Return the item type of each dataset, "object" if its rows vary in length.
 
     Empty if the file is unreadable.

@@ -20,7 +20,7 @@ import numpy as np
 from bertdata.errors import ShardError
 from bertdata.io.signals import signals_held
 from bertdata.shards.hdf5_file import H5PY_ERRORS, load_h5py, one_line
-from bertdata.shards.hdf5_storage import MOST_EXPANSION
+from bertdata.shards.hdf5_storage import MAX_EXPANSION
 
 if TYPE_CHECKING:
     from bertdata.examples.columns import Array
@@ -159,7 +159,7 @@ class VarlengthColumn:
     def _read_references(self, dataset: Any) -> "Array":
         rows, filters = dataset.shape[0], dataset.id.get_create_plist().get_nfilters()
         # A damaged header may claim any number of rows. Refuse before memory is allocated for them.
-        if rows * _REFERENCE.itemsize > MOST_EXPANSION * self._file_bytes:
+        if rows * _REFERENCE.itemsize > MAX_EXPANSION * self._file_bytes:
             raise ValueError(f"{rows:,} rows in a file of {self._file_bytes:,} bytes")
         if dataset.chunks is None:
             data = (

@@ -41,10 +41,10 @@ from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout, Vocab
 from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
-    find_size,
     group_rows,
     load_pyarrow,
-    named_objective,
+    objective_in_metadata,
+    read_size,
 )
 from bertdata.shards.protocol import ShardReader, Sink
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
@@ -159,7 +159,7 @@ class LddlReader(ShardReader):
         """objective: of the examples. None to take it from the file."""
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
+        objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
         check_groups(name, PAIRS, objective.name, objective.batch_type)
         self._kind, self._names = objective.batch_type, _PairNames(objective.batch_type)
         self._vocabulary, self._words = vocabulary, Words(vocabulary)
@@ -233,7 +233,7 @@ class LddlReader(ShardReader):
 
 def _find_layout(metadata: dict[bytes, bytes], objective: str, name: str) -> ShardLayout:
     sizes: Any = {
-        what: find_size(metadata, what, name) if f"bertdata.{what}".encode() in metadata else size
+        what: read_size(metadata, what, name) if f"bertdata.{what}".encode() in metadata else size
         for what, size in _SIZES.items()
     }
     layout = ShardLayout(objective=objective, **sizes)

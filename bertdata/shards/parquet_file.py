@@ -176,7 +176,7 @@ def check_parquet_columns(schema: Any, types: Mapping[str, str], lists: set[str]
             raise ShardError(f"{name}: column {field} is {found}, expected {expected}")
 
 
-def file_metadata(file: IO[bytes], what: str) -> str | None:
+def read_metadata(file: IO[bytes], what: str) -> str | None:
     """Return the value of ``bertdata.<what>`` in a Parquet file's metadata, or None."""
     load_pyarrow()
     try:
@@ -201,12 +201,12 @@ def is_lddl(file: IO[bytes]) -> bool:
     return {"A", "B", "is_random_next", "num_tokens"} <= set(found)
 
 
-def named_objective(metadata: dict[bytes, bytes]) -> str:
+def objective_in_metadata(metadata: dict[bytes, bytes]) -> str:
     """Return the objective in a file's metadata, or the default objective."""
     return metadata.get(b"bertdata.objective", DEFAULT_OBJECTIVE.encode()).decode("utf-8", "replace")
 
 
-def find_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
+def read_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
     key = f"bertdata.{what}"
     text = metadata.get(key.encode(), b"").decode("ascii", "replace")
     if not (text.isascii() and text.isdigit()):
@@ -214,7 +214,7 @@ def find_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
     return int(text)
 
 
-def list_column(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, Array]":
+def read_lists(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, Array]":
     """Return the values of a column of lists, and the end of each list in them."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")

@@ -19,7 +19,7 @@ def pick_records(
     file.seek(0)
     if not total:
         return 0, 0
-    wanted = picked_numbers(total, count)
+    wanted = choose_numbers(total, count)
     done = place = 0
     for block, records in canonical_blocks(file, name, engine):
         frames = None
@@ -31,7 +31,7 @@ def pick_records(
     return count, total
 
 
-def picked_numbers(total: int, count: int) -> list[int]:
+def choose_numbers(total: int, count: int) -> list[int]:
     """Return the numbers of the records to pick, ascending.
 
     The spacing is a double, as in the original program.

@@ -27,7 +27,7 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective, objective_of_file
 from bertdata.io.signals import signals_held
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
-from bertdata.shards.hdf5_datasets import name_objective, named_objective
+from bertdata.shards.hdf5_datasets import read_objective, write_objective
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
 from bertdata.shards.protocol import ShardReader, Sink
 
@@ -62,7 +62,7 @@ class VarlengthWriter:
         self._blocks: Regrouping[ExampleBatch] = Regrouping(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
         with signals_held():
-            name_objective(self._scratch.file, layout.objective)
+            write_objective(self._scratch.file, layout.objective)
             for field, item in LISTS.items():
                 create_varlength(self._scratch.file, field, item)
             self._scratch.file.create_dataset(
@@ -118,7 +118,7 @@ class VarlengthReader(ShardReader):
         """objective: of the examples. None to take it from the file."""
         from bertdata.shards.hdf5_varlength import VarlengthColumn
 
-        objective = objective or objective_of_file(named_objective(file) or DEFAULT_OBJECTIVE, name)
+        objective = objective or objective_of_file(read_objective(file) or DEFAULT_OBJECTIVE, name)
         check_groups(name, PAIRS, objective.name, objective.batch_type)
         self._name, self._kind = name, objective.batch_type
         self._datasets = _open(file, name)

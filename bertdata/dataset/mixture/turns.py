@@ -45,9 +45,9 @@ class Turns:
     def __init__(self, weights: Sequence[int]) -> None:
         self.period = sum(weights)
         self._weights = np.array(weights, np.int64)
-        order = by_midpoints(weights)
+        order = order_by_midpoints(weights)
         if not holds_shares(order, weights):
-            order = by_deadlines(weights)
+            order = order_by_deadlines(weights)
         self._sources = order
         self._numbers = _number_turns(order, len(weights))
 
@@ -70,7 +70,7 @@ class Turns:
         return periods * self.period + int(np.flatnonzero(self._sources == source)[rest])
 
 
-def by_midpoints(weights: Sequence[int]) -> Array:
+def order_by_midpoints(weights: Sequence[int]) -> Array:
     """Return the sources of a period in the order of their midpoints.
 
     weights: (2, 1) gives midpoints 1/4 and 3/4 for source 0 and 1/2 for source 1, so the order [0, 1, 0].
@@ -84,7 +84,7 @@ def by_midpoints(weights: Sequence[int]) -> Array:
     return order.astype(np.int32)
 
 
-def by_deadlines(weights: Sequence[int]) -> Array:
+def order_by_deadlines(weights: Sequence[int]) -> Array:
     """Return the sources of a period, ordered by the earliest deadline among the turns that may come."""
     period = sum(weights)
     # coming[place]: turns that may come from this place on. ready: heap of turns that may come now, by

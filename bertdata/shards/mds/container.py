@@ -18,12 +18,12 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.mds.compression import find_compression
-from bertdata.shards.mds.directory import MOST_UNLISTED, checked_bytes, entry_beside, find_file
+from bertdata.shards.mds.directory import MAX_UNLISTED_BYTES, find_file, find_listed_entry, read_checked
 from bertdata.shards.mds.fit import UNMASKED, check_ids_alone
 from bertdata.shards.mds.ids import IdDecoder, encode_ids, id_form
 from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
-from bertdata.shards.mds.names import INDEX_NAME, ending_of, without_ending
-from bertdata.shards.mds.shard_file import encode_head, head_bytes, read_head
+from bertdata.shards.mds.names import INDEX_NAME, compression_ending, without_ending
+from bertdata.shards.mds.shard_file import encode_head, head_size, read_head
 from bertdata.shards.protocol import ShardReader, Sink
 from bertdata.shards.rows import RecordCheck, check_batch
 
@@ -73,7 +73,7 @@ class MdsWriter:
     def close(self) -> None:
         form = self._form or id_form(wide=False, with_len=False)
         head = form.dump()
-        if sum(self._sizes) + 4 * len(self._sizes) + head_bytes(head) > LARGEST_SHARD:
+        if sum(self._sizes) + 4 * len(self._sizes) + head_size(head) > LARGEST_SHARD:
             raise ShardError(
                 f"{self._name}: passes 4 GiB, the most of an MDS shard; make smaller parts, or more shards "
                 "with --shuffle global --num-shards N"
@@ -103,9 +103,9 @@ class MdsReader(ShardReader):
         ids_type: str | None = None,
     ) -> None:
         """ids_type: integer type of the ids in a column of type bytes."""
-        entry = entry_beside(name) if layout is None else None
+        entry = find_listed_entry(name) if layout is None else None
         # The md5 of a dataset's shard is checked against its manifest, so its size can be trusted.
-        most = MOST_UNLISTED if layout is None else LARGEST_SHARD
+        most = MAX_UNLISTED_BYTES if layout is None else LARGEST_SHARD
         self._file, self._name = _open_raw(file, name, entry, most), name
         self._head = read_head(self._file, name)
         if entry is not None and entry.samples != len(self._head):
@@ -145,10 +145,10 @@ class MdsReader(ShardReader):
         for first, data, bounds in self._blocks(_MEASURED):
             record = RecordCheck(name=self._name, first=first)
             longest = max(longest, int(self._decoder.lengths(data, bounds, record.refuse).max()))
-        return layout_of_length(self._objective, longest)
+        return make_layout(self._objective, longest)
 
 
-def layout_of_length(objective: Objective, longest: int) -> ShardLayout:
+def make_layout(objective: Objective, longest: int) -> ShardLayout:
     """Return the layout of unmasked examples of which only the largest length is known."""
     sizes = dict.fromkeys(objective.batch_type.sizes(), longest)
     if has_group(objective.batch_type, MASKS):
@@ -162,14 +162,14 @@ def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) ->
     An uncompressed shard without hashes is not loaded into memory. most: most uncompressed bytes of a shard
     without an entry.
     """
-    if ending_of(name) is None and (entry is None or not entry.raw.hashes):
+    if compression_ending(name) is None and (entry is None or not entry.raw.hashes):
         if entry is not None and (size := file.seek(0, 2)) != entry.raw.bytes:
             raise ShardError(
                 f"{name}: {size} bytes, expected {entry.raw.bytes} by {INDEX_NAME}; copy it again"
             )
         return file
     file.seek(0)
-    return BytesIO(checked_bytes(file.read(), name, entry, most))
+    return BytesIO(read_checked(file.read(), name, entry, most))
 
 
 def _make_unmasked(objective: Objective, ids: Array, ends: Array) -> Any:

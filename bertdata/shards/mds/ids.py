@@ -56,7 +56,7 @@ def encode_ids(
     sizes, start = [], 0
     for name, end in zip(names, np.asarray(ends).tolist(), strict=True):
         # sample: size of the name, size of the array, name, array (shape, then ids), optionally the length
-        text, shape = name.encode(), encode_shape_of(end - start)
+        text, shape = name.encode(), encode_length(end - start)
         body = len(shape) + width * (end - start)
         pieces += (_ROW_SIZES.pack(len(text), body), text, shape, data[width * start : width * end])
         if with_len:
@@ -66,7 +66,7 @@ def encode_ids(
     return b"".join(pieces), sizes
 
 
-def encode_shape_of(length: int) -> bytes:
+def encode_length(length: int) -> bytes:
     """Return the shape of a one-dimensional array as ``encode_shape`` does, but faster."""
     if length < 1 << 8:
         return bytes((4, length))

@@ -15,7 +15,7 @@ from bertdata.records import ShardLayout
 from bertdata.shards.packed.packs import PackBatch
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
-MOST_SEQUENCES = (1 << 15) - 1
+MAX_SEQUENCES = (1 << 15) - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,4 +105,4 @@ def check_row_sizes(layout: ShardLayout, name: str) -> None:
 
 def most_sequences(layout: ShardLayout) -> int:
     """Return the most sequences a row can hold. Each has at least one id, and its number must fit 15 bits."""
-    return min(layout.max_seq_length, MOST_SEQUENCES)
+    return min(layout.max_seq_length, MAX_SEQUENCES)

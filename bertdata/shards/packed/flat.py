@@ -31,13 +31,13 @@ from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
     check_parquet_columns,
-    find_size,
     group_rows,
-    list_column,
     list_schema,
     lists,
     load_pyarrow,
-    named_objective,
+    objective_in_metadata,
+    read_lists,
+    read_size,
 )
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
@@ -88,7 +88,7 @@ class FlatReader(PackReader):
         """objective: of the examples. None to take it from the file."""
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
+        objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
         self._batch_type, self._fields = objective.batch_type, objective.flat_fields
         check_row_fields(self._parquet.schema.names, self._fields, name)
         check_parquet_columns(self._parquet.schema, _item_types(self._fields), set(self._fields), name)
@@ -157,7 +157,7 @@ def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record
     values: dict[str, Any] = {}
     ends: dict[str, Any] = {}
     for name, field in fields.items():
-        values[field.of], ends[field.of] = list_column(records, name, record)
+        values[field.of], ends[field.of] = read_lists(records, name, record)
     sequence_ends, ragged = ends[IDS_ENDS], batch_type.ragged()
     for column in batch_type.columns():
         items = None if column.ends is None else ragged[column.ends][0].name
@@ -195,7 +195,7 @@ def _join_ends(name: str, found: Array, sequence_ends: Array, row_ends: Array, r
 
 def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) -> ShardLayout:
     names = (*objective.batch_type.sizes(), _SEQUENCES)
-    sizes = {what: find_size(metadata, what, name) for what in names}
+    sizes = {what: read_size(metadata, what, name) for what in names}
     layout = ShardLayout.of_sizes(sizes, packing=NAME, objective=objective.name)
     check_row_sizes(layout, name)
     return layout

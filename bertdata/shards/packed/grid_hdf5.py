@@ -8,7 +8,7 @@ import numpy as np
 from bertdata.errors import ShardError
 from bertdata.examples.objective import Objective
 from bertdata.records import ShardLayout
-from bertdata.shards.hdf5_datasets import DatasetForm, Hdf5Input, Hdf5Output, block_rows, dataset_types
+from bertdata.shards.hdf5_datasets import DatasetForm, Hdf5Input, Hdf5Output, block_rows, read_dataset_types
 from bertdata.shards.packed.check import check_packed_layout
 from bertdata.shards.packed.fields import check_row_fields, row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
@@ -72,7 +72,7 @@ class GridHdf5Reader(PackReader):
         self._name = name
         self._arrangement = arrangement
         self._fields = row_fields(arrangement.name, "hdf5")
-        check_row_fields(dataset_types(file), self._fields, name)
+        check_row_fields(read_dataset_types(file), self._fields, name)
         self._file = Hdf5Input(file, name, list(self._fields))
         self.layout = self._find_layout(objective)
         self._file.check_storage()

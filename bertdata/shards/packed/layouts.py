@@ -13,11 +13,11 @@ from bertdata.examples.objectives import find_objective, objective_of_file
 from bertdata.records import DEFAULT_OBJECTIVE, ColumnGroup, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, decode_example
 from bertdata.shards.framing import read_payloads
-from bertdata.shards.hdf5_datasets import dataset_types, named_objective
+from bertdata.shards.hdf5_datasets import read_dataset_types, read_objective
 from bertdata.shards.hdf5_file import load_h5py
 from bertdata.shards.packed.fields import row_fields
 from bertdata.shards.packed.packs import PackReader, PackWriter, grid_mask_room
-from bertdata.shards.parquet_file import file_metadata, load_pyarrow
+from bertdata.shards.parquet_file import load_pyarrow, read_metadata
 from bertdata.shards.protocol import Sink
 
 
@@ -117,7 +117,7 @@ def make_pack_reader(
 def _open_parquet(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    packing = file_metadata(file, "packing")
+    packing = read_metadata(file, "packing")
     if packing is None:
         return None
     if packing != "flat":
@@ -130,8 +130,8 @@ def _open_parquet(
 def _open_hdf5(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    names = set(dataset_types(file))
-    named = named_objective(file)
+    names = set(read_dataset_types(file))
+    named = read_objective(file)
     if objective is None and named is not None:
         objective = objective_of_file(named, name)
     packing = _recognise_packing(names, "hdf5", objective)

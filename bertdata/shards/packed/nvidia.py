@@ -17,7 +17,7 @@ from bertdata.examples.groups import Masks, masks_of, pair_batch, pair_labels, s
 from bertdata.examples.objective import Objective
 from bertdata.io.signals import signals_held
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.hdf5_datasets import dataset_types, name_objective, open_datasets
+from bertdata.shards.hdf5_datasets import open_datasets, read_dataset_types, write_objective
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, one_line
 from bertdata.shards.hdf5_storage import check_storage
 from bertdata.shards.hdf5_varlength import CHUNK_ROWS, VarlengthColumn, append_varlength, create_varlength
@@ -72,7 +72,7 @@ class NvidiaWriter:
         self._blocks = PackRegrouping(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
         with signals_held():
-            name_objective(self._scratch.file, layout.objective)
+            write_objective(self._scratch.file, layout.objective)
             for name, field in _FIELDS.items():
                 create_varlength(self._scratch.file, name, field.type)
             for what in _SIZES:
@@ -107,7 +107,7 @@ class NvidiaReader(PackReader):
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective) -> None:
         self._name, self._kind = name, objective.batch_type
-        check_row_fields(dataset_types(file), _FIELDS, name)
+        check_row_fields(read_dataset_types(file), _FIELDS, name)
         datasets = open_datasets(file, name, list(_FIELDS))
         try:
             check_storage(datasets, file.seek(0, 2), name)
