@@ -42,6 +42,7 @@ def first_fault(value: Any, schema: Schema) -> Fault | None:
 
 def _faults(value: Any, schema: Schema, root: Schema, path: tuple[str | int, ...]) -> Iterator[Fault]:
     # ``true`` allows every value and ``false`` none.
+    """Yield the faults of a value. root: the whole schema, for references. path: to the value."""
     if isinstance(schema, bool):
         if not schema:
             message = f"False schema does not allow {value!r}"

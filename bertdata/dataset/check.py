@@ -44,6 +44,7 @@ def check_shard(
 
 
 def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
+    """Return the difference in md5 or in the number of examples. The file is read only once for both."""
     frames = FrameCounter()
     container = find_container_by_name(path)
     is_framed = container is None or container.is_canonical

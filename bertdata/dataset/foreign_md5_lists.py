@@ -46,6 +46,10 @@ def _holds_other_bytes(text: str) -> bool:
 
 
 def _parse_entries(text: str, where: str) -> Iterator[tuple[str, str]]:
+    """Yield (md5, name) of each entry.
+
+    A NUL anywhere means that entries end in NUL, as with md5sum --zero.
+    """
     zero = "\0" in text
     for number, line in enumerate(text.split("\0" if zero else "\n"), 1):
         line = line if zero else line.removesuffix("\r")

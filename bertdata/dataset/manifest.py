@@ -166,6 +166,7 @@ class Manifest:
         return value if self.version_2 is None else as_version_2(value, **self.version_2)
 
     def _head(self) -> dict[str, Any]:
+        """Return the plan's part of the manifest."""
         plan, settings = self.plan, self.plan.settings.as_json()
         cited = {} if plan.packed_from is None else {"dataset_manifest": plan.packed_from}
         return {
@@ -181,6 +182,7 @@ class Manifest:
         }
 
     def _contents(self) -> dict[str, Any]:
+        """Return the part of the manifest that lists inputs, shards and totals."""
         skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         lost = {} if self.lost_tokens is None else {"lost_tokens": self.lost_tokens}

@@ -100,6 +100,7 @@ class RandomAccess:
         return batch
 
     def _open_shard(self, number: int) -> "_OpenShard":
+        """Return an open shard, from the cache if possible."""
         if number in self._open:
             self._open.move_to_end(number)
             return self._open[number]
@@ -107,6 +108,7 @@ class RandomAccess:
             self._open.popitem(last=False)[1].close()
         shard = self._data.shards[number]
         version = storage.version(shard.path)
+        # Remote files have no version and are always checked again.
         if self._versions.get(number) == version != ():
             opened = _open(self._data, shard, version, self._indexes[number])
         else:

@@ -353,12 +353,14 @@ def _name_shards(files: _Files) -> tuple[Shard, ...]:
 
 
 def _open_verified(paths: list[str], split: Split | None) -> _Contents:
+    """Return the contents of datasets with manifests. DatasetError if they have different vocabularies."""
     opened = [(path, *_find_listed(path, split)) for path in paths]
     vocabulary = opened[0][1].settings.vocabulary
     for path, plan, *_ in opened:
         if (md5 := plan.settings.vocabulary["md5"]) != vocabulary["md5"]:
-            found = f"vocabulary {md5}, expected {vocabulary['md5']}"
-            raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
+            raise DatasetError(
+                f"{path}: was made with vocabulary {md5}, expected {vocabulary['md5']}, that of {paths[0]}"
+            )
     if len(paths) > 1:
         _refuse_shared([(path, shard.path) for path, _, files, _ in opened for shard, *_ in files])
     layouts = [(path, _make_layout(path, plan)) for path, plan, *_ in opened]
@@ -412,6 +414,7 @@ def _select_split(
 
 
 def _open_unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
+    """Return the contents of files without a manifest, whose examples are counted by opening each file."""
     found = [_find_split_shards(path, split) for path in paths]
     kept = {
         real_path(file.path): file for shards, _ in found for file in shards if not _is_empty_dealt_file(file)
@@ -451,6 +454,10 @@ def _find_split_shards(path: str, split: Split | None) -> tuple[Sequence[FoundSh
 
 
 def _count_examples(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None, bool]:
+    """Open a file.
+
+    Return its path, layout, number of examples, packed rows, and whether its sizes are measured.
+    """
     with open_reader(path, objective=objective) as reader:
         rows = reader.rows if isinstance(reader, PackReader) else None
         return path, reader.layout, len(reader), rows, reader.is_measured

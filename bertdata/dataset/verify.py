@@ -74,6 +74,7 @@ def verify_files(
 
 
 def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callable[[], None]) -> Report:
+    """Verify a directory by its manifest, else its sub-directories with manifests, else its MD5SUMS."""
     manifest = storage.join(path, MANIFEST_NAME)
     if storage.exists(manifest):
         return _verify_manifest(manifest, path, content, on_file)
@@ -91,6 +92,7 @@ def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callabl
 
 
 def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable[[], None]) -> Report:
+    """Verify the files that a manifest lists, and everything else in its directory."""
     data = storage.read_bytes(path)
     if parse_json(data, path).get("kind") == VOCABULARY:
         return _verify_vocabulary(data, path, directory)
@@ -211,10 +213,8 @@ def _check_md5sums_of(manifest: AnyManifest, listed: Sequence[Listed], directory
     path = storage.join(directory, MD5SUMS_NAME)
     if not storage.exists(path):
         return [Finding(file=path, status=MISSING)]
-    if storage.read_bytes(path) not in (
-        manifest.md5sums(),
-        md5sums(listed),
-    ):  # with or without the manifest's line
+    # MD5SUMS may or may not have a line for the manifest.
+    if storage.read_bytes(path) not in (manifest.md5sums(), md5sums(listed)):
         return [Finding(file=path, status="differs", detail=f"it does not say what {MANIFEST_NAME} says")]
     return []
 
@@ -254,6 +254,7 @@ def _check_mds_index(directory: str, manifest: Manifest) -> list[Finding]:
 
 
 def _check_plain(directory: str, entry: FileEntry) -> Finding:
+    """Return the finding for a file that is compared by size and md5 only."""
     path = storage.join(directory, entry.name)
     try:
         misfit = check_file(path, entry.bytes, entry.md5)
@@ -263,6 +264,7 @@ def _check_plain(directory: str, entry: FileEntry) -> Finding:
 
 
 def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: str | None) -> Finding:
+    """Return the finding for a shard. content: compare the examples instead of the file's bytes."""
     path = storage.join(directory, shard.name)
     try:
         misfit = check_shard(directory, shard, "examples" if content else "counted", objective)
@@ -294,6 +296,7 @@ def _strip_path(path: str, error: Exception) -> str:
 def _verify_md5sums(
     path: str, directory: str, content: bool, anywhere: bool, on_file: Callable[[], None]
 ) -> Report:
+    """Verify the files of a list of md5s."""
     expected = [
         (md5, _make_relative(directory, name)) for md5, name in parse_md5_list(storage.read_bytes(path), path)
     ]

@@ -181,9 +181,8 @@ class Dataset:
 
     def noted_shards(self) -> list[str]:
         """Return the names of the shards that have a note. They may no longer match their notes."""
-        return [
-            name for name in self.commit.noted() if "/" not in name
-        ]  # other notes belong to earlier steps
+        # Notes with a slash in their name belong to earlier steps of the pipeline.
+        return [name for name in self.commit.noted() if "/" not in name]
 
     def read_entry(self, shard: str) -> Entries | None:
         """Return a finished shard's entries from its note, else from the manifest if it has the same plan."""
@@ -250,6 +249,8 @@ class Dataset:
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.found_manifest()
         settings = replace(self.plan.settings, text=provenance.text)
+        # Other datasets may cite the md5 of a manifest that already exists, so version 2 is written again as
+        # version 2.
         manifest = Manifest(
             plan=replace(self.plan, settings=settings),
             inputs=tuple(read),
@@ -257,9 +258,7 @@ class Dataset:
             skipped=tuple(left_out),
             parts_manifest=provenance.parts_md5,
             warnings=tuple(warnings),
-            version_2=found.version_2
-            if found
-            else None,  # a manifest that exists may be cited, so it keeps its bytes
+            version_2=found.version_2 if found else None,
         )
         if not manifest.shards:
             refuse_nothing(manifest.skipped)
@@ -274,10 +273,9 @@ class Dataset:
             raise changed(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}
         others |= companion_files(self.directory, settings, manifest.shards)
+        # A card that is already there is kept, since the user may have edited it.
         card = dataset_card(self.plan.title, settings)
-        if card is not None and not storage.exists(
-            self.commit.path(CARD_NAME)
-        ):  # keep a card that the user edited
+        if card is not None and not storage.exists(self.commit.path(CARD_NAME)):
             others[CARD_NAME] = card
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest

@@ -98,6 +98,7 @@ def open_input_dataset(
 
 
 def _open_verified(path: str, given: str | None, objective: str | None) -> InputDataset:
+    """Open a dataset that has a manifest. given: the user's vocabulary, whose md5 must match the manifest."""
     if not (storage.is_directory(path) or path.endswith(".json")) and storage.exists(path):
         raise DatasetError(f"{path}: is a file, expected a dataset's directory; --unverified takes files")
     opened = reader.open_dataset(path, objective=objective)
@@ -127,6 +128,10 @@ def _open_verified(path: str, given: str | None, objective: str | None) -> Input
 
 
 def _open_unverified(path: str, given: str | None, objective: str | None) -> InputDataset:
+    """Open files without a manifest. given: the user's vocabulary, or None for a dict.txt next to the files.
+
+    The settings hold only what the files and the vocabulary reveal.
+    """
     beside = storage.join(path, DICTIONARY_NAME)
     if given is None and storage.is_directory(path) and storage.exists(beside):
         given = beside
@@ -137,6 +142,7 @@ def _open_unverified(path: str, given: str | None, objective: str | None) -> Inp
     file = file_at(find_vocabulary(given))
     vocabulary, loaded = file.path, vocabulary_of(file)
     found = reader.open_dataset(path, unverified=True, objective=objective)
+    # The ids of a .bin are line numbers of dict.txt, so the order of its tokens matters.
     if any(shard.path.endswith(".bin") for shard in found.shards):
         check_order(loaded)
     opened = replace(found, vocabulary_size=loaded.size)

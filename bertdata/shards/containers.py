@@ -123,9 +123,10 @@ def format_of_name(path: str) -> str:
     """Return the format that the file name's ending belongs to. ShardError unless ``create`` can write it."""
     container = find_container_by_name(path)
     if container is None or container.name not in FORMATS:
-        ending = path.rsplit(".", 1)[-1].lower()
-        found = f"ends in .{ending}" if "." in storage.base_name(path) else "has a name without an ending"
-        raise ShardError(f"{path}: {found}, expected one of .{', .'.join(FORMATS)}")
+        known = ", .".join(FORMATS)
+        if "." not in storage.base_name(path):
+            raise ShardError(f"{path}: has a name without an ending, expected one of .{known}")
+        raise ShardError(f"{path}: ends in .{path.rsplit('.', 1)[-1].lower()}, expected one of .{known}")
     return container.name
 
 

@@ -52,9 +52,9 @@ class Hdf5Output:
         padding_id: int = 0,
     ) -> None:
         """objective: of the examples.
-
-        shuffle: apply HDF5's shuffle filter before gzip, which groups the lowest bytes of a chunk's items,
-        then the next bytes and so on. padding_id: id at padded positions.
+        shuffle: apply HDF5's shuffle filter before gzip. It groups the lowest bytes of a chunk's items, then
+        the next bytes and so on.
+        padding_id: id at padded positions.
         """
         self._written = 0
         self._scratch = ScratchHdf5(sink)
@@ -148,6 +148,7 @@ class Hdf5Input:
 
     @contextmanager
     def _reporting_damage(self) -> Iterator[None]:
+        """Turn h5py's exceptions into a ShardError that names the file."""
         try:
             yield
         except H5PY_ERRORS as error:

@@ -108,8 +108,10 @@ class VarlengthColumn:
         return values, np.cumsum(self.lengths[start:stop])
 
     def _read_row(self, row: int, items: int, address: int, number: int) -> bytes | memoryview:
+        """Return the bytes of a row's items. number: of the object in the collection at ``address``."""
         if not items:
             return b""
+        # Consecutive rows usually share a collection, so the last one is kept.
         if address != self._address:
             self._objects = self._read_collection(row, address)
             self._address = address
@@ -157,14 +159,14 @@ class VarlengthColumn:
         return found
 
     def _read_references(self, dataset: Any) -> "Array":
+        """Return the reference of each row. ValueError if the dataset's description is implausible."""
         rows, filters = dataset.shape[0], dataset.id.get_create_plist().get_nfilters()
         # A damaged header may claim any number of rows. Refuse before memory is allocated for them.
         if rows * _REFERENCE.itemsize > MAX_EXPANSION * self._file_bytes:
             raise ValueError(f"{rows:,} rows in a file of {self._file_bytes:,} bytes")
         if dataset.chunks is None:
-            data = (
-                self._read_bytes(dataset.id.get_offset() or -1, rows * _REFERENCE.itemsize) if rows else b""
-            )
+            offset = dataset.id.get_offset() or -1  # None: nothing was written
+            data = self._read_bytes(offset, rows * _REFERENCE.itemsize) if rows else b""
             return self._parse_references(data, rows)
         if filters and (filters, dataset.compression) != (1, "gzip"):
             raise ValueError("its references are encoded, expected gzip or nothing")

@@ -131,6 +131,7 @@ class LddlWriter:
         self._parquet.write(load_pyarrow().table(columns, self._schema))
 
     def _make_row(self, example: Any) -> dict[str, Any]:
+        """Return an example's values by column."""
         ids, of = example.ids, self._names
         first = getattr(example, of.segment)
         return {
@@ -193,6 +194,7 @@ class LddlReader(ShardReader):
             yield narrow(batch)
 
     def _make_example(self, index: int, row: dict[str, Any], record: RecordCheck) -> Any:
+        """Return the example in a row. index: of the row in its record batch, for errors."""
         for column in self._columns:
             if row[column] is None:
                 raise record.error(index, f"no {column}, expected a value")
@@ -212,12 +214,17 @@ class LddlReader(ShardReader):
         return self._kind.example_type(ids=ids, **found, **{of.places: positions, of.originals: labels})
 
     def _find_ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
+        """Return the ids of words separated by spaces.
+
+        ShardError for a word that is not in the vocabulary.
+        """
         try:
             return self._words.ids(text)
         except KeyError as error:
             raise record.error(index, f"{error.args[0]!r} is no word of the vocabulary") from None
 
     def _read_positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
+        """Return the masked positions of a row. ShardError if they are not a NumPy file of positions."""
         if "masked_lm_positions" not in row:
             return []
         try:
@@ -258,9 +265,9 @@ class Words:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._words = vocabulary.words
-        self._find_ids = {word: number for number, word in reversed(list(enumerate(vocabulary.words)))}
+        self._id_by_word = {word: number for number, word in reversed(list(enumerate(vocabulary.words)))}
         exact = [
-            bool(word) and " " not in word and self._find_ids[word] == number
+            bool(word) and " " not in word and self._id_by_word[word] == number
             for number, word in enumerate(vocabulary.words)
         ]
         self._exact = np.array([*exact, False])
@@ -279,7 +286,7 @@ class Words:
 
     def ids(self, text: str) -> list[int]:
         """Return the ids of words separated by spaces. KeyError for an unknown word."""
-        return list(map(self._find_ids.__getitem__, text.split(" "))) if text else []
+        return list(map(self._id_by_word.__getitem__, text.split(" "))) if text else []
 
 
 def numpy_file(positions: list[int]) -> bytes:

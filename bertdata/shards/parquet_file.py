@@ -132,8 +132,9 @@ def load_pyarrow() -> Any:
         import_module("numpy")
         return import_module("pyarrow")
     except ModuleNotFoundError as error:
-        remedy = f"needs the package {error.name}: {install_extra('parquet')}"
-        raise MissingExtraError(f"container parquet {remedy}") from error
+        raise MissingExtraError(
+            f"container parquet needs the package {error.name}: {install_extra('parquet')}"
+        ) from error
 
 
 def pyarrow_errors() -> tuple[type[Exception], ...]:

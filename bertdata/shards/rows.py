@@ -127,6 +127,7 @@ def _check_single(values: Array, length: Array, column: Column, record: RecordCh
 def _check_places(
     values: Array, length: Array, ends: Array, column: Column, lowest: int, record: RecordCheck
 ) -> None:
+    """Raise ShardError unless the positions of each example ascend and lie within the example."""
     positions, counts, noun = values.astype(np.int64), lengths(ends), column.noun
     ends = np.cumsum(counts)
     limits = np.repeat(length, counts)
@@ -156,6 +157,7 @@ def pad(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, A
 def _pad_field(
     batch: ExampleBatch, field: Field, column: Column, layout: ShardLayout, kind: np.dtype[Any]
 ) -> Array:
+    """Return the padded rows of a field. See ``bertdata.examples.fields`` for its sources."""
     values: Array = getattr(batch, column.name)
     if field.shape == "1":
         return (lengths(batch.ends) - values if field.source == "rest" else values).astype(kind)

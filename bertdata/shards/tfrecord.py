@@ -157,6 +157,7 @@ class TFRecordReader(ShardReader):
         # record_starts also yields the file's end, so ``records`` ends up as the number of records and
         # ``place`` as the file's size. 40 records: starts of records 0, 16, 32 and the file's end, ends [16,
         # 32, 40].
+        """Build the index by walking over the frame headers."""
         starts, records, place = array("Q"), 0, 0
         for records, place in enumerate(record_starts(self._file, self._name)):
             if records % _PIECE_RECORDS == 0:
@@ -176,6 +177,7 @@ class TFRecordReader(ShardReader):
             yield self._objective.batch_type.of(group, wide=True)
 
     def _examples(self, file: ByteSource, first: int) -> Iterator[Any]:
+        """Decode records in Python. first: number of the next record."""
         for record, payload in enumerate(read_payloads(file, self._name, first), first):
             try:
                 yield self._objective.example(decode_example(payload), self.layout)
@@ -183,6 +185,7 @@ class TFRecordReader(ShardReader):
                 raise ShardError(f"{self._name}: record {record}: {error}") from None
 
     def _kernel_batches(self, file: ByteSource, size: int, first: int) -> Iterator[ExampleBatch]:
+        """Decode records with the native kernel. first: number of the next record."""
         format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
         names = [column.name for column in batch_type.columns()]
         for columns in decoded_columns(file, self._name, format, size, first):

@@ -162,6 +162,7 @@ class VarlengthReader(ShardReader):
             yield narrow(block)
 
     def _read(self, start: int, stop: int, record: Any) -> ExampleBatch:
+        """Return the examples of the rows from start to stop - 1, not yet checked."""
         read = {field: column.read(start, stop) for field, column in self._lists.items()}
         (ids, ends), (segments, segment_ends) = read["input_ids"], read["segment_ids"]
         (positions, ends_of_masks), (labels, label_ends) = read["masked_lm_positions"], read["masked_lm_ids"]

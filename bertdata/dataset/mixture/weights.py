@@ -98,6 +98,7 @@ def whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
 
 
 def _parse_weight(name: str, weight: Weight) -> Fraction:
+    """Return the weight as a fraction. SettingsError unless it is a positive number."""
     problem = SettingsError(f"{name}: its weight is {weight!s}, expected a positive number, as 0.7")
     if isinstance(weight, bool) or not isinstance(weight, int | float | str | Fraction | Decimal):
         raise problem

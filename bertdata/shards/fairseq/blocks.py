@@ -56,9 +56,11 @@ class FairseqReader(ShardReader):
         self._name, self._kind = name, objective.batch_type
         self._lines = open_lines(file, name)
         found = lengths(self._lines.ends)
-        if not len(found) or not found.all():
-            what = f"line {int(np.argmin(found))} has no ids" if len(found) else "no lines"
-            raise ShardError(f"{name}: {what}, expected an end token at least")
+        if not len(found):
+            raise ShardError(f"{name}: no lines, expected an end token at least")
+        if not found.all():
+            line = int(np.argmin(found))
+            raise ShardError(f"{name}: line {line} has no ids, expected an end token at least")
         self._length = len(found)
         if (found == 1).any():  # a line of length 1 may be blank; look at its id
             self._length -= sum(int(_are_blank(piece).sum()) for piece in self._lines.pieces(_PIECE))

@@ -202,9 +202,8 @@ def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> t
     for code in np.unique(codes).tolist():
         chosen = codes == code
         found = _gather_bytes(buffer, place[chosen] + 1, 1 << code).view(f"<u{1 << code}")[:, 0]
-        counts[chosen] = np.minimum(
-            _to_int64(found), 1 << 40
-        )  # capped, so that multiplying by the width cannot overflow
+        # Capped, so that multiplying by the width of an id cannot overflow.
+        counts[chosen] = np.minimum(_to_int64(found), 1 << 40)
     return counts, behind
 
 

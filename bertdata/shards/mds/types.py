@@ -150,6 +150,7 @@ def array_type(name: str) -> ArrayType:
 
 
 def _scalar_type(name: str, dtype: str, *, whole: bool = False) -> ColumnType:
+    """Return the type of a single number. whole: accept only integers."""
     kind = np.dtype(dtype).newbyteorder("<")
 
     def encode(value: Any) -> bytes:

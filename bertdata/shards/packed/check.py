@@ -52,6 +52,7 @@ def check_packs(
     record.refuse(
         (sequences < 1) | (sequences > most), lambda i: f"{sequences[i]} sequences, expected 1 to {most}"
     )
+    # The rules of single examples hold for sequences too. Their errors name the row and the sequence.
     sequence = SequenceCheck(name=record.name, first=record.first, ends=packs.ends)
     lowest = {mask_names(type(examples)).places: lowest_position} if lowest_position else {}
     check_batch(examples, layout, sequence, lowest)

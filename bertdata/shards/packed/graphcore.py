@@ -67,20 +67,20 @@ class GraphcoreLayout:
         for of, values in heads.items():
             grid = grids.setdefault(of, np.zeros((len(packs), widths[of]), types[of]))
             grid[at.rows, widths[of] - at.numbers] = values
-        starts = (
-            at.starts - at.row_starts - at.numbers
-        )  # minus the [CLS] of this sequence and of all before it
+        # A masked position in the row counts neither the [CLS] of its sequence nor those of sequences before.
+        starts = at.starts - at.row_starts - at.numbers
         return {**grids, **arrange_masks(packs, starts, at.numbers, widths, types)}
 
     def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
         width, most = grids["ids"].shape[1], grids["present"].shape[1]
+        # The flags at the row's end give its number of sequences. As many positions at the end of the row hold
+        # the heads. All other positions with a sequence number are body.
         counts = np.count_nonzero(grids["present"], axis=1)
         is_body = (grids["numbers"] != 0) & (np.arange(width) < width - counts[:, np.newaxis])
         is_there = np.arange(most) < counts[:, np.newaxis]
-        # counts: sequences of each row, from the flags at the row's end. The last ``counts`` positions hold
-        # the heads. All other positions with a sequence number are body.
         body_sizes = number_counts(grids, is_body, counts, record)[is_there]
         body_ends, ends = np.cumsum(body_sizes), np.cumsum(body_sizes + 1)
+        # body_sizes [2, 1] -> ends [3, 5] with heads at 0 and 3
         heads = ends - body_sizes - 1
         is_head = np.zeros(int(ends[-1]) if len(ends) else 0, bool)
         is_head[heads] = True

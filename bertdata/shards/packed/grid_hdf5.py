@@ -82,8 +82,9 @@ class GridHdf5Reader(PackReader):
         shapes = self._file.shapes
         for name, field in self._fields.items():
             if self._file.kinds[name].kind not in "iu":
-                found = f"{name} is {self._file.kinds[name]}"
-                raise ShardError(f"{self._name}: {found}, expected integers ({field.type})")
+                raise ShardError(
+                    f"{self._name}: {name} is {self._file.kinds[name]}, expected integers ({field.type})"
+                )
             if len(shapes[name]) != 2:
                 raise ShardError(f"{self._name}: {name} has shape {shapes[name]}, expected two dimensions")
         widths = {field.of: shapes[name][1] for name, field in self._fields.items()}

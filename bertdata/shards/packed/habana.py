@@ -69,6 +69,7 @@ class HabanaLayout:
         }
 
     def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
+        # Cells with a sequence number are used. Masks end at the first masked position 0.
         used = grids["numbers"] != 0
         most = grids["pair_labels"].shape[1]
         # The file has no count of sequences. A row has as many as its highest sequence number.

@@ -117,6 +117,10 @@ def make_pack_reader(
 def _open_parquet(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
+    """Return a reader if the file's metadata name the layout flat, else None.
+
+    ShardError for any other layout.
+    """
     packing = read_metadata(file, "packing")
     if packing is None:
         return None
@@ -130,6 +134,7 @@ def _open_parquet(
 def _open_hdf5(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
+    """Return a reader if the file's datasets are those of a packed layout, else None."""
     names = set(read_dataset_types(file))
     named = read_objective(file)
     if objective is None and named is not None:
@@ -150,6 +155,7 @@ def _open_hdf5(
 def _open_tfrecord(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
+    """Return a reader if the first record's fields are those of a packed layout, else None."""
     packing = _recognise_packing(_read_field_names(file, name), "tfrecord", objective)
     if packing is None:
         return None
@@ -212,8 +218,10 @@ def _find_arrangement(packing: str) -> Any:
 
 
 def _load_numpy(packing: str) -> None:
+    """Raise MissingExtraError if NumPy is not installed."""
     try:
         import_module("numpy")
     except ModuleNotFoundError as error:
-        remedy = f"needs the package {error.name}: {install_extra('numpy')}"
-        raise MissingExtraError(f"layout {packing} {remedy}") from error
+        raise MissingExtraError(
+            f"layout {packing} needs the package {error.name}: {install_extra('numpy')}"
+        ) from error

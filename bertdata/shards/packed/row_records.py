@@ -41,6 +41,7 @@ def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None)
 
 
 def _encode_records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
+    """Yield the framed record of each row. This is the Python twin of the kernel's ``encode``."""
     for row in range(len(next(iter(grids.values())))):
         values = {name: grids[field.of][row].tolist() for name, field in fields.items()}
         features = {
@@ -72,6 +73,7 @@ def decode_rows(
 
 
 def _read_rows(file: IO[bytes], name: str, layout: ShardLayout) -> Iterator[dict[str, list[int]]]:
+    """Yield the values of each record by field. This is the Python twin of the kernel's ``decode``."""
     fields = row_fields(layout.packing or "", "tfrecord")
     for record, payload in enumerate(read_payloads(file, name)):
         try:
@@ -84,6 +86,7 @@ def _read_rows(file: IO[bytes], name: str, layout: ShardLayout) -> Iterator[dict
 
 
 def _check_values(values: Any, key: str, field: Any, layout: ShardLayout) -> list[int]:
+    """Return a field's values as integers. NotAnExample for a wrong type, number of values or value."""
     is_float, width = field.type == "float32", field.width(layout)
     if not isinstance(values, array if is_float else list):
         raise NotAnExample(f"lacks the {'floats' if is_float else 'integers'} {key}")
