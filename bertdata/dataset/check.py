@@ -27,8 +27,8 @@ def check_shard(
 ) -> Misfit | None:
     """Return the first difference between a shard and its entry, or None if they match.
 
-    objective: of the examples, for the depths counted and examples. None to recognise it from the file.
-    ShardError if the examples have to be decoded and cannot be.
+    objective: the examples' objective, needed if they are counted or compared. None to recognise it from the
+    file. ShardError if the examples have to be decoded and cannot be.
     """
     path = storage.join(directory, entry.name)
     if depth == "counted":

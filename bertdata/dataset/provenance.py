@@ -110,7 +110,8 @@ def provenance_of_packed(directory: str, manifest: bytes, parts_md5: str | None)
     """Return the provenance of a packed dataset.
 
     It is the manifest of the dataset that was packed, and the manifests that this dataset cites.
-    directory, manifest: of the dataset that was packed. parts_md5: md5 of the parts' manifest that it cites.
+    directory, manifest: path and manifest of the dataset that was packed.
+    parts_md5: md5 of the parts' manifest that it cites.
     """
     parts = None if parts_md5 is None else _read_if_present(storage.join(directory, PARTS_COPY))
     if parts is None or md5_of(parts) != parts_md5:

@@ -290,7 +290,7 @@ def open_dataset(
     Sizes are compared with the manifest now, md5s only when a shard is decoded.
 
     unverified: accept files of any program without a manifest. Their examples are counted now.
-    objective: of the examples, if neither a manifest nor the files' fields identify it.
+    objective: the examples' objective, if neither a manifest nor the files' fields identify it.
     split: take only the training or test files of a dataset that has both.
 
     MissingInputError, DatasetError, ManifestError or ShardError if the files do not fit. SettingsError if the

@@ -181,8 +181,9 @@ def _make_tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> Setti
 class LengthCounts:
     """The number of a shard's examples by length.
 
-    masks: most masked positions of an example by length. None if the lengths came from a lengths file.
-    entry: the file as an input. None if a manifest lists it.
+    masks: the largest number of masked positions of an example, by length. None if the lengths came from a
+    file.
+    entry: the shard's file as an input of the packed dataset. None if a manifest lists it.
     """
 
     histogram: Histogram
@@ -247,9 +248,9 @@ def _make_file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram)
 
 
 def masks_by_length(source: InputDataset, counts: list[LengthCounts]) -> Array:
-    """Return the most masked positions of an example by length.
+    """Return the largest number of masked positions of an example, by length.
 
-    They were counted if every shard was read. Otherwise they follow from the masking settings.
+    The number was counted if every shard was read. Otherwise it follows from the masking settings.
     """
     found = [one.masks for one in counts if one.masks is not None]
     if len(found) == len(counts):

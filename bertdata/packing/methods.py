@@ -32,8 +32,8 @@ def plan_packs(histogram: Histogram, *, most: int, method: str = "lp") -> PackPl
 def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPlan:
     """Split rows so that none can have more than ``room`` masked positions. None leaves the plan unchanged.
 
-    masks: most masked positions of an example, by its length. SettingsError if a single example may exceed
-    room.
+    masks: the largest number of masked positions that an example can have, by the example's length.
+    SettingsError if a single example may exceed the room.
     """
     if room is None:
         return plan

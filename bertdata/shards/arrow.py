@@ -82,7 +82,10 @@ def _encode_field(block: ExampleBatch, field: Field, column: Column) -> Any:
 
 
 def _make_items(block: ExampleBatch, field: Field, values: Array, ends: Array, kind: np.dtype[Any]) -> Array:
-    """Return the items of a list column. ends: of the examples' lists. See ``bertdata.examples.fields``."""
+    """Return the items of a list column. ends: end of each example's list.
+
+    ``bertdata.examples.fields`` explains the sources of fields.
+    """
     total = int(ends[-1]) if len(ends) else 0
     if field.source == "values":
         return values.astype(kind)

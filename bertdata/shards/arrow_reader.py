@@ -39,7 +39,10 @@ class ArrowReader(ShardReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: of the examples. None to take it from the file's metadata."""
+        """Open the stream and find its layout.
+
+        objective: the examples' objective, or None to take it from the file.
+        """
         self._name, self._errors = name, pyarrow_errors()
         self._file = file
         try:

@@ -73,7 +73,7 @@ class Hdf5Reader(ShardReader):
     """Reads a file of this layout from any program, with any integer types and chunks.
 
     The file must be seekable.
-    objective: of the examples. None to take it from the file's attributes, else to find the built-in
+    objective: the examples' objective. None takes it from the file's attributes, else searches for a built-in
     objective with exactly the file's fields.
     """
 

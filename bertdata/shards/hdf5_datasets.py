@@ -51,10 +51,12 @@ class Hdf5Output:
         shuffle: bool = False,
         padding_id: int = 0,
     ) -> None:
-        """objective: of the examples.
+        """Create the datasets in a temporary file.
+
+        objective: the examples' objective, stored as an attribute.
         shuffle: apply HDF5's shuffle filter before gzip. It groups the lowest bytes of a chunk's items, then
         the next bytes and so on.
-        padding_id: id at padded positions.
+        padding_id: id at padded positions, stored as an attribute if it is not 0.
         """
         self._written = 0
         self._scratch = ScratchHdf5(sink)

@@ -32,7 +32,7 @@ def open_hard_link(group: Any, field: str, name: str) -> Any:
 
 
 def check_storage(datasets: dict[str, Any], size: int, name: str) -> None:
-    """Raise ShardError unless all values of the datasets lie in the file. size: of the file in bytes."""
+    """Raise ShardError unless all values of the datasets lie in the file. size: the file's size in bytes."""
     for field, dataset in datasets.items():
         if dataset.is_virtual:
             raise ShardError(f"{name}: {field} is a virtual dataset, expected its values in this file")

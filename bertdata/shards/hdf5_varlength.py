@@ -108,7 +108,11 @@ class VarlengthColumn:
         return values, np.cumsum(self.lengths[start:stop])
 
     def _read_row(self, row: int, items: int, address: int, number: int) -> bytes | memoryview:
-        """Return the bytes of a row's items. number: of the object in the collection at ``address``."""
+        """Return the bytes of a row's items.
+
+        row, items, address, number: index of the row and the three parts of its reference, see the module's
+        docstring.
+        """
         if not items:
             return b""
         # Consecutive rows usually share a collection, so the last one is kept.

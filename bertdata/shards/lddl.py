@@ -157,7 +157,10 @@ class LddlReader(ShardReader):
     def __init__(
         self, file: IO[bytes], name: str, vocabulary: Vocabulary, objective: Objective | None = None
     ) -> None:
-        """objective: of the examples. None to take it from the file."""
+        """Open the file and find its layout.
+
+        objective: the examples' objective, or None to take it from the file.
+        """
         self._name = name
         self._parquet = ParquetInput(file, name)
         objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
@@ -194,7 +197,7 @@ class LddlReader(ShardReader):
             yield narrow(batch)
 
     def _make_example(self, index: int, row: dict[str, Any], record: RecordCheck) -> Any:
-        """Return the example in a row. index: of the row in its record batch, for errors."""
+        """Return the example in a row. index: the row's number in its record batch, for errors."""
         for column in self._columns:
             if row[column] is None:
                 raise record.error(index, f"no {column}, expected a value")

@@ -82,7 +82,10 @@ class ParquetReader(ShardReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: of the examples. None to take it from the file."""
+        """Open the file and find its layout.
+
+        objective: the examples' objective, or None to take it from the file.
+        """
         self._name = name
         self._parquet = ParquetInput(file, name)
         objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)

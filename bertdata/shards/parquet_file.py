@@ -48,8 +48,8 @@ class ParquetOutput:
 class ParquetInput:
     """A Parquet file that is read. The file must be seekable. ShardError names a record that cannot be read.
 
-    schema: Arrow schema. metadata: of the file, by key. group_ends: number of records up to each row group's
-    end.
+    schema: the Arrow schema. metadata: the file's metadata by key.
+    group_ends: number of records up to each row group's end.
     """
 
     def __init__(self, file: IO[bytes], name: str) -> None:

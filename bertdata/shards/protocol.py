@@ -51,7 +51,7 @@ class ShardReader(Protocol):
         return None
 
     def piece(self, number: int) -> ExampleBatch:
-        """Return the examples of a piece."""
+        """Return the examples of piece ``number``. See piece_ends."""
         raise AssertionError("no run of examples is decoded alone")
 
     def __iter__(self) -> Iterator[Any]:

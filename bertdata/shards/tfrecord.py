@@ -102,9 +102,11 @@ class TFRecordReader(ShardReader):
         objective: Objective | None = None,
         padding_id: int | None = None,
     ) -> None:
-        """objective: of the examples. None for the built-in objective with exactly these fields.
-        padding_id: id at padded positions. None to take it from the first record, or 0 if that has no
-        padding.
+        """Read the layout from the first record.
+
+        objective: the examples' objective. None searches for a built-in objective with exactly the file's
+        fields.
+        padding_id: id at padded positions. None takes it from the first record, or 0 if that has no padding.
         """
         self._file = file
         self._name = name

@@ -115,7 +115,10 @@ class VarlengthReader(ShardReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: of the examples. None to take it from the file."""
+        """Open the file and find its layout.
+
+        objective: the examples' objective, or None to take it from the file.
+        """
         from bertdata.shards.hdf5_varlength import VarlengthColumn
 
         objective = objective or objective_of_file(read_objective(file) or DEFAULT_OBJECTIVE, name)

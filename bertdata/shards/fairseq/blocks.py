@@ -49,7 +49,10 @@ class FairseqReader(ShardReader):
         objective: Objective | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        """objective: must be mlm. None means mlm. sizes: of the examples, or None to measure them."""
+        """Open the file and find its layout.
+
+        objective: mlm, or None for the same. sizes: the examples' sizes by name, or None to measure them.
+        """
         objective = objective or find_objective(OBJECTIVE)
         if objective.name != OBJECTIVE:
             raise SettingsError(f"{name}: holds blocks of ids, expected the objective {OBJECTIVE}")

@@ -88,8 +88,9 @@ class MdsWriter:
 class MdsReader(ShardReader):
     """Reads the ids of a shard of any program. The file must be seekable.
 
-    layout: of the shard's dataset. None if it is unknown. The shard itself does not record how long examples
-    may be, so its longest example becomes the limit. The shard is also compared with the index next to it.
+    layout: the layout of the shard's dataset, or None if it is unknown. Without it the shard's longest
+    example becomes the limit, because a shard does not record how long examples may be. The shard is then
+    also compared with the index next to it.
     """
 
     layout: ShardLayout
@@ -102,7 +103,10 @@ class MdsReader(ShardReader):
         layout: ShardLayout | None = None,
         ids_type: str | None = None,
     ) -> None:
-        """ids_type: integer type of the ids in a column of type bytes."""
+        """Open the shard and find its column of ids.
+
+        ids_type: integer type of the ids, if their column has the type bytes.
+        """
         entry = find_listed_entry(name) if layout is None else None
         # The md5 of a dataset's shard is checked against its manifest, so its size can be trusted.
         most = MAX_UNLISTED_BYTES if layout is None else LARGEST_SHARD
@@ -195,9 +199,10 @@ class MdsDirectoryReader(ShardReader):
         layout: ShardLayout | None = None,
         ids_type: str | None = None,
     ) -> None:
-        """index: path of the index.
+        """Open the shards of an index.
 
-        data: its contents. ids_type: integer type of ids in a column of type bytes.
+        index: path of the index. data: contents of the index.
+        ids_type: integer type of the ids, if their column has the type bytes.
         """
         entries = parse_index(data, index)
         if not entries:

@@ -100,9 +100,9 @@ class IdDecoder:
     """Decodes the ids of many samples of a form at once."""
 
     def __init__(self, form: ShardForm, ids_type: str | None = None) -> None:
-        """ids_type: integer type of ids in a column of type bytes.
+        """Find the column of ids in the form. ValueError if there is none.
 
-        ValueError for a form without a column of ids.
+        ids_type: integer type of the ids, if their column has the type bytes.
         """
         name = id_column(form, ids_type)
         self._at = form.names.index(name)
@@ -115,7 +115,7 @@ class IdDecoder:
     def decode(self, data: bytes, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
         """Return the ids of all samples and the end of each sample's ids.
 
-        bounds: of the samples in the data.
+        bounds: byte offset of each sample in ``data``, followed by the end of the last.
         """
         buffer = np.frombuffer(data, np.uint8)
         starts, stops = self._find_spans(buffer, bounds, refuse)

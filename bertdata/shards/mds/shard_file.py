@@ -74,7 +74,10 @@ def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardHead:
-    """The part of a shard's file before its samples. offsets: of each sample, and of the file's end."""
+    """The part of a shard's file before its samples.
+
+    offsets: byte offset of each sample, then the file's size.
+    """
 
     form: ShardForm
     offsets: Array

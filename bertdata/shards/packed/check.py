@@ -82,7 +82,10 @@ def _refuse_larger(ids: Array, row_ends: Array, largest: int, record: RecordChec
 
 
 def row_sizes(ends: Array, row_ends: Array) -> Array:
-    """Return the number of items in each row. ends: of the sequences' items. row_ends: as in PackBatch."""
+    """Return the number of items in each row.
+
+    ends: end of each sequence's items in the batch. row_ends: number of sequences up to each row's end.
+    """
     return lengths(np.concatenate([np.zeros(1, np.int64), ends])[row_ends])
 
 

@@ -45,7 +45,10 @@ from bertdata.shards.rows import RecordCheck
 NAME = "flat"
 _SEQUENCES = "sequences_per_row"
 _ZSTD_LEVEL = 1
-"""A higher level gains little: packing separates examples of a document, so text rarely repeats nearby."""
+"""Compression level. A higher level gains little, because packing separates the examples of a document.
+
+Repeated text is then too far apart for zstd to find.
+"""
 
 
 class FlatWriter:
@@ -85,7 +88,10 @@ class FlatReader(PackReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: of the examples. None to take it from the file."""
+        """Open the file and find its layout.
+
+        objective: the examples' objective, or None to take it from the file.
+        """
         self._name = name
         self._parquet = ParquetInput(file, name)
         objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)

@@ -73,7 +73,7 @@ class GraphcoreLayout:
 
     def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
         width, most = grids["ids"].shape[1], grids["present"].shape[1]
-        # The flags at the row's end give its number of sequences. As many positions at the end of the row hold
+        # The flags at the row's end give its number of sequences. As many positions at the end hold
         # the heads. All other positions with a sequence number are body.
         counts = np.count_nonzero(grids["present"], axis=1)
         is_body = (grids["numbers"] != 0) & (np.arange(width) < width - counts[:, np.newaxis])

@@ -17,9 +17,9 @@ from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
 
 _GZIP_LEVEL = 2
-"""A third faster than the usual 4, and files are a tenth larger. Compression dominates the time of packing.
+"""Compression level. It is a third faster than the usual 4, and files are a tenth larger.
 
-The shuffle filter saves a quarter of gzip's time and of the bytes.
+Compression takes most of the time of packing. The shuffle filter saves a quarter of it, and of the bytes.
 """
 
 

@@ -108,7 +108,7 @@ def make_pack_reader(
     """Return a reader of the packed rows of a file in this container, or None if its rows are not packed.
 
     bertdata's Parquet files name the layout in their metadata. Other files are recognised by their fields.
-    objective: of the examples. None to take it from the file.
+    objective: the examples' objective, or None to take it from the file.
     """
     make = _READERS.get(format)
     return None if make is None else make(file, name, engine, objective)

@@ -1,7 +1,7 @@
 """Convert grids of packed rows to TFRecords and back, with the native kernel or its Python twin.
 
-Each grid is a feature with as many numbers as the grid is wide. Some features are floats, but all hold
-integers.
+A record holds one packed row. The row of each grid is a feature of the record. Some features are lists of
+floats, but their values are always integers.
 """
 
 from array import array
