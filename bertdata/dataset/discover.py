@@ -258,7 +258,10 @@ def _find_binarised(path: str, names: list[str]) -> list[str]:
 
 
 def _choose_shards(path: str, names: list[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose the shards among a directory's file names. Also return the names left out, by reason."""
+    """Choose the shards among a directory's file names.
+
+    Also return the names that are left out, by the reason for it.
+    """
     saved, dropped = take_data_files(path, names)
     candidates = [name for name in saved if not is_hidden(storage.base_name(name))]
     named = [name for name in candidates if is_shard_name(name)]

@@ -14,8 +14,8 @@ from bertdata.records import MadeExamples
 _MOST_LOST = 1 / 3
 """Share above which a warning is given.
 
-For comparison: of encyclopedia sentences in a single pass, BERT's program loses 31 % with 64 ids and 10 %
-with 128. ELECTRA's loses 14 % with 128. With more passes hardly anything is lost.
+For comparison: of the sentences of an encyclopedia, BERT's program loses 31 % with 64 ids in a single pass
+and 10 % with 128. ELECTRA's loses 14 % with 128. With more passes hardly anything is lost.
 """
 
 

@@ -57,8 +57,9 @@ class RandomAccess:
 
     def batch(self, numbers: Sequence[int]) -> ExampleBatch:
         """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
+        # After a fork, parent and child share the position of every open file. The child must open its own.
         if os.getpid() != self._process:
-            self._start()  # a forked process shares the files' positions with its parent
+            self._start()
         with self._lock:
             return self._batch(numbers)
 

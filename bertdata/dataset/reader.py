@@ -248,6 +248,8 @@ class OpenedDataset:
         written to while it was open, since the check was then of other bytes.
         """
         remote = storage.is_remote(shard.path)
+        # The md5 of this version of the file was checked before, so reading the whole file again can be
+        # skipped.
         if not remote and shard.checked is not None and shard.checked == storage.version(shard.path):
             with storage.open_input(shard.path) as file, refuse_writes(file, shard.path):
                 yield file

@@ -66,6 +66,9 @@ def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tu
     entries: list[ScratchEntry] = []
     held: list[Placed] = []
 
+    # Batches are collected until they hold RUN_TOKENS tokens, then sorted and written as a run.
+    # ``_write_run`` empties the list, so that the batches and their sorted copy are not in memory longer than
+    # needed.
     def write() -> None:
         with files.open(f"-{len(paths):05}") as sink:
             _write_run(held, groups, sink)
@@ -119,7 +122,7 @@ def _list_columns(keys: Array, examples: ExampleBatch) -> list[Array]:
 
 
 def _sort_columns(batch_type: type[ExampleBatch]) -> list[Column]:
-    """Return the columns with columns of ends first, since these give the sizes of the others."""
+    """Return the columns in file order: end offsets first, because they give the sizes of the others."""
     ends = batch_type.ragged()
     return sorted(batch_type.columns(), key=lambda item: item.name not in ends)
 

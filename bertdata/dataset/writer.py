@@ -167,6 +167,7 @@ class Dataset:
 
         input_md5: called only if the entries do not already decide, because it reads the whole input.
         """
+        # Compare the input, the shard's file, its lengths file and its index with what was noted.
         if entries is None:
             return "not known to be whole" if storage.exists(self.commit.path(shard)) else "missing"
         if entries[0].md5 != input_md5():
@@ -260,6 +261,7 @@ class Dataset:
             warnings=tuple(warnings),
             version_2=found.version_2 if found else None,
         )
+        # Everything that can be wrong is checked before the first file is written.
         if not manifest.shards:
             refuse_nothing(manifest.skipped)
         provenance.check_inputs([*read, *left_out])
@@ -277,6 +279,8 @@ class Dataset:
         card = dataset_card(self.plan.title, settings)
         if card is not None and not storage.exists(self.commit.path(CARD_NAME)):
             others[CARD_NAME] = card
+        # The manifest is written last. A directory with a manifest is therefore always complete, and a crash
+        # before that leaves a directory that the same command can finish.
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
 

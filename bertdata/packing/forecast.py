@@ -42,7 +42,10 @@ class PackForecast:
 
 
 def forecast_of(planned: PlannedPack, path: str, *, with_bound: bool) -> PackForecast:
-    """Return the statistics of a plan. with_bound: also compute the bound, which takes as long as a plan."""
+    """Return the statistics of a plan.
+
+    with_bound: also compute the bound, which takes as long as planning.
+    """
     plan, settings = planned.plan, planned.settings
     by_examples: dict[int, int] = {}
     for lengths, rows in plan.rows_by_lengths:

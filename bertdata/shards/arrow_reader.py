@@ -131,6 +131,8 @@ class ArrowReader(ShardReader):
     def _find_layout(
         self, objective: str, metadata: dict[bytes, bytes], largest: dict[str, int]
     ) -> ShardLayout:
+        # Sizes from the metadata if bertdata wrote the file, else the largest in the file. A file without any
+        # masks still needs room for them, since masks may be drawn while it is read.
         sizes: dict[str, int] = largest
         if not self.is_measured:
             sizes = {what: read_size(metadata, what, self._name) for what in self._kind.sizes()}
@@ -145,7 +147,7 @@ class ArrowReader(ShardReader):
     def _decode(self, records: Any, record: RecordCheck) -> ExampleBatch:
         """Return the examples of a record batch, not yet checked.
 
-        ShardError if the lengths of lists contradict.
+        ShardError if the lengths of lists contradict each other.
         """
         # 1. Read the list columns. 2. Find the padding. 3. Convert each column, without padding, to the
         # columns of an ExampleBatch. A list with an item per id (labels, token types) may become a column per

@@ -157,6 +157,8 @@ def _find_layout(file: Hdf5Input, objective: Objective, name: str) -> tuple[int,
     for field, kind in file.kinds.items():
         if kind.kind not in "iu":
             raise ShardError(f"{name}: {field} is {kind}, expected integers ({fields[field].type})")
+    # The width of a field's rows gives a size: input_ids [1000, 128] gives max_seq_length 128. The first
+    # field of each size decides, and check_shapes then compares the others with it.
     widest: dict[str, str] = {}
     for field, declared in fields.items():
         if declared.size is not None:

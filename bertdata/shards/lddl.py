@@ -105,11 +105,14 @@ class LddlWriter:
 
     def _check_pairs(self, batch: Any, record: RecordCheck) -> None:
         """Raise ShardError unless examples are [CLS] A [SEP] B [SEP] and each id has a distinct word."""
+        # Indices of the example's first id, of the [SEP] between the segments, and of its last id.
         last = batch.ends.astype(np.int64) - 1
         first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
         middle = first + segment_lengths(batch) - 1
         wrong = (segment_lengths(batch) < 2) | (middle >= last)
         cls, sep = self._vocabulary.role("cls"), self._vocabulary.role("sep")
+        # Where ``middle`` is out of range, look at ``last`` instead, so that indexing cannot fail. These
+        # examples are already marked as wrong.
         inside = np.where(wrong, last, middle)
         wrong |= (batch.ids[first] != cls) | (batch.ids[inside] != sep)
         wrong |= batch.ids[last] != sep

@@ -170,7 +170,7 @@ def _decode(
 ) -> ExampleBatch:
     """Return the examples of an Arrow record batch, in its integer types and not yet checked.
 
-    ShardError if a value is missing, or if the lengths of lists contradict.
+    ShardError if a value is missing, or if the lengths of lists contradict each other.
     """
     columns = columns_by_name(batch_type)
     single = [name for name, field in fields.items() if field.shape == "1"]

@@ -89,6 +89,7 @@ class ParquetInput:
                 f"{self._name}: record {start}: records {start} to {stop - 1} (row group {group}) cannot be "
                 f"read, expected undamaged pages ({_one_line(error)})"
             ) from error
+        # A damaged row group may end early without an error from pyarrow.
         if start != stop:
             raise ShardError(
                 f"{self._name}: record {start}: row group {group} ends here, expected {stop - start} more"
@@ -183,7 +184,7 @@ def read_metadata(file: IO[bytes], what: str) -> str | None:
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
     except pyarrow_errors():
-        return None  # the reader says what is wrong
+        return None  # the reader will report the fault
     finally:
         file.seek(0)
     found = metadata.get(f"bertdata.{what}".encode())
@@ -196,7 +197,7 @@ def is_lddl(file: IO[bytes]) -> bool:
     try:
         found = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.names
     except pyarrow_errors():
-        return False  # the reader says what is wrong
+        return False  # the reader will report the fault
     finally:
         file.seek(0)
     return {"A", "B", "is_random_next", "num_tokens"} <= set(found)

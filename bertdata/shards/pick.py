@@ -15,6 +15,7 @@ def pick_records(
     Record i is number ``int(i * n / count)`` of n. If the file has fewer than ``count`` records, some are
     written more than once, as in the original program.
     """
+    # Two passes: the spacing of the picked records depends on the number of records.
     total = sum(records for _, records in canonical_blocks(file, name, engine))
     file.seek(0)
     if not total:
@@ -23,6 +24,8 @@ def pick_records(
     done = place = 0
     for block, records in canonical_blocks(file, name, engine):
         frames = None
+        # The block holds the records done to done + records - 1. It is only split if a wanted record is in
+        # it.
         while place < count and wanted[place] < done + records:
             frames = frames or split_frames(block)
             write(frames[wanted[place] - done])

@@ -73,6 +73,7 @@ class MdsWriter:
     def close(self) -> None:
         form = self._form or id_form(wide=False, with_len=False)
         head = form.dump()
+        # The offsets of the samples have 32 bits.
         if sum(self._sizes) + 4 * len(self._sizes) + head_size(head) > LARGEST_SHARD:
             raise ShardError(
                 f"{self._name}: passes 4 GiB, the most of an MDS shard; make smaller parts, or more shards "

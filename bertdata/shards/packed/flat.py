@@ -158,7 +158,7 @@ def _cut_ends(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
 def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
     """Return the rows of an Arrow record batch, in its integer types and not yet checked.
 
-    ShardError if the lists of a row contradict.
+    ShardError if the lists of a row contradict each other.
     """
     values: dict[str, Any] = {}
     ends: dict[str, Any] = {}

@@ -181,7 +181,10 @@ def _make_segments(examples: ExampleBatch) -> Array:
 
 
 def _read_sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
-    """Return the sequences of the rows, not yet checked. ShardError if the parts of a row contradict."""
+    """Return the sequences of the rows, not yet checked.
+
+    ShardError if the parts of a row contradict each other.
+    """
     ids, counts = rows["ids"], rows["pair_labels"].ends
     _check_lengths(rows, "segments", "ids", record)
     _check_lengths(rows, "originals", "mask_places", record)
