@@ -29,7 +29,7 @@ class FoundShard:
     name: str
     bytes: int
     entry: ShardEntry | None = None
-    objective: str | None = None  # from the manifest or the caller
+    objective: str | None = None  # named by the manifest or the caller
     padding_id: int | None = None  # None if no manifest records it
 
 

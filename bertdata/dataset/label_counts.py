@@ -110,7 +110,7 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
             pairs.update(pair_labels(batch).tolist())
     vocabulary = _find_vocabulary(data)
     words = words or texts.words(_find_never_masked(data, vocabulary))
-    size = data.vocabulary_size or max(words, default=0) + 2  # room for a label without counts
+    size = data.vocabulary_size or max(words, default=0) + 2  # at least one label without counts
     counts = Frequencies([words[token] for token in range(size)])
     return LabelSurvey(
         words=counts,

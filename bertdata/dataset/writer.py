@@ -261,7 +261,7 @@ class Dataset:
             warnings=tuple(warnings),
             version_2=found.version_2 if found else None,
         )
-        # Everything that can be wrong is checked before the first file is written.
+        # Check the inputs before anything in the directory changes.
         if not manifest.shards:
             refuse_nothing(manifest.skipped)
         provenance.check_inputs([*read, *left_out])

@@ -98,7 +98,7 @@ def _place_examples(task: RowSortTask) -> Iterator[Placed]:
 def _find_bucket_keys(task: RowSortTask, places: RowPlaces) -> tuple[Array, Array]:
     """Return the number of each example's bucket, and the example's sort key within the bucket."""
     buckets, rows = task.job.cuts.buckets, places.rows
-    # buckets start at rows [0, 100, 200]; row 130, place 2 -> bucket 1, key (30 << PLACE_BITS) | 2
+    # Buckets start at rows [0, 100, 200]: row 130, place 2 -> bucket 1, key (30 << PLACE_BITS) | 2
     which = np.searchsorted(buckets, rows, side="right") - 1
     keys = ((rows - buckets[which]) << PLACE_BITS) | places.places
     return which, keys.astype(np.uint64)

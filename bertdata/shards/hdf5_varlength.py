@@ -61,7 +61,7 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
         place = dataset.id.get_space()
         place.select_hyperslab((start,), (count,))
         dataset.id.write(h5py.h5s.create_simple((count,)), place, rows, in_memory)
-        dataset.flush()  # as Hdf5Writer does
+        dataset.flush()  # see Hdf5Output.append
 
 
 def _rows_in_memory(values: "Array", ends: "Array") -> "Array":
