@@ -25,7 +25,7 @@ _PAIR_LABELS = 2
 
 
 class Frequencies(NamedTuple):
-    """How often each label was counted. counts: number of times by label, from label 0 on."""
+    """Label counts. counts: number of examples by label, from label 0 on."""
 
     counts: Sequence[int]
 

@@ -27,7 +27,7 @@ _ROWS = 512
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedShardTask:
-    """Work order: write shard ``number``. files: the scratch files of all sort tasks."""
+    """Task for a worker: write shard ``number``. files: the scratch files of all sort tasks."""
 
     job: PackJob
     number: int

@@ -205,7 +205,7 @@ def with_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputData
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountTask:
-    """Work order: count the lengths of a shard's examples. source: a dataset with only this shard."""
+    """Task for a worker: count the lengths of a shard's examples. source: a dataset of only this shard."""
 
     source: OpenedDataset
 

@@ -24,7 +24,7 @@ PLACE_BITS = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RowSortTask:
-    """Work order: sort the examples of consecutive shards by their packed row.
+    """Task for a worker: sort the examples of consecutive shards by their packed row.
 
     source: only the shards to sort.
     before: number of examples by length in all shards before them.

@@ -23,7 +23,9 @@ ROWS = 1000
 
 
 class ArrowWriter:
-    """Writes record batches of ROWS rows. The file's bytes do not depend on the size of the batches received.
+    """Writer of an Arrow stream, in record batches of ROWS rows.
+
+    The file's bytes do not depend on the size of the batches that it receives.
 
     has_masks: write mask labels. False stores the original text only.
     """

@@ -34,7 +34,7 @@ _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 class ArrowReader(ShardReader):
-    """Reads a stream written by ``datasets`` or bertdata, with any integer types."""
+    """Reader of a stream from ``datasets`` or bertdata, with any integer types."""
 
     layout: ShardLayout
 

@@ -18,7 +18,7 @@ _VARINT, _LENGTH, _FIXED32 = 0, 2, 5
 
 
 class NotAnExample(ValueError):
-    """Raised for bytes that are not a ``tf.train.Example``."""
+    """Error for bytes that are not a ``tf.train.Example``."""
 
 
 def encode_example(features: Features) -> bytes:

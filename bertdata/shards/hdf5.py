@@ -27,7 +27,7 @@ from bertdata.shards.protocol import ShardReader, Sink
 
 
 class Hdf5Writer:
-    """Writes examples in blocks of a fixed size.
+    """Writer of examples in blocks of a fixed size.
 
     The file's bytes do not depend on the size of the batches.
     """
@@ -70,7 +70,7 @@ class Hdf5Writer:
 
 
 class Hdf5Reader(ShardReader):
-    """Reads a file of this layout from any program, with any integer types and chunks.
+    """Reader of files of this layout from any program, with any integer types and chunks.
 
     The file must be seekable.
     objective: the examples' objective. None takes it from the file's attributes, else searches for a built-in

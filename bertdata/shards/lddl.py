@@ -59,7 +59,7 @@ _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 80}
 
 
 class LddlWriter:
-    """Writes batches of masked segment pairs as row groups of a fixed size.
+    """Writer of masked segment pairs in row groups of a fixed size.
 
     has_masks: write the mask columns. False stores the original text only.
     bin_id: number of the length bin that all examples belong to. None without bins.
@@ -153,7 +153,7 @@ def _without_word(ids: Array, item: int) -> str:
 
 
 class LddlReader(ShardReader):
-    """Reads LDDL's files, with or without masks and bins. The file must be seekable."""
+    """Reader of LDDL's files, with or without masks and bins. The file must be seekable."""
 
     layout: ShardLayout
 
@@ -267,7 +267,7 @@ class _PairNames:
 
 
 class Words:
-    """Converts between ids and words of a vocabulary."""
+    """Converter between the ids and words of a vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._words = vocabulary.words

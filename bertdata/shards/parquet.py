@@ -36,7 +36,10 @@ _PADDING = "bertdata.padding_id"
 
 
 class ParquetWriter:
-    """Writes row groups of a fixed size. The file's bytes do not depend on the size of the batches."""
+    """Writer of examples in row groups of a fixed size.
+
+    The file's bytes do not depend on the size of the batches that it receives.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "parquet shard") -> None:
         load_pyarrow()
@@ -77,7 +80,7 @@ class ParquetWriter:
 
 
 class ParquetReader(ShardReader):
-    """Reads a file of these columns, with any integer types and row groups. The file must be seekable."""
+    """Reader of files with these columns, with any integer types and row groups. Files must be seekable."""
 
     layout: ShardLayout
 

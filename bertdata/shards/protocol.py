@@ -15,7 +15,7 @@ class Sink(Protocol):
 
 
 class ShardWriter(Protocol):
-    """Encodes batches of examples in a container.
+    """Interface of a writer of examples to a container.
 
     ``close`` completes the file but leaves the sink open. The file is unusable without it.
     """
@@ -26,7 +26,7 @@ class ShardWriter(Protocol):
 
 
 class ShardReader(Protocol):
-    """Decodes the examples of a shard. ShardError names the file and the record that cannot be read.
+    """Interface of a reader of a shard. ShardError names the file and the record that cannot be read.
 
     layout: shape of the examples.
     """

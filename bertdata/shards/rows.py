@@ -20,7 +20,7 @@ LARGEST_ID = 2**31 - 1  # HDF5 and Parquet store int32
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordCheck:
-    """Raises ShardError for faulty examples of a batch, naming the shard and the record.
+    """Check of a batch's examples that raises ShardError and names the shard and the record.
 
     first: number of the batch's first record.
     """

@@ -31,7 +31,7 @@ _PIECE_RECORDS = 16
 
 
 class TFRecordWriter:
-    """Writes each example as a canonical record. The file's md5 is therefore the content md5."""
+    """Writer of examples as canonical records. The file's md5 is therefore the content md5."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str = "tfrecord shard"
@@ -88,7 +88,7 @@ def _make_features(
 
 
 class TFRecordReader(ShardReader):
-    """Reads the examples of a TFRecord file of any program. The first record determines the layout.
+    """Reader of a TFRecord file of any program. The first record determines the layout.
 
     The file must be seekable. ShardError names a record that is damaged, or that an ExampleBatch cannot
     represent exactly, such as one whose input mask is not ones followed by zeros.

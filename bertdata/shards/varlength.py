@@ -46,7 +46,10 @@ _BATCH = 1024
 
 
 class VarlengthWriter:
-    """Writes batches of masked segment pairs. The file's bytes do not depend on the size of the batches."""
+    """Writer of masked segment pairs.
+
+    The file's bytes do not depend on the size of the batches that it receives.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "nvidia-mlperf shard") -> None:
         load_h5py()
@@ -110,7 +113,7 @@ class VarlengthWriter:
 
 
 class VarlengthReader(ShardReader):
-    """Reads a file of this layout from any program, with any integer types. The file must be seekable."""
+    """Reader of files of this layout from any program, with any integer types. Files must be seekable."""
 
     layout: ShardLayout
 

@@ -23,7 +23,7 @@ BIN_BATCH = 4096
 
 
 class CountingWriter:
-    """Wraps a shard writer. Counts examples, tokens and masks, and computes the content md5.
+    """Wrapper of a shard writer that counts examples, tokens and masks and computes the content md5.
 
     layout: the examples' layout. also: called with each batch.
     """

@@ -38,7 +38,7 @@ def check_blocks(objective: Objective, name: str) -> None:
 
 
 class FairseqReader(ShardReader):
-    """Reads a ``.bin`` with its ``.idx`` next to it, with any integer type."""
+    """Reader of a ``.bin`` with its ``.idx`` next to it, with any integer type."""
 
     layout: ShardLayout
 

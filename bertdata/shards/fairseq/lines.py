@@ -159,7 +159,7 @@ def _parse_index(data: bytes, path: str) -> tuple[str, Array, Array]:
 
 @dataclass(kw_only=True, slots=True)
 class LinesWriter:
-    """Writes lines to a ``.bin`` and makes its ``.idx`` at the end. kind: one of TYPES."""
+    """Writer of lines to a ``.bin``. It makes the ``.idx`` at the end. kind: one of TYPES."""
 
     sink: Sink
     kind: str

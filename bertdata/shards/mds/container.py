@@ -32,7 +32,7 @@ _MASK_SHARE = 0.15
 
 
 class MdsWriter:
-    """Writes a shard of unmasked examples. The whole shard is in memory until it is closed.
+    """Writer of a shard of unmasked examples. The whole shard is in memory until it is closed.
 
     names: name of each example in order. None for the shard's name without its ending, followed by a number.
     form: columns of the shard. None for the form that ``create`` uses, with ids as wide as the first batch's:
@@ -87,7 +87,7 @@ class MdsWriter:
 
 
 class MdsReader(ShardReader):
-    """Reads the ids of a shard of any program. The file must be seekable.
+    """Reader of the ids in a shard of any program. The file must be seekable.
 
     layout: the layout of the shard's dataset, or None if it is unknown. Without it the shard's longest
     example becomes the limit, because a shard does not record how long examples may be. The shard is then
@@ -188,7 +188,7 @@ def _make_unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
 
 
 class MdsDirectoryReader(ShardReader):
-    """Reads all shards that an index lists, one after the other, as if they were a single shard."""
+    """Reader of all shards that an index lists, as if they were a single shard."""
 
     layout: ShardLayout
 

@@ -97,7 +97,7 @@ def id_column(form: ShardForm, ids_type: str | None = None) -> str:
 
 
 class IdDecoder:
-    """Decodes the ids of many samples of a form at once."""
+    """Decoder of the ids of many samples at once."""
 
     def __init__(self, form: ShardForm, ids_type: str | None = None) -> None:
         """Find the column of ids in the form. ValueError if there is none.

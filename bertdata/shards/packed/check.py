@@ -20,7 +20,7 @@ MAX_SEQUENCES = (1 << 15) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceCheck(RecordCheck):
-    """Raises ShardError for faulty sequences, naming the row and the sequence's number in it.
+    """RecordCheck whose errors name the row and the number of the sequence in it.
 
     ends: as in PackBatch.
     """

@@ -52,7 +52,7 @@ Repeated text is then too far apart for zstd to find.
 
 
 class FlatWriter:
-    """Writes rows as row groups of a fixed size.
+    """Writer of packed rows in row groups of a fixed size.
 
     The file's bytes do not depend on the size of the batches.
     """
@@ -83,7 +83,7 @@ class FlatWriter:
 
 
 class FlatReader(PackReader):
-    """Reads a file of these columns, with any integer types and row groups. The file must be seekable."""
+    """Reader of files with these columns, with any integer types and row groups. Files must be seekable."""
 
     layout: ShardLayout
 

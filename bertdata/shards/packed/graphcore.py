@@ -29,7 +29,7 @@ from bertdata.shards.packed.packs import PackBatch
 
 
 class GraphcoreLayout:
-    """Converts rows to and from the grids that Graphcore's trainer reads."""
+    """Conversion of rows to and from the grids that Graphcore's trainer reads."""
 
     name = "graphcore"
 

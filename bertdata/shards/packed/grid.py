@@ -37,7 +37,7 @@ RULES = {
 
 
 class GridLayout(Protocol):
-    """How sequences are arranged in rows of fixed width."""
+    """Interface of a layout that arranges sequences in rows of fixed width."""
 
     name: str
 
@@ -59,7 +59,7 @@ class GridLayout(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridCheck(RecordCheck):
-    """Raises ShardError for faulty cells of grids. names: name of the file's field for each grid."""
+    """RecordCheck for the cells of grids. names: name of the file's field for each grid."""
 
     names: Mapping[str, str]
 
@@ -119,7 +119,7 @@ def find_grid_layout(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequencePlaces:
-    """Where the sequences of a batch lie in their rows.
+    """The places of a batch's sequences in their rows.
 
     rows: row of each sequence. numbers: its number in the row, from 1. sizes: its number of ids.
     starts: index of its first id in the batch. row_starts: index of its row's first id in the batch.

@@ -24,7 +24,10 @@ Compression takes most of the time of packing. The shuffle filter saves a quarte
 
 
 class GridHdf5Writer:
-    """Writes rows in blocks of a fixed size. The file's bytes do not depend on the size of the batches."""
+    """Writer of rows in blocks of a fixed size.
+
+    The file's bytes do not depend on the size of the batches that it receives.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout, arrangement: GridLayout) -> None:
         check_packed_layout(layout)
@@ -61,7 +64,7 @@ class GridHdf5Writer:
 
 
 class GridHdf5Reader(PackReader):
-    """Reads a file of the layout from any program, with any integer types and chunks.
+    """Reader of files of the layout from any program, with any integer types and chunks.
 
     The file must be seekable.
     """

@@ -26,7 +26,7 @@ _BLOCK_ROWS = 256
 
 
 class GridRecordWriter:
-    """Writes each row as a canonical record."""
+    """Writer of rows as canonical records."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, arrangement: GridLayout, engine: Engine | None = None
@@ -59,7 +59,7 @@ class GridRecordWriter:
 
 
 class GridRecordReader(PackReader):
-    """Reads a TFRecord file of any program.
+    """Reader of a TFRecord file of any program.
 
     The first record determines the layout. The file must be seekable.
     """

@@ -33,7 +33,7 @@ from bertdata.shards.packed.packs import PackBatch
 
 
 class HabanaLayout:
-    """Converts rows to and from the grids that Habana's trainers read."""
+    """Conversion of rows to and from the grids that Habana's trainers read."""
 
     name = "habana"
 

@@ -59,7 +59,10 @@ class _Rows(NamedTuple):
 
 
 class NvidiaWriter:
-    """Writes rows in blocks of a fixed size. The file's bytes do not depend on the size of the batches."""
+    """Writer of rows in blocks of a fixed size.
+
+    The file's bytes do not depend on the size of the batches that it receives.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
         check_packed_layout(layout)
@@ -101,7 +104,7 @@ class NvidiaWriter:
 
 
 class NvidiaReader(PackReader):
-    """Reads packed rows from a file of any program, with any integer types. The file must be seekable."""
+    """Reader of packed rows from a file of any program, with any integer types. Files must be seekable."""
 
     layout: ShardLayout
 
