@@ -25,7 +25,7 @@ _PAIR_LABELS = 2
 
 
 class Frequencies(NamedTuple):
-    """Label counts. counts: number of examples by label, from label 0 on."""
+    """Label counts. counts: number of occurrences of each label, from label 0 on."""
 
     counts: Sequence[int]
 

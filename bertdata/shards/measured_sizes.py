@@ -7,7 +7,7 @@ from bertdata.records import ShardLayout
 
 
 def with_largest_sizes(found: Iterable[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
-    """Return each file's path and layout, where files with measured sizes share the largest of each size.
+    """Return each file's path and layout. Files with measured sizes share the largest of each size.
 
     found: path, layout, and whether the layout is measured (``ShardReader.is_measured``) of each file. Sizes
     are shared among files of the same objective.
