@@ -42,6 +42,7 @@ def first_fault(value: Any, schema: Schema) -> Fault | None:
 
 def _faults(value: Any, schema: Schema, root: Schema, path: tuple[str | int, ...]) -> Iterator[Fault]:
     # ``true`` allows every value and ``false`` none.
+    """Yield the faults of a value. root: the whole schema, for references. path: to the value."""
     if isinstance(schema, bool):
         if not schema:
             message = f"False schema does not allow {value!r}"
@@ -49,7 +50,7 @@ def _faults(value: Any, schema: Schema, root: Schema, path: tuple[str | int, ...
         return
     for keyword, rule in schema.items():
         if keyword == "$ref":
-            yield from _faults(value, _found(root, rule), root, path)
+            yield from _faults(value, _resolve(root, rule), root, path)
         elif keyword in _APPLIED:
             for inner, part, place in _APPLIED[keyword](value, rule, schema):
                 yield from _faults(inner, part, root, (*path, *place))
@@ -60,11 +61,11 @@ def _faults(value: Any, schema: Schema, root: Schema, path: tuple[str | int, ...
             holds = not any(_faults(value, rule, root, path))
             yield from _faults(value, schema.get("then" if holds else "else", True), root, path)
         # additionalProperties is in both tables: as a schema it applies to parts, as ``false`` it is a check.
-        for message in _CHECKS.get(keyword, _nothing)(value, rule, schema):
+        for message in _CHECKS.get(keyword, _no_message)(value, rule, schema):
             yield Fault(path=path, keyword=keyword, rule=rule, value=value, message=message)
 
 
-def _found(root: Schema, reference: str) -> Schema:
+def _resolve(root: Schema, reference: str) -> Schema:
     """Return the part of the root schema that a reference such as ``#/$defs/NAME`` points to."""
     part: Any = root
     for name in reference.removeprefix("#/").split("/"):
@@ -108,7 +109,7 @@ def _pattern_properties(value: Any, rule: Any, schema: Any) -> Iterator[tuple[An
 
 def _additional(value: Any, rule: Any, schema: Any) -> Iterator[tuple[Any, Schema, tuple[str, ...]]]:
     if isinstance(value, Mapping) and rule is not False:
-        yield from ((value[name], rule, (name,)) for name in _extra(value, schema))
+        yield from ((value[name], rule, (name,)) for name in _extra_names(value, schema))
 
 
 def _items(value: Any, rule: Any, schema: Any) -> Iterator[tuple[Any, Schema, tuple[int, ...]]]:
@@ -138,7 +139,7 @@ _APPLIED: dict[str, Callable[[Any, Any, Any], Iterator[tuple[Any, Schema, tuple[
 # --- Keywords that constrain the value itself. Each yields a message per violation. -----------------------
 
 
-def _nothing(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+def _no_message(value: Any, rule: Any, schema: Any) -> Iterator[str]:
     """Yield no message. Default for keywords that are not checks."""
     yield from ()
 
@@ -179,7 +180,7 @@ def _const(value: Any, rule: Any, schema: Any) -> Iterator[str]:
         yield f"{rule!r} was expected"
 
 
-def _bound(fails: Callable[[Any, Any], bool], words: str) -> Callable[[Any, Any, Any], Iterator[str]]:
+def _bound_check(fails: Callable[[Any, Any], bool], words: str) -> Callable[[Any, Any, Any], Iterator[str]]:
     """Return the check of a numeric bound. fails(value, bound): True if the value violates the bound."""
 
     def check(value: Any, rule: Any, schema: Any) -> Iterator[str]:
@@ -189,7 +190,7 @@ def _bound(fails: Callable[[Any, Any], bool], words: str) -> Callable[[Any, Any,
     return check
 
 
-def _size(kind: type[list[Any]] | type[str], least: bool) -> Callable[[Any, Any, Any], Iterator[str]]:
+def _size_check(kind: type[list[Any]] | type[str], least: bool) -> Callable[[Any, Any, Any], Iterator[str]]:
     """Return the check of a minimum or maximum length of a list or text."""
 
     def check(value: Any, rule: Any, schema: Any) -> Iterator[str]:
@@ -225,7 +226,7 @@ def _dependent(value: Any, rule: Any, schema: Any) -> Iterator[str]:
 
 
 def _no_others(value: Any, rule: Any, schema: Any) -> Iterator[str]:
-    if isinstance(value, Mapping) and rule is False and (extra := _extra(value, schema)):
+    if isinstance(value, Mapping) and rule is False and (extra := _extra_names(value, schema)):
         one, names = len(extra) == 1, ", ".join(map(repr, sorted(extra)))
         if patterns := ", ".join(map(repr, sorted(schema.get("patternProperties", ())))):
             yield f"{names} {'does' if one else 'do'} not match any of the regexes: {patterns}"
@@ -234,7 +235,7 @@ def _no_others(value: Any, rule: Any, schema: Any) -> Iterator[str]:
         yield f"Additional properties are not allowed ({names} {verb} unexpected)"
 
 
-def _extra(value: Mapping[str, Any], schema: Any) -> list[str]:
+def _extra_names(value: Mapping[str, Any], schema: Any) -> list[str]:
     """Return the names that match neither ``properties`` nor ``patternProperties`` of the schema."""
     patterns = [_pattern(one) for one in schema.get("patternProperties", ())]
     known = schema.get("properties", {})
@@ -245,17 +246,17 @@ _CHECKS: dict[str, Callable[[Any, Any, Any], Iterator[str]]] = {
     "type": _type,
     "enum": _enum,
     "const": _const,
-    "minimum": _bound(lambda value, rule: bool(value < rule), "less than the minimum of"),
-    "maximum": _bound(lambda value, rule: bool(value > rule), "greater than the maximum of"),
-    "exclusiveMinimum": _bound(
+    "minimum": _bound_check(lambda value, rule: bool(value < rule), "less than the minimum of"),
+    "maximum": _bound_check(lambda value, rule: bool(value > rule), "greater than the maximum of"),
+    "exclusiveMinimum": _bound_check(
         lambda value, rule: bool(value <= rule), "less than or equal to the minimum of"
     ),
-    "exclusiveMaximum": _bound(
+    "exclusiveMaximum": _bound_check(
         lambda value, rule: bool(value >= rule), "greater than or equal to the maximum of"
     ),
-    "minItems": _size(list, least=True),
-    "maxItems": _size(list, least=False),
-    "minLength": _size(str, least=True),
+    "minItems": _size_check(list, least=True),
+    "maxItems": _size_check(list, least=False),
+    "minLength": _size_check(str, least=True),
     "pattern": _matches,
     "required": _required,
     "dependentRequired": _dependent,

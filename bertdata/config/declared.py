@@ -63,7 +63,7 @@ def setting(
     facts = {
         "help": help,
         "choices": choices,
-        "bounds": _keywords({"least": least, "most": most, "above": above, "below": below}),
+        "bounds": _bound_keywords({"least": least, "most": most, "above": above, "below": below}),
         "keywords": keywords or {},
         "optional": optional,
         "record": record,
@@ -72,7 +72,7 @@ def setting(
     return field(default=default, metadata=facts)
 
 
-def _keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
+def _bound_keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
     """Return the JSON Schema keywords for these bounds."""
     found = {keyword: bounds.get(name) for name, keyword in _BOUNDS.items()}
     return {keyword: bound for keyword, bound in found.items() if bound is not None}
@@ -90,7 +90,7 @@ def setting_of(kind: Any, name: str, *, help: str = "", default: Any = MISSING, 
     marks = {**item.metadata["marks"], **others}
     facts = {**item.metadata, "help": item.metadata["help"] + help, "marks": marks}
     if bounds:
-        facts["bounds"] = _keywords(bounds)
+        facts["bounds"] = _bound_keywords(bounds)
     return field(default=item.default if default is MISSING else default, metadata=facts)
 
 
@@ -102,10 +102,12 @@ def schema_of(kind: Any) -> Mapping[str, dict[str, Any]]:
 @cache
 def _schema_of(kind: Any) -> dict[str, dict[str, Any]]:
     hints = get_type_hints(kind)
-    return {item.name: _property(item, hints[item.name]) for item in fields(kind) if "help" in item.metadata}
+    return {
+        item.name: _make_schema(item, hints[item.name]) for item in fields(kind) if "help" in item.metadata
+    }
 
 
-def _property(item: Field[Any], hint: Any) -> dict[str, Any]:
+def _make_schema(item: Field[Any], hint: Any) -> dict[str, Any]:
     facts = item.metadata
     kinds = [kind for kind in _kinds(hint) if not (facts["optional"] and kind is NoneType)]
     if facts["choices"]:

@@ -10,7 +10,7 @@ SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialect:
-    """How one original program reads text. Differences in making examples belong to the objectives.
+    """Rules by which an original program reads text. Differences in making examples belong to objectives.
 
     duplicate_tokens: which id a token gets if the vocabulary lists it twice. With "last", ids are line
     numbers.

@@ -51,7 +51,7 @@ def parse_dataset_json(data: bytes, where: str) -> DatasetJson:
     written = parse_json(data, where)
     version = written.get("format_version", DATASET_VERSION)
     check_version(version, where, (_BEFORE, DATASET_VERSION), _REMADE)
-    value = _of_version_2(written) if version == _BEFORE else written
+    value = _upgrade_version_2(written) if version == _BEFORE else written
     check_schema(value, where, "manifest")
     return DatasetJson(value, written if version == _BEFORE else None)
 
@@ -62,34 +62,34 @@ def settings_digest(settings: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _of_version_2(written: dict[str, Any]) -> dict[str, Any]:
+def _upgrade_version_2(written: dict[str, Any]) -> dict[str, Any]:
     """Convert a version 2 manifest to version 3. Malformed parts are kept for the schema check to report."""
     moved = ("punkt", "vocabulary", "shuffle", "num_shards")
     value = {name: item for name, item in written.items() if name not in moved}
     value["format_version"] = DATASET_VERSION
     settings = written.get("settings")
     if isinstance(settings, dict):
-        value["settings"] = _records(written, settings)
+        value["settings"] = _make_records(written, settings)
         if value.get("recipe") in ("unverified", settings.get("objective")):  # both meant "none"
             value["recipe"] = None
     return value
 
 
-def _records(written: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _make_records(written: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the four settings records of a version 2 manifest."""
     others = ("objective", *_TOKENIZER, *_CONTAINER)
     own = {name: value for name, value in settings.items() if name not in others}
     name = {"name": settings["objective"]} if "objective" in settings else {}
-    vocabulary = _chosen(written, ("vocabulary",))
+    vocabulary = _select(written, ("vocabulary",))
     return {
-        "text": _chosen(written, ("punkt",)),
-        "tokenizer": {"kind": WORDPIECE, **_chosen(settings, _TOKENIZER), **vocabulary},
+        "text": _select(written, ("punkt",)),
+        "tokenizer": {"kind": WORDPIECE, **_select(settings, _TOKENIZER), **vocabulary},
         "objective": {**name, **own, **name},
-        "container": {**_chosen(settings, _CONTAINER), **_chosen(written, ("shuffle", "num_shards"))},
+        "container": {**_select(settings, _CONTAINER), **_select(written, ("shuffle", "num_shards"))},
     }
 
 
-def _chosen(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _select(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: values[name] for name in names if name in values}
 
 
@@ -101,15 +101,15 @@ def as_version_2(value: dict[str, Any], recipe: str | None, settings: dict[str, 
     records = value["settings"]
     head = {
         "format_version": _BEFORE,
-        **_chosen(value, ("kind",)),
+        **_select(value, ("kind",)),
         "recipe": recipe,
         "phase": value["phase"],
         "settings": settings,
         "settings_digest": settings_digest(settings),
         "unicode_version": value["unicode_version"],
         "vocabulary": records["tokenizer"]["vocabulary"],
-        **_chosen(records["container"], ("shuffle", "num_shards")),
-        **_chosen(value, ("dataset_manifest",)),
+        **_select(records["container"], ("shuffle", "num_shards")),
+        **_select(value, ("dataset_manifest",)),
         "punkt": records["text"]["punkt"],
     }
     rest = {name: item for name, item in value.items() if name not in head}

@@ -68,10 +68,12 @@ class Recipe:
 
 
 def _two_phases(first: Settings, length: int, predictions: int) -> tuple[Settings, ...]:
+    """Return the settings ``first``, and the same with a longer example and more masks."""
     return first, {**first, "max_seq_length": length, "max_predictions_per_seq": predictions}
 
 
 def _two_lengths(first: Settings, *lengths: int) -> tuple[Settings, ...]:
+    """Return the settings ``first`` once for each length."""
     return tuple({**first, "max_seq_length": length} for length in lengths)
 
 

@@ -64,7 +64,7 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
     )
     if found is not None:
         item = properties.get(str(found.path[0]), {}) if found.path else {}
-        raise SettingsError(where + _told(found, item))
+        raise SettingsError(where + _fault_message(found, item))
     for name, value in values.items():
         if isinstance(value, float) and not isfinite(value):
             raise SettingsError(f"{where}{name} is {value}, expected a finite number")
@@ -72,7 +72,7 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
             raise SettingsError(f"{where}{name} has more than {MOST_DIGITS} digits, expected fewer")
 
 
-def _told(fault: Fault, item: Mapping[str, Any]) -> str:
+def _fault_message(fault: Fault, item: Mapping[str, Any]) -> str:
     """Return the error message for a fault. item: schema of the faulty property."""
     name, rule = ".".join(map(str, fault.path)), fault.rule
     if fault.keyword == "enum":
@@ -89,10 +89,10 @@ def _told(fault: Fault, item: Mapping[str, Any]) -> str:
         expected = _BOUNDS[fault.keyword].format(rule)
     else:
         return f"{name}: {fault.message[:_MOST_WORDS]}"
-    return f"{name} is {_shown(fault.value)}, expected {expected}"
+    return f"{name} is {_shorten(fault.value)}, expected {expected}"
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     """Return the value's repr, cut to a readable length."""
     words = repr(value)
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
@@ -118,18 +118,18 @@ def read_value(text: str, kinds: list[str], name: str) -> Any:
         except (ValueError, KeyError):
             continue
     wanted = " or ".join(kind for kind in kinds if kind != "null")
-    raise SettingsError(f"{name} is {_shown(text)}, expected the type {wanted}")
+    raise SettingsError(f"{name} is {_shorten(text)}, expected the type {wanted}")
 
 
-def _number(text: str) -> int | float:
+def _parse_number(text: str) -> int | float:
     try:
         return int(text)
     except ValueError:
         return float(text)
 
 
-def _integer(text: str) -> int:
-    number = _number(text)
+def _parse_integer(text: str) -> int:
+    number = _parse_number(text)
     if isinstance(number, float) and not number.is_integer():
         raise ValueError(text)
     return int(number)
@@ -137,8 +137,8 @@ def _integer(text: str) -> int:
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "boolean": lambda text: _SWITCH[text.lower()],
-    "integer": _integer,
-    "number": _number,
+    "integer": _parse_integer,
+    "number": _parse_number,
     "string": str,
     "object": parse_json_text,
     "array": parse_json_text,

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.binarised_manifest import BinarisedManifest
-from bertdata.dataset.discover import datasets_below
+from bertdata.dataset.discover import find_manifest_directories
 from bertdata.dataset.findings import ChainLink, Finding, Report, compare, of_misfit
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
@@ -49,7 +49,7 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
     is no fault. A digest, an input or a source that does not match is a fault.
     """
     report = verify_files(path, content=content)
-    walks = [_Walk(directory, sources) for directory in _directories(path)]
+    walks = [_Walk(directory, sources) for directory in _find_directories(path)]
     for walk in walks:
         walk.run()
     findings = [*report.findings, *(finding for walk in walks for finding in walk.findings)]
@@ -67,14 +67,14 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
     )
 
 
-def _directories(path: str) -> list[str]:
+def _find_directories(path: str) -> list[str]:
     if not storage.is_directory(path):
         if storage.base_name(path) != MANIFEST_NAME:
             raise ManifestError(f"{path}: has no chain; give a directory with a {MANIFEST_NAME}")
         return [storage.parent(path)]
     if storage.exists(storage.join(path, MANIFEST_NAME)):
         return [path]
-    inner = datasets_below(list_inputs(path, hidden=True).names)
+    inner = find_manifest_directories(list_inputs(path, hidden=True).names)
     if not inner:
         raise ManifestError(f"{path}: holds no {MANIFEST_NAME}, so it has no chain")
     return [storage.join(path, name) for name in inner]
@@ -89,7 +89,7 @@ class _Walk:
         self.used: set[str] = set()
         self._directory = directory
         self._sources = sources
-        self._manifests = _manifests_of(sources)
+        self._manifests = _read_manifests(sources)
 
     def run(self) -> None:
         """Follow the chain as far as it goes.
@@ -99,14 +99,12 @@ class _Walk:
         path = storage.join(self._directory, MANIFEST_NAME)
         data = storage.read_bytes(path)
         manifest = parse_any_manifest(data, path)
-        step, md5 = _description(manifest).partition(",")[0], md5_of(data)
+        step, md5 = _describe(manifest).partition(",")[0], md5_of(data)
         self.links.append(
-            ChainLink(
-                directory=self._directory, step=step, description=_description(manifest), manifest_md5=md5
-            )
+            ChainLink(directory=self._directory, step=step, description=_describe(manifest), manifest_md5=md5)
         )
         if isinstance(manifest, BinarisedManifest):
-            self._end("the lines were made of files of text")
+            self._end_chain("the lines were made of files of text")
             return
         if isinstance(manifest, Manifest) and manifest.plan.packed_from is not None:
             packed = manifest
@@ -126,7 +124,7 @@ class _Walk:
             extracted = [one for one in manifest.inputs if are_articles(one.kind)]
             if not extracted:
                 records = manifest.settings["recipe"] == RECORDS
-                self._end(f"the parts were made of {'files of records' if records else 'plain text'}")
+                self._end_chain(f"the parts were made of {'files of records' if records else 'plain text'}")
                 return
             articles = self._follow(manifest.articles_manifest, ARTICLES_COPY, "articles", ArticlesManifest)
             if not isinstance(articles, ArticlesManifest):
@@ -141,11 +139,11 @@ class _Walk:
         for name in ("inputs", "skipped", "parts_manifest", "punkt"):
             found, expected = getattr(packed, name), getattr(source, name)
             if found != expected:
-                self._fault(path, f"not the {name} of the dataset", str(found), str(expected))
+                self._add_fault(path, f"not the {name} of the dataset", str(found), str(expected))
         for name in ("examples", "tokens", "masked_tokens"):
             found, expected = (sum(getattr(shard, name) for shard in one.shards) for one in (packed, source))
             if found != expected:
-                self._fault(path, f"wrong number of {name}", str(found), str(expected))
+                self._add_fault(path, f"wrong number of {name}", str(found), str(expected))
 
     def _follow(self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]) -> AnyManifest | None:
         """Return the cited manifest, from the copy in this directory or from a named source.
@@ -153,27 +151,29 @@ class _Walk:
         cited: md5 of the manifest. copy: name of the copy. None if the chain ends here.
         """
         if cited is None:
-            self._end(f"no manifest was beside the {step} when they were read")
+            self._end_chain(f"no manifest was beside the {step} when they were read")
             return None
         path = storage.join(self._directory, copy)
         source = self._manifests.get(cited)
         if source is not None:
             self.used.add(storage.parent(source[0]))
-        data = _read(path)
+        data = _read_if_present(path)
         if data is None:
             if source is None:
-                self._end(f"the manifest of the {step}, md5 {cited}, is not at hand ({copy} is missing)")
+                self._end_chain(
+                    f"the manifest of the {step}, md5 {cited}, is not at hand ({copy} is missing)"
+                )
                 return None
             path, data = source
         if md5_of(data) != cited:
             self.findings.append(compare(path, "wrong md5", md5_of(data), cited))
-            self._end(f"{copy} is not the manifest that is cited")
+            self._end_chain(f"{copy} is not the manifest that is cited")
             return None
         manifest = parse_any_manifest(data, path)
         if not isinstance(manifest, kind):
-            self._fault(path, "wrong kind", type(manifest).__name__, kind.__name__)
+            self._add_fault(path, "wrong kind", type(manifest).__name__, kind.__name__)
             return None
-        self.links.append(ChainLink(step=step, description=_description(manifest), manifest_md5=cited))
+        self.links.append(ChainLink(step=step, description=_describe(manifest), manifest_md5=cited))
         return manifest
 
     def _check_inputs(
@@ -201,7 +201,7 @@ class _Walk:
         """Report a fault if the dataset names another sentence splitter than its parts do."""
         for name in {**expected, **found}:
             if found.get(name) != expected.get(name):
-                self._fault(path, name, str(found.get(name)), str(expected.get(name)))
+                self._add_fault(path, name, str(found.get(name)), str(expected.get(name)))
 
     def _reach_dump(self, articles: ArticlesManifest) -> None:
         dump = articles.source
@@ -213,14 +213,14 @@ class _Walk:
                 if misfit := check_file(source, dump.bytes, dump.md5):
                     self.findings.append(of_misfit(source, misfit, "it is not the dump of the articles"))
 
-    def _end(self, reason: str) -> None:
+    def _end_chain(self, reason: str) -> None:
         self.links.append(ChainLink(step="", description=reason))
 
-    def _fault(self, file: str, status: str, found: str, expected: str) -> None:
+    def _add_fault(self, file: str, status: str, found: str, expected: str) -> None:
         self.findings.append(Finding(file=file, status=status, found=found, expected=expected))
 
 
-def _manifests_of(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
+def _read_manifests(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
     """Return the path and bytes of each named directory's manifest, by md5."""
     found = {}
     for source in sources:
@@ -233,18 +233,18 @@ def _manifests_of(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
     return found
 
 
-def _description(manifest: AnyManifest) -> str:
+def _describe(manifest: AnyManifest) -> str:
     if isinstance(manifest, Manifest):
-        return f"dataset, {manifest.plan.title}, {_count(len(manifest.shards), 'shard')}"
-    files = _count(len(manifest.files), "file")
+        return f"dataset, {manifest.plan.title}, {_count_things(len(manifest.shards), 'shard')}"
+    files = _count_things(len(manifest.files), "file")
     if isinstance(manifest, BinarisedManifest):
-        return f"binarised lines of {_count(len(manifest.inputs), 'file')} of text, {files}"
+        return f"binarised lines of {_count_things(len(manifest.inputs), 'file')} of text, {files}"
     if isinstance(manifest, TextManifest):
-        return f"text, {manifest.settings['recipe']}, {_splitting(manifest)}, {files}"
+        return f"text, {manifest.settings['recipe']}, {_describe_splitting(manifest)}, {files}"
     return f"articles, {manifest.extractor['name']} {manifest.extractor['version']}, {files}"
 
 
-def _splitting(manifest: TextManifest) -> str:
+def _describe_splitting(manifest: TextManifest) -> str:
     if manifest.punkt is None:
         if (lines := manifest.settings.get("sentences", "punkt")) != "punkt":
             return f"sentences {lines}"
@@ -253,11 +253,11 @@ def _splitting(manifest: TextManifest) -> str:
     return f"Punkt {variant_named(manifest.punkt['variant'])}{told}"
 
 
-def _count(number: int, thing: str) -> str:
+def _count_things(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def _read(path: str) -> bytes | None:
+def _read_if_present(path: str) -> bytes | None:
     try:
         return storage.read_bytes(path)
     except MissingInputError:

@@ -9,7 +9,7 @@ from bertdata.dataset.manifest import ShardEntry, index_entry
 from bertdata.errors import DataError, MissingExtraError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import Misfit, check_file, file_md5
-from bertdata.shards.containers import container_named, open_reader
+from bertdata.shards.containers import find_container_by_name, open_reader
 from bertdata.shards.content import content_md5
 from bertdata.shards.framing import FrameCounter
 from bertdata.shards.packed.packs import PackReader
@@ -27,8 +27,8 @@ def check_shard(
 ) -> Misfit | None:
     """Return the first difference between a shard and its entry, or None if they match.
 
-    objective: of the examples, for the depths counted and examples. None to recognise it from the file.
-    ShardError if the examples have to be decoded and cannot be.
+    objective: the examples' objective, needed if they are counted or compared. None to recognise it from the
+    file. ShardError if the examples have to be decoded and cannot be.
     """
     path = storage.join(directory, entry.name)
     if depth == "counted":
@@ -44,8 +44,9 @@ def check_shard(
 
 
 def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
+    """Return the difference in md5 or in the number of examples. The file is read only once for both."""
     frames = FrameCounter()
-    container = container_named(path)
+    container = find_container_by_name(path)
     is_framed = container is None or container.is_canonical
     misfit = check_file(path, entry.bytes, entry.md5, also=frames.feed if is_framed else None)
     if misfit is not None:
@@ -87,7 +88,7 @@ def check_shard_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Mis
 
 
 @contextmanager
-def unwritten(file: BinaryIO, path: str) -> Iterator[None]:
+def refuse_writes(file: BinaryIO, path: str) -> Iterator[None]:
     """Make sure that a shard is not written to while it is open. ShardError if it was.
 
     This error replaces an error raised in the block, because a file that was cut while it was read looks

@@ -116,9 +116,10 @@ def dataset_card(title: str, settings: DatasetSettings) -> bytes | None:
     """Return README.md, which tells ``datasets.load_dataset(DIR)`` which files are shards.
 
     Without the card, ``datasets`` would take every file of the directory for data. The card names the shards
-    by a pattern, so it does not depend on their number. None if ``datasets`` cannot read the shards, and for
-    Arrow files, because ``load_dataset`` refuses directories made for ``load_from_disk``. title: of the
-    dataset.
+    by a pattern, so it does not depend on their number.
+    title: the dataset's title.
+    None if ``datasets`` cannot read the shards, and for Arrow files, because ``load_dataset`` refuses
+    directories made for ``load_from_disk``.
     """
     container = settings.container
     # With length bins, LDDL's files end in .parquet_0 and so on, which load_dataset(DIR) cannot read.

@@ -29,7 +29,7 @@ class FoundShard:
     name: str
     bytes: int
     entry: ShardEntry | None = None
-    objective: str | None = None  # from the manifest or the caller
+    objective: str | None = None  # named by the manifest or the caller
     padding_id: int | None = None  # None if no manifest records it
 
 
@@ -66,25 +66,25 @@ def find_datasets(
     """
     if not storage.is_directory(path):
         if path.endswith(".json"):
-            return _listed(path, exact, damaged)
+            return _read_listed(path, exact, damaged)
         files = expand([path])
         where = storage.join(storage.parent(files[0]), MANIFEST_NAME)
-        listed = _listed(where, exact, damaged, files) if storage.exists(where) else []
-        return [replace(one, path=path) for one in listed] or [_unlisted(path, objective)]
+        listed = _read_listed(where, exact, damaged, files) if storage.exists(where) else []
+        return [replace(one, path=path) for one in listed] or [_find_unlisted(path, objective)]
     if storage.exists(storage.join(path, MANIFEST_NAME)):
-        return _listed(storage.join(path, MANIFEST_NAME), exact, damaged)
+        return _read_listed(storage.join(path, MANIFEST_NAME), exact, damaged)
     listing = list_inputs(path, hidden=True)
     names = listing.names
     refuse_unfinished(path, names)
-    inner = [storage.join(path, f"{name}/{MANIFEST_NAME}") for name in datasets_below(names)]
+    inner = [storage.join(path, f"{name}/{MANIFEST_NAME}") for name in find_manifest_directories(names)]
     found = [
-        _listed(where, exact, damaged)
+        _read_listed(where, exact, damaged)
         for where in inner
-        if _kind(storage.read_bytes(where), where) == DATASET_KIND
+        if _read_kind(storage.read_bytes(where), where) == DATASET_KIND
     ]
     datasets = [one for listed in found for one in listed]
     if not datasets:
-        return [_unlisted(path, objective)]
+        return [_find_unlisted(path, objective)]
     notes = tuple(left_out_lines(path, listing.left_out))
     return [replace(datasets[0], notes=notes), *datasets[1:]]
 
@@ -145,7 +145,7 @@ def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
         names = mds_shards(path, listing.names)
         left_out = dict(listing.left_out)
         if not names:
-            names, others = _shard_names(path, listing.names)
+            names, others = _choose_shards(path, listing.names)
             left_out |= others
         files = [storage.join(path, name) for name in names]
         notes = left_out_lines(path, left_out)
@@ -173,24 +173,24 @@ def refuse_unfinished(path: str, names: Sequence[str]) -> None:
             )
 
 
-def datasets_below(names: Sequence[str]) -> list[str]:
+def find_manifest_directories(names: Sequence[str]) -> list[str]:
     """Return the directories that hold a manifest. names: all files below a directory."""
     return sorted(storage.parent(name) for name in names if storage.base_name(name) == MANIFEST_NAME)
 
 
-def _unlisted(path: str, objective: str | None) -> FoundDataset:
+def _find_unlisted(path: str, objective: str | None) -> FoundDataset:
     found, notes = _find_shards(path)
     shards = tuple(replace(shard, objective=objective) for shard in found)
     return FoundDataset(path=path, manifest=None, shards=shards, notes=notes)
 
 
-def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
+def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
     """Return the manifest's dataset, restricted to the chosen shards if there are any.
 
     An empty list if the manifest does not list all chosen shards. exact, damaged: see find_datasets.
     """
     data = storage.read_bytes(where)
-    if (kind := _kind(data, where)) != DATASET_KIND:
+    if (kind := _read_kind(data, where)) != DATASET_KIND:
         if chosen:
             return []
         raise DatasetError(
@@ -198,7 +198,7 @@ def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) 
         )
     manifest = parse_manifest(data, where)
     directory = storage.parent(where)
-    if exact and not (manifest.dump() == data and _is_listed(manifest, directory)):
+    if exact and not (manifest.dump() == data and _agrees_with_md5sums(manifest, directory)):
         raise ManifestError(f"{where}: was edited: it is not what its own entries, or {MD5SUMS_NAME}, say")
     entries = {storage.join(directory, entry.name): entry for entry in manifest.shards}
     if not entries.keys() >= set(chosen):
@@ -211,7 +211,7 @@ def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) 
         files = [file for file in files if file not in missing]
     elif wrong:
         more = f" (and {len(wrong) - 1} more files at fault)" if wrong[1:] else ""
-        raise ShardError(_fault(*wrong[0], entries[wrong[0][0]]) + more)
+        raise ShardError(_misfit_message(*wrong[0], entries[wrong[0][0]]) + more)
     shards = [
         FoundShard(
             path=file,
@@ -226,7 +226,7 @@ def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) 
     return [FoundDataset(path=directory, manifest=manifest, shards=tuple(shards))]
 
 
-def _is_listed(manifest: Manifest, directory: str) -> bool:
+def _agrees_with_md5sums(manifest: Manifest, directory: str) -> bool:
     """Return False if MD5SUMS contradicts the manifest. True if there is no MD5SUMS."""
     try:
         found = storage.read_bytes(storage.join(directory, MD5SUMS_NAME))
@@ -235,18 +235,18 @@ def _is_listed(manifest: Manifest, directory: str) -> bool:
     return found in (manifest.md5sums(), md5sums(manifest.listed))  # with or without the manifest's line
 
 
-def _kind(manifest: bytes, where: str) -> str:
+def _read_kind(manifest: bytes, where: str) -> str:
     return str(parse_json(manifest, where).get("kind", DATASET_KIND))
 
 
-def _fault(path: str, misfit: Misfit, entry: ShardEntry) -> str:
+def _misfit_message(path: str, misfit: Misfit, entry: ShardEntry) -> str:
     if misfit.status == "missing":
         listed = f"{MANIFEST_NAME} lists it with {entry.bytes} bytes and {entry.examples} examples"
         return f"{path}: is missing, {listed}"
     return f"{path}: found {misfit.found}, expected {misfit.expected}"
 
 
-def _binarised(path: str, names: list[str]) -> list[str]:
+def _find_binarised(path: str, names: list[str]) -> list[str]:
     """Return the .bin files in a directory of fairseq's: those named train* if there are any, else all.
 
     DatasetError if there are none.
@@ -257,13 +257,16 @@ def _binarised(path: str, names: list[str]) -> list[str]:
     return [name for name in found if name.startswith("train")] or found
 
 
-def _shard_names(path: str, names: list[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose the shards among a directory's file names. Also return the names left out, by reason."""
+def _choose_shards(path: str, names: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Choose the shards among a directory's file names.
+
+    Also return the names that are left out, by the reason for it.
+    """
     saved, dropped = take_data_files(path, names)
     candidates = [name for name in saved if not is_hidden(storage.base_name(name))]
     named = [name for name in candidates if is_shard_name(name)]
     if DICTIONARY_NAME in names and not named:
-        return _binarised(path, names), {}
+        return _find_binarised(path, names), {}
     plain = [name for name in candidates if "." not in storage.base_name(name)]
     found = named or [name for name in plain if storage.base_name(name) != MD5SUMS_NAME]
     if not found:

@@ -114,7 +114,7 @@ def compare(file: str, wrong: str, found: str, expected: str, detail: str | None
     return Finding(file=file, status=wrong, found=found, expected=expected, detail=detail)
 
 
-def in_parallel(check: Callable[[Any], Finding], items: Iterable[Any]) -> list[Finding]:
+def check_in_parallel(check: Callable[[Any], Finding], items: Iterable[Any]) -> list[Finding]:
     """Check every item in parallel threads. Return the findings in the items' order."""
     with ThreadPoolExecutor(_WORKERS) as pool:
         return list(pool.map(check, items))

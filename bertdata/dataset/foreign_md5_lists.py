@@ -28,7 +28,7 @@ def parse_md5_list(data: bytes, where: str) -> list[tuple[str, str]]:
     """
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     try:
-        entries = list(_entries(text, where))
+        entries = list(_parse_entries(text, where))
     except ManifestError:
         if not _holds_other_bytes(text):
             raise
@@ -45,7 +45,11 @@ def _holds_other_bytes(text: str) -> bool:
     return any("\udc80" <= character <= "\udcff" for character in text)
 
 
-def _entries(text: str, where: str) -> Iterator[tuple[str, str]]:
+def _parse_entries(text: str, where: str) -> Iterator[tuple[str, str]]:
+    """Yield (md5, name) of each entry.
+
+    A NUL anywhere means that entries end in NUL, as with md5sum --zero.
+    """
     zero = "\0" in text
     for number, line in enumerate(text.split("\0" if zero else "\n"), 1):
         line = line if zero else line.removesuffix("\r")
@@ -62,10 +66,10 @@ def _entries(text: str, where: str) -> Iterator[tuple[str, str]]:
             )
         if escaped and not zero:
             name = _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[0]), name)
-        yield md5.lower(), _relative(name)
+        yield md5.lower(), _strip_dots(name)
 
 
-def _relative(name: str) -> str:
+def _strip_dots(name: str) -> str:
     """Return the name without a leading ``./``, which find prints, and without repeated slashes."""
     if "://" in name or name.startswith("/"):
         return name

@@ -25,7 +25,7 @@ _PAIR_LABELS = 2
 
 
 class Frequencies(NamedTuple):
-    """How often each label was counted. counts: number of times by label, from label 0 on."""
+    """Label counts. counts: number of occurrences of each label, from label 0 on."""
 
     counts: Sequence[int]
 
@@ -108,13 +108,13 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
                 texts.update(batch)
         if has_pairs:
             pairs.update(pair_labels(batch).tolist())
-    vocabulary = _vocabulary_of(data)
-    words = words or texts.words(_never_masked(data, vocabulary))
-    size = data.vocabulary_size or max(words, default=0) + 2  # room for a label without counts
+    vocabulary = _find_vocabulary(data)
+    words = words or texts.words(_find_never_masked(data, vocabulary))
+    size = data.vocabulary_size or max(words, default=0) + 2  # at least one label without counts
     counts = Frequencies([words[token] for token in range(size)])
     return LabelSurvey(
         words=counts,
-        word=_spelt(vocabulary, counts.most_frequent),
+        word=_spell(vocabulary, counts.most_frequent),
         pairs=Frequencies([pairs[label] for label in range(_PAIR_LABELS)]) if has_pairs else None,
         pair_words=objective.pair_words,
     )
@@ -162,7 +162,7 @@ def quoted(guess: str) -> str:
     return f'"{guess}"'
 
 
-def _vocabulary_of(data: OpenedDataset) -> Vocabulary | None:
+def _find_vocabulary(data: OpenedDataset) -> Vocabulary | None:
     """Return the vocabulary of the dataset that the first shard belongs to, or None if it is not available.
 
     Generated examples have no file. Their empty path must not lead to a dataset in the working directory.
@@ -177,7 +177,7 @@ def _vocabulary_of(data: OpenedDataset) -> Vocabulary | None:
     return None
 
 
-def _never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> bytes | None:
+def _find_never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> bytes | None:
     """Return one byte per id, 1 if the id is never masked. None if that is unknown.
 
     The answer comes from the masking rules of the dataset, else from the default rules of its vocabulary.
@@ -187,7 +187,7 @@ def _never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> bytes |
     return masking_rules(vocabulary, MaskingSettings(), masks=False).never_masked
 
 
-def _spelt(vocabulary: Vocabulary | None, token: int) -> str:
+def _spell(vocabulary: Vocabulary | None, token: int) -> str:
     """Return the token's readable spelling in quotes, or ``token 17`` without a vocabulary."""
     if vocabulary is None:
         return f"token {token}"

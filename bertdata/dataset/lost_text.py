@@ -14,8 +14,8 @@ from bertdata.records import MadeExamples
 _MOST_LOST = 1 / 3
 """Share above which a warning is given.
 
-For comparison: of encyclopedia sentences in a single pass, BERT's program loses 31 % with 64 ids and 10 %
-with 128. ELECTRA's loses 14 % with 128. With more passes hardly anything is lost.
+For comparison: of the sentences of an encyclopedia, BERT's program loses 31 % with 64 ids in a single pass
+and 10 % with 128. ELECTRA's loses 14 % with 128. With more passes hardly anything is lost.
 """
 
 
@@ -49,7 +49,7 @@ def lost_warnings(directory: str, manifest: Mapping[str, Any]) -> list[str]:
 def warn_of_lost(name: str, lost: int | None, tokens: int, max_seq_length: int, remedy: str) -> list[str]:
     """Return a warning if a large share of the text is in no example.
 
-    name: of the text or dataset. remedy: what to do if each line already is a sentence.
+    name: name of the text or dataset. remedy: advice for text that already has one sentence per line.
     """
     if not lost or lost <= _MOST_LOST * tokens:
         return []

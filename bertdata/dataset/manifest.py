@@ -166,6 +166,7 @@ class Manifest:
         return value if self.version_2 is None else as_version_2(value, **self.version_2)
 
     def _head(self) -> dict[str, Any]:
+        """Return the plan's part of the manifest."""
         plan, settings = self.plan, self.plan.settings.as_json()
         cited = {} if plan.packed_from is None else {"dataset_manifest": plan.packed_from}
         return {
@@ -181,6 +182,7 @@ class Manifest:
         }
 
     def _contents(self) -> dict[str, Any]:
+        """Return the part of the manifest that lists inputs, shards and totals."""
         skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         lost = {} if self.lost_tokens is None else {"lost_tokens": self.lost_tokens}
@@ -310,9 +312,9 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     where: the manifest's path, for errors.
     """
     value, version_2 = parse_dataset_json(data, where)
-    inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
-    shards = tuple(_entry(ShardEntry, item) for item in value["shards"])
-    skipped = tuple(_entry(SkippedEntry, item) for item in value.get("skipped", ()))
+    inputs = tuple(_parse_entry(InputEntry, item) for item in value["inputs"])
+    shards = tuple(_parse_entry(ShardEntry, item) for item in value["shards"])
+    skipped = tuple(_parse_entry(SkippedEntry, item) for item in value.get("skipped", ()))
     check_safe_names((shard.name for shard in shards), where)
     names = {entry.name for entry in inputs}
     for shard in shards:
@@ -324,7 +326,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     if skipped:
         given = tuple(sorted((*given, *(entry.name for entry in skipped))))
     return Manifest(
-        plan=_plan(value, given),
+        plan=_parse_plan(value, given),
         inputs=inputs,
         shards=shards,
         skipped=skipped,
@@ -334,7 +336,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     )
 
 
-def _plan(value: dict[str, Any], inputs: tuple[str, ...]) -> DatasetPlan:
+def _parse_plan(value: dict[str, Any], inputs: tuple[str, ...]) -> DatasetPlan:
     return DatasetPlan(
         recipe=value["recipe"],
         phase=value["phase"],
@@ -344,5 +346,5 @@ def _plan(value: dict[str, Any], inputs: tuple[str, ...]) -> DatasetPlan:
     )
 
 
-def _entry(kind: type[Any], item: dict[str, Any]) -> Any:
+def _parse_entry(kind: type[Any], item: dict[str, Any]) -> Any:
     return kind(**{column.name: item[column.name] for column in fields(kind) if column.name in item})

@@ -46,7 +46,7 @@ class MaskedData(OpenedDataset):
         """Yield the shard's examples with drawn masks."""
         first = 0
         for batch in self.source.batches(shard):
-            yield self._masked(batch, shard, first)
+            yield self._mask(batch, shard, first)
             first += len(batch)
 
     @property
@@ -56,13 +56,13 @@ class MaskedData(OpenedDataset):
 
     def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
         """Return the stored examples with drawn masks."""
-        return self._masked(self.source.altered(batch, shard, first), shard, first)
+        return self._mask(self.source.altered(batch, shard, first), shard, first)
 
     def at_epoch(self, epoch: int) -> "MaskedData":
         """Return the same examples with the masks of this epoch, counted from 0."""
         return replace(self, source=self.source.at_epoch(epoch), epoch=epoch + self.masker.first_epoch)
 
-    def _masked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+    def _mask(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
         before = self.source.examples_before[self.shards.index(shard)]
         of_shard = np.arange(first, first + len(batch), dtype=np.uint64)
         keys, numbers = self.masker.streams(self.seed, self.epoch, shard.name, before, of_shard)
@@ -119,12 +119,12 @@ def masker_of(
 
         return make_fairseq_masker(vocabulary, settings, source.layout, masking)
     of_data = dataset.manifest.plan.settings.objective if dataset.manifest else {}
-    most = settings.max_predictions_per_seq or _limit(source.layout, of_data, settings.masked_lm_prob)
+    most = settings.max_predictions_per_seq or _max_masks(source.layout, of_data, settings.masked_lm_prob)
     settings = replace(settings, max_predictions_per_seq=most)
     return find_objective(source.layout.objective).masker(vocabulary, settings, of_data)
 
 
-def _limit(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
+def _max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
     """Return the most masks of an example if the user gave no limit.
 
     of_data: the manifest's objective settings.

@@ -42,12 +42,12 @@ class Provenance:
     @property
     def text(self) -> dict[str, Any]:
         """The sentence splitter of the parts, in the form of the dataset's settings record ``text``."""
-        return {"punkt": None} if self.parts is None else self._listing().splitting()
+        return {"punkt": None} if self.parts is None else self._parse_listing().splitting()
 
     @property
     def between(self) -> str | None:
         """The text between two sentences of a paragraph. None for parts without a manifest."""
-        return None if self.parts is None else self._listing().between
+        return None if self.parts is None else self._parse_listing().between
 
     def files(self) -> Mapping[str, bytes]:
         """Return the copies that a dataset keeps, by file name."""
@@ -58,7 +58,7 @@ class Provenance:
         """Raise InputError for an input that differs from the parts' manifest."""
         if self.parts is None:
             return
-        listed = {entry.name: entry for entry in self._listing().files}
+        listed = {entry.name: entry for entry in self._parse_listing().files}
         for item in inputs:
             entry = listed.get(item.name)
             if entry is None or (entry.bytes, entry.md5) != (item.bytes, item.md5):
@@ -71,7 +71,7 @@ class Provenance:
                     "parts were changed on purpose"
                 )
 
-    def _listing(self) -> TextManifest:
+    def _parse_listing(self) -> TextManifest:
         assert self.parts is not None
         return parse_text_manifest(self.parts, PARTS_COPY)
 
@@ -90,7 +90,7 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
         return NO_PROVENANCE
     (directory,) = directories
     path = storage.join(directory, MANIFEST_NAME)
-    data = _read(path)
+    data = _read_if_present(path)
     if data is None or parse_json(data, path).get("kind") != TEXT_KIND:
         return NO_PROVENANCE
     listed = {entry.name: entry.bytes for entry in parse_text_manifest(data, path).files}
@@ -103,22 +103,25 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
                 f"{part}: found {size} bytes, but the {MANIFEST_NAME} beside it lists {listed[name]}; run "
                 f"bertdata segment again, or remove that {MANIFEST_NAME} if the parts were changed on purpose"
             )
-    return Provenance(parts=data, articles=_read(storage.join(directory, ARTICLES_COPY)))
+    return Provenance(parts=data, articles=_read_if_present(storage.join(directory, ARTICLES_COPY)))
 
 
 def provenance_of_packed(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
     """Return the provenance of a packed dataset.
 
     It is the manifest of the dataset that was packed, and the manifests that this dataset cites.
-    directory, manifest: of the dataset that was packed. parts_md5: md5 of the parts' manifest that it cites.
+    directory, manifest: path and manifest of the dataset that was packed.
+    parts_md5: md5 of the parts' manifest that it cites.
     """
-    parts = None if parts_md5 is None else _read(storage.join(directory, PARTS_COPY))
+    parts = None if parts_md5 is None else _read_if_present(storage.join(directory, PARTS_COPY))
     if parts is None or md5_of(parts) != parts_md5:
         return Provenance(dataset=manifest)
-    return Provenance(dataset=manifest, parts=parts, articles=_read(storage.join(directory, ARTICLES_COPY)))
+    return Provenance(
+        dataset=manifest, parts=parts, articles=_read_if_present(storage.join(directory, ARTICLES_COPY))
+    )
 
 
-def _read(path: str) -> bytes | None:
+def _read_if_present(path: str) -> bytes | None:
     try:
         return storage.read_bytes(path)
     except MissingInputError:

@@ -57,8 +57,9 @@ class RandomAccess:
 
     def batch(self, numbers: Sequence[int]) -> ExampleBatch:
         """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
+        # After a fork, parent and child share the position of every open file. The child must open its own.
         if os.getpid() != self._process:
-            self._start()  # a forked process shares the files' positions with its parent
+            self._start()
         with self._lock:
             return self._batch(numbers)
 
@@ -67,25 +68,26 @@ class RandomAccess:
         # run is decoded once.
         """Read the examples run by run, then restore the caller's order."""
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
-        places = groupby((self._place(numbers[at]) for at in order), key=lambda place: place[:2])
+        places = groupby((self._locate(numbers[at]) for at in order), key=lambda place: place[:2])
         found = [
-            self._chosen(shard, piece, [place for *_, place in group]) for (shard, piece), group in places
+            self._take_examples(shard, piece, [place for *_, place in group])
+            for (shard, piece), group in places
         ]
         batch = found[0] if len(found) == 1 else columns.join(found)
         return batch if order == list(range(len(order))) else columns.take(batch, np.argsort(order))
 
-    def _place(self, number: int) -> tuple[int, int, int]:
+    def _locate(self, number: int) -> tuple[int, int, int]:
         """Return the example's shard, its run in the shard, and its place in the run."""
         shard = bisect_right(self._ends, number)
         return shard, *self._open_shard(shard).place(number - (self._ends[shard - 1] if shard else 0))
 
-    def _chosen(self, shard: int, piece: int, places: list[int]) -> ExampleBatch:
-        batch = self._piece(shard, piece)
+    def _take_examples(self, shard: int, piece: int, places: list[int]) -> ExampleBatch:
+        batch = self._read_piece(shard, piece)
         if len(places) == 1:
             return columns.cut(batch, places[0], places[0] + 1)
         return columns.take(batch, np.array(places))
 
-    def _piece(self, shard: int, piece: int) -> ExampleBatch:
+    def _read_piece(self, shard: int, piece: int) -> ExampleBatch:
         """Return a decoded run of examples, from the cache if possible."""
         key = shard, piece
         if key in self._cache:
@@ -93,12 +95,13 @@ class RandomAccess:
             return self._cache[key]
         batch = self._open_shard(shard).piece(piece)
         self._cache[key] = batch
-        self._cached_bytes += _bytes(batch)
+        self._cached_bytes += _count_bytes(batch)
         while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
-            self._cached_bytes -= _bytes(self._cache.popitem(last=False)[1])
+            self._cached_bytes -= _count_bytes(self._cache.popitem(last=False)[1])
         return batch
 
     def _open_shard(self, number: int) -> "_OpenShard":
+        """Return an open shard, from the cache if possible."""
         if number in self._open:
             self._open.move_to_end(number)
             return self._open[number]
@@ -106,6 +109,7 @@ class RandomAccess:
             self._open.popitem(last=False)[1].close()
         shard = self._data.shards[number]
         version = storage.version(shard.path)
+        # Remote files have no version and are always checked again.
         if self._versions.get(number) == version != ():
             opened = _open(self._data, shard, version, self._indexes[number])
         else:
@@ -141,17 +145,17 @@ class _OpenShard:
     def place(self, number: int) -> tuple[int, int]:
         """Return the run that holds this example of the shard, and the example's place in the run."""
         piece = bisect_right(self.ends, number)
-        return piece, number - self._first(piece)
+        return piece, number - self._first_example(piece)
 
     def piece(self, number: int) -> ExampleBatch:
         """Return the examples of a run, altered as the dataset alters them."""
         batch = self.pieces.piece(number)
         if self.is_altered:
             return batch
-        first = self._first(number)
+        first = self._first_example(number)
         return self.data.altered(self.data.stored.checked(batch, self.shard, first), self.shard, first)
 
-    def _first(self, piece: int) -> int:
+    def _first_example(self, piece: int) -> int:
         return self.ends[piece - 1] if piece else 0
 
     def close(self) -> None:
@@ -206,5 +210,5 @@ class _Spooled:
         return batch
 
 
-def _bytes(batch: ExampleBatch) -> int:
+def _count_bytes(batch: ExampleBatch) -> int:
     return sum(values.nbytes for values in batch.values())

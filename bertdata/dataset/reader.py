@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from bertdata.config.held_out_names import held_out
-from bertdata.dataset.check import refuse_changed, unwritten
+from bertdata.dataset.check import refuse_changed, refuse_writes
 from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths
 from bertdata.dataset.manifest import DatasetPlan, lengths_name
@@ -204,7 +204,7 @@ class OpenedDataset:
         """Open the shard, check its md5 and layout, and return its reader."""
         # Load a user's objective: this may be another process than the one that opened the dataset.
         find_objective(self.layout.objective)
-        with self._opened(shard) as file:
+        with self._open_file(shard) as file:
             reader = make_reader(
                 file,
                 shard.path,
@@ -241,15 +241,17 @@ class OpenedDataset:
         return change(self)
 
     @contextmanager
-    def _opened(self, shard: Shard) -> Iterator[BinaryIO]:
+    def _open_file(self, shard: Shard) -> Iterator[BinaryIO]:
         """Open the shard's file after checking its md5.
 
         A remote file is first downloaded to a temporary file. ShardError at the end if a local file was
         written to while it was open, since the check was then of other bytes.
         """
         remote = storage.is_remote(shard.path)
+        # The md5 of this version of the file was checked before, so reading the whole file again can be
+        # skipped.
         if not remote and shard.checked is not None and shard.checked == storage.version(shard.path):
-            with storage.open_input(shard.path) as file, unwritten(file, shard.path):
+            with storage.open_input(shard.path) as file, refuse_writes(file, shard.path):
                 yield file
             return
         # Read the file once for its md5. A remote file is copied on the way, so that it is transferred only
@@ -258,7 +260,7 @@ class OpenedDataset:
         with (
             storage.open_input(shard.path) as source,
             cast(BinaryIO, TemporaryFile()) if remote else nullcontext(source) as file,
-            nullcontext() if remote else unwritten(source, shard.path),
+            nullcontext() if remote else refuse_writes(source, shard.path),
         ):
             while (remote or shard.md5) and (block := source.read(_BLOCK_BYTES)):
                 md5.update(block)
@@ -290,7 +292,7 @@ def open_dataset(
     Sizes are compared with the manifest now, md5s only when a shard is decoded.
 
     unverified: accept files of any program without a manifest. Their examples are counted now.
-    objective: of the examples, if neither a manifest nor the files' fields identify it.
+    objective: the examples' objective, if neither a manifest nor the files' fields identify it.
     split: take only the training or test files of a dataset that has both.
 
     MissingInputError, DatasetError, ManifestError or ShardError if the files do not fit. SettingsError if the
@@ -299,7 +301,7 @@ def open_dataset(
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
     _refuse_repeated(paths)
-    contents = _unverified(paths, objective, split) if unverified else _verified(paths, split)
+    contents = _open_unverified(paths, objective, split) if unverified else _open_verified(paths, split)
     layouts, files, vocabulary_size, left_out = contents
     if not any(examples for _, examples, _ in files):
         raise DatasetError(f"{name}: holds no examples")
@@ -310,7 +312,7 @@ def open_dataset(
     return OpenedDataset(
         name=name,
         layout=layout,
-        shards=_shards(files),
+        shards=_name_shards(files),
         vocabulary_size=vocabulary_size,
         left_out=left_out,
     )
@@ -333,7 +335,7 @@ def _refuse_shared(files: Sequence[tuple[str, str]]) -> None:
             raise DatasetError(f"{file}: belongs to both {other} and {path}; mix different files")
 
 
-def _shards(files: _Files) -> tuple[Shard, ...]:
+def _name_shards(files: _Files) -> tuple[Shard, ...]:
     """Return the shards, named relative to the directory that all files share."""
     start = os.path.commonprefix([file.path for file, _, _ in files]).rfind("/") + 1  # noqa: RUF071
     return tuple(
@@ -352,16 +354,18 @@ def _shards(files: _Files) -> tuple[Shard, ...]:
     )
 
 
-def _verified(paths: list[str], split: Split | None) -> _Contents:
-    opened = [(path, *_listed(path, split)) for path in paths]
+def _open_verified(paths: list[str], split: Split | None) -> _Contents:
+    """Return the contents of datasets with manifests. DatasetError if they have different vocabularies."""
+    opened = [(path, *_find_listed(path, split)) for path in paths]
     vocabulary = opened[0][1].settings.vocabulary
     for path, plan, *_ in opened:
         if (md5 := plan.settings.vocabulary["md5"]) != vocabulary["md5"]:
-            found = f"vocabulary {md5}, expected {vocabulary['md5']}"
-            raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
+            raise DatasetError(
+                f"{path}: was made with vocabulary {md5}, expected {vocabulary['md5']}, that of {paths[0]}"
+            )
     if len(paths) > 1:
         _refuse_shared([(path, shard.path) for path, _, files, _ in opened for shard, *_ in files])
-    layouts = [(path, _planned_layout(path, plan)) for path, plan, *_ in opened]
+    layouts = [(path, _make_layout(path, plan)) for path, plan, *_ in opened]
     files = [item for *_, files, _ in opened for item in files]
     return (
         layouts,
@@ -371,7 +375,7 @@ def _verified(paths: list[str], split: Split | None) -> _Contents:
     )
 
 
-def _planned_layout(path: str, plan: DatasetPlan) -> ShardLayout:
+def _make_layout(path: str, plan: DatasetPlan) -> ShardLayout:
     """Return the layout that the dataset's manifest describes."""
     settings = plan.settings.by_name
     objective = objective_of_file(plan.objective or DEFAULT_OBJECTIVE, path)
@@ -382,7 +386,7 @@ def _planned_layout(path: str, plan: DatasetPlan) -> ShardLayout:
     )
 
 
-def _listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, int]:
+def _find_listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, int]:
     """Return the plan of the only dataset at the path, its files, and the number of files left out."""
     found = find_datasets(path, exact=True)
     if found[0].path.startswith(storage.join(path, "")):
@@ -394,12 +398,12 @@ def _listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, int]:
             f"{path}: no {MANIFEST_NAME} lists it, so its examples cannot be verified; "
             "unverified takes files as they are"
         )
-    chosen = _of_split(path, shards, held_out([shard.name for shard in shards]), split)
+    chosen = _select_split(path, shards, held_out([shard.name for shard in shards]), split)
     files = [(shard, shard.entry.examples, shard.entry.rows) for shard in chosen if shard.entry]
     return manifest.plan, files, len(shards) - len(chosen)
 
 
-def _of_split(
+def _select_split(
     path: str, shards: Sequence[FoundShard], tests: Sequence[str], split: Split | None
 ) -> Sequence[FoundShard]:
     """Return the shards of the split.
@@ -411,20 +415,21 @@ def _of_split(
     return [shard for shard in shards if (shard.name in tests) == (split == "test")]
 
 
-def _unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
-    found = [_shards_of_one_kind(path, split) for path in paths]
+def _open_unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
+    """Return the contents of files without a manifest, whose examples are counted by opening each file."""
+    found = [_find_split_shards(path, split) for path in paths]
     kept = {
-        real_path(file.path): file for shards, _ in found for file in shards if not _is_empty_of_deal(file)
+        real_path(file.path): file for shards, _ in found for file in shards if not _is_empty_dealt_file(file)
     }
     files = {file.path: file for file in kept.values()}  # two patterns may match the same file
     with ThreadPoolExecutor(_THREADS) as pool:
-        counted = list(pool.map(partial(_count, objective), sorted(files)))
+        counted = list(pool.map(partial(_count_examples, objective), sorted(files)))
     layouts = with_largest_sizes((path, layout, measured) for path, layout, _, _, measured in counted)
     left_out = sum(number for _, number in found)
     return layouts, [(files[path], examples, rows) for path, _, examples, rows, _ in counted], None, left_out
 
 
-def _is_empty_of_deal(file: FoundShard) -> bool:
+def _is_empty_dealt_file(file: FoundShard) -> bool:
     """Return True for an empty file of a program that deals its examples to a fixed number of files.
 
     ELECTRA's program does so. With few examples some of its files stay empty.
@@ -432,7 +437,7 @@ def _is_empty_of_deal(file: FoundShard) -> bool:
     return not file.bytes and re.search(r"-\d+-of-\d+$", file.name) is not None
 
 
-def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
+def _find_split_shards(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
     """Return the shards of the split and the number left out.
 
     DatasetError if a directory holds training and test files and no split was asked for. As in NVIDIA's
@@ -446,11 +451,15 @@ def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundS
     if tests and split is None and storage.is_directory(path):
         pattern = storage.join(path, "*training*")
         raise DatasetError(f"{path}: holds training and test files; give a pattern, as {pattern}")
-    chosen = _of_split(path, shards, tests, split)
+    chosen = _select_split(path, shards, tests, split)
     return chosen, len(shards) - len(chosen)
 
 
-def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None, bool]:
+def _count_examples(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None, bool]:
+    """Open a file.
+
+    Return its path, layout, number of examples, packed rows, and whether its sizes are measured.
+    """
     with open_reader(path, objective=objective) as reader:
         rows = reader.rows if isinstance(reader, PackReader) else None
         return path, reader.layout, len(reader), rows, reader.is_measured

@@ -17,7 +17,7 @@ def shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
     """Count the shards of ``held_out`` that are also in ``training``: the same file, or the same bytes."""
     paths = {real_path(shard.path) for shard in training.shards}
     listed = {shard.md5 for shard in training.shards if shard.md5 is not None}
-    by_size = _by_size(training, held_out)
+    by_size = _group_by_size(training, held_out)
     md5_of = cache(file_md5)
 
     def is_shared(shard: Shard) -> bool:
@@ -44,7 +44,7 @@ def same_data(held_out: str, training: str, what: str) -> str:
     )
 
 
-def _by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
+def _group_by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
     """Return the training shards by size in bytes. Empty if manifests list the md5s of all shards.
 
     A file without a manifest has to be read for its md5. The sizes limit this to files that could be equal.

@@ -66,6 +66,9 @@ def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tu
     entries: list[ScratchEntry] = []
     held: list[Placed] = []
 
+    # Batches are collected until they hold RUN_TOKENS tokens, then sorted and written as a run.
+    # ``_write_run`` empties the list, so that the batches and their sorted copy are not in memory longer than
+    # needed.
     def write() -> None:
         with files.open(f"-{len(paths):05}") as sink:
             _write_run(held, groups, sink)
@@ -100,7 +103,7 @@ def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
         size = 0
         if count:
             piece = cut(examples, first, first + count)
-            for column in _columns(keys[first : first + count], piece):
+            for column in _list_columns(keys[first : first + count], piece):
                 size += column.nbytes
                 sink.write(column.view(np.uint8).data)
         starts.append(starts[-1] + size)
@@ -108,30 +111,30 @@ def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
     sink.write(np.array(starts, "<u8").tobytes())
 
 
-def _columns(keys: Array, examples: ExampleBatch) -> list[Array]:
+def _list_columns(keys: Array, examples: ExampleBatch) -> list[Array]:
     """Return the arrays of a piece in file order."""
     width = next(getattr(examples, item.name).itemsize for item in examples.columns() if item.item == "id")
-    values = [getattr(examples, item.name) for item in _in_order(type(examples))]
-    types = [_type(item, width) for item in _in_order(type(examples))]
+    values = [getattr(examples, item.name) for item in _sort_columns(type(examples))]
+    types = [_item_type(item, width) for item in _sort_columns(type(examples))]
     head = np.array([len(keys), width], "<u4")
     found = [value.astype(kind, copy=False) for value, kind in zip(values, types, strict=True)]
     return [head, keys.astype("<u8", copy=False), *map(np.ascontiguousarray, found)]
 
 
-def _in_order(batch_type: type[ExampleBatch]) -> list[Column]:
-    """Return the columns with columns of ends first, since these give the sizes of the others."""
+def _sort_columns(batch_type: type[ExampleBatch]) -> list[Column]:
+    """Return the columns in file order: end offsets first, because they give the sizes of the others."""
     ends = batch_type.ragged()
     return sorted(batch_type.columns(), key=lambda item: item.name not in ends)
 
 
-def _type(item: Column, id_bytes: int) -> str:
+def _item_type(item: Column, id_bytes: int) -> str:
     return f"<u{id_bytes}" if item.item == "id" else _TYPES[item.item]
 
 
 def read_group(paths: Iterable[str], group: int, groups: int, batch_type: type[ExampleBatch]) -> SortedGroup:
     """Return the examples of a group from all run files, in the order of their keys."""
     found = (_read_piece(path, group, groups, batch_type) for path in paths)
-    piece = _join([one for one in found if one is not None])
+    piece = _join_pieces([one for one in found if one is not None])
     order = np.argsort(piece.keys)
     return SortedGroup(piece.keys[order], take(piece.examples, order))
 
@@ -142,7 +145,7 @@ def _read_piece(path: str, group: int, groups: int, batch_type: type[ExampleBatc
         # The last groups + 1 numbers are the offsets. Two neighbours are the start and end of the piece.
         file.seek(-8 * (groups + 1 - group), 2)
         start, stop = np.frombuffer(file.read(16), "<u8").tolist()
-        return _parse(_read_at(file, start, stop - start), batch_type) if stop > start else None
+        return _parse_piece(_read_at(file, start, stop - start), batch_type) if stop > start else None
 
 
 def _read_at(file: BinaryIO, start: int, size: int) -> bytes:
@@ -150,20 +153,20 @@ def _read_at(file: BinaryIO, start: int, size: int) -> bytes:
     return file.read(size)
 
 
-def _parse(data: bytes, batch_type: type[ExampleBatch]) -> SortedGroup:
+def _parse_piece(data: bytes, batch_type: type[ExampleBatch]) -> SortedGroup:
     count, width = np.frombuffer(data, "<u4", 2).tolist()
     keys, place = np.frombuffer(data, "<u8", count, 8), 8 + 8 * count
     values: dict[str, Any] = {}
-    for item in _in_order(batch_type):
+    for item in _sort_columns(batch_type):
         items = count if item.ends is None else int(values[item.ends][-1])
-        column = np.frombuffer(data, _type(item, width), items, place)
+        column = np.frombuffer(data, _item_type(item, width), items, place)
         place += column.nbytes
         values[item.name] = column
     assert place == len(data), (place, len(data))
     return SortedGroup(keys, batch_type(**values))
 
 
-def _join(pieces: Sequence[SortedGroup]) -> SortedGroup:
+def _join_pieces(pieces: Sequence[SortedGroup]) -> SortedGroup:
     """Join the examples of several pieces."""
     return SortedGroup(
         np.concatenate([piece.keys for piece in pieces]), join([piece.examples for piece in pieces])

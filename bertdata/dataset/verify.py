@@ -11,15 +11,15 @@ from typing import Any
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card, mds_index
-from bertdata.dataset.discover import datasets_below, refuse_unfinished
+from bertdata.dataset.discover import find_manifest_directories, refuse_unfinished
 from bertdata.dataset.findings import (
     EXTRA,
     LEFT_OUT,
     MISSING,
     Finding,
     Report,
+    check_in_parallel,
     compare,
-    in_parallel,
     of_misfit,
     right,
 )
@@ -74,12 +74,13 @@ def verify_files(
 
 
 def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callable[[], None]) -> Report:
+    """Verify a directory by its manifest, else its sub-directories with manifests, else its MD5SUMS."""
     manifest = storage.join(path, MANIFEST_NAME)
     if storage.exists(manifest):
         return _verify_manifest(manifest, path, content, on_file)
     files = list_inputs(path, hidden=True).names
     refuse_unfinished(path, files)
-    if inner := datasets_below(files):
+    if inner := find_manifest_directories(files):
         reports = [_verify_directory(storage.join(path, name), content, anywhere, on_file) for name in inner]
         return Report(path=path, findings=tuple(f for report in reports for f in report.findings))
     if MD5SUMS_NAME in files:
@@ -91,6 +92,7 @@ def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callabl
 
 
 def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable[[], None]) -> Report:
+    """Verify the files that a manifest lists, and everything else in its directory."""
     data = storage.read_bytes(path)
     if parse_json(data, path).get("kind") == VOCABULARY:
         return _verify_vocabulary(data, path, directory)
@@ -109,11 +111,11 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
     # 1. The listed files themselves, in parallel. This takes nearly all of the time.
     files: tuple[Any, ...] = manifest.shards if isinstance(manifest, Manifest) else manifest.files
-    findings = [*_check_manifest_itself(manifest, data, path), *in_parallel(check, files)]
-    listed = _listed(manifest)
+    findings = [*_check_manifest_itself(manifest, data, path), *check_in_parallel(check, files)]
+    listed = _list_md5sums_files(manifest)
     findings += _check_md5sums_of(manifest, listed, directory)
     # 2. Small files that the manifest implies: vocabulary, copies of upstream manifests, lengths, indexes.
-    companions = list(_companions(manifest, directory))
+    companions = list(_list_companions(manifest, directory))
     for name, md5, must_be_there in companions:
         findings += _check_companion(storage.join(directory, name), md5, must_be_there)
     if isinstance(manifest, Manifest):
@@ -130,7 +132,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
     known = {MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in listed), *(name for name, *_ in companions)}
     findings += [
         Finding(file=storage.join(directory, name), status=EXTRA, detail="the manifest does not list it")
-        for name in _files_of(directory)
+        for name in _list_files(directory)
         if name not in known
     ]
     return Report(path=directory, findings=tuple(findings))
@@ -139,11 +141,11 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 def _verify_vocabulary(data: bytes, path: str, directory: str) -> Report:
     """Verify the only file that the manifest of a trained vocabulary lists."""
     manifest = parse_vocabulary_manifest(data, path)
-    findings = [*_edited(manifest.dump(), data, path), _check_plain(directory, manifest.file)]
+    findings = [*_check_unedited(manifest.dump(), data, path), _check_plain(directory, manifest.file)]
     return Report(path=path, findings=tuple(findings))
 
 
-def _companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, str | None, bool]]:
+def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, str | None, bool]]:
     """Yield the small files that belong to the manifest: (name, md5, whether the file is required).
 
     md5 is None if the manifest does not record it. The articles' manifest is optional, since the parts'
@@ -177,7 +179,7 @@ def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Fi
     return [] if md5 in (None, found) else [compare(path, "wrong md5", found, str(md5))]
 
 
-def _files_of(directory: str) -> list[str]:
+def _list_files(directory: str) -> list[str]:
     """Return the files of the directory, without the files of bertdata directories inside it."""
     names = storage.list_files(directory)
     inner = tuple(f"{name}/" for name in nested_directories(names))
@@ -191,10 +193,10 @@ def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> lis
         digest = str(manifest.as_json()["settings_digest"])
         if recorded != digest:
             return [Finding(file=path, status="wrong settings digest", found=recorded, expected=digest)]
-    return _edited(manifest.dump(), data, path)
+    return _check_unedited(manifest.dump(), data, path)
 
 
-def _edited(made: bytes, data: bytes, path: str) -> list[Finding]:
+def _check_unedited(made: bytes, data: bytes, path: str) -> list[Finding]:
     """Return a fault if the manifest's bytes differ from the bytes that its parsed entries produce."""
     if made == data:
         return []
@@ -202,7 +204,7 @@ def _edited(made: bytes, data: bytes, path: str) -> list[Finding]:
     return [Finding(file=path, status="edited", detail=detail)]
 
 
-def _listed(manifest: AnyManifest) -> Sequence[Listed]:
+def _list_md5sums_files(manifest: AnyManifest) -> Sequence[Listed]:
     """Return the files that MD5SUMS lists, without the manifest."""
     return manifest.listed if isinstance(manifest, Manifest) else manifest.files
 
@@ -211,10 +213,8 @@ def _check_md5sums_of(manifest: AnyManifest, listed: Sequence[Listed], directory
     path = storage.join(directory, MD5SUMS_NAME)
     if not storage.exists(path):
         return [Finding(file=path, status=MISSING)]
-    if storage.read_bytes(path) not in (
-        manifest.md5sums(),
-        md5sums(listed),
-    ):  # with or without the manifest's line
+    # MD5SUMS may or may not have a line for the manifest.
+    if storage.read_bytes(path) not in (manifest.md5sums(), md5sums(listed)):
         return [Finding(file=path, status="differs", detail=f"it does not say what {MANIFEST_NAME} says")]
     return []
 
@@ -225,7 +225,7 @@ def _check_lengths(directory: str, shard: ShardEntry) -> list[Finding]:
     try:
         misfit = check_lengths(directory, shard)
     except BertDataError as error:
-        return [Finding(file=path, status="unreadable", detail=_without(path, error))]
+        return [Finding(file=path, status="unreadable", detail=_strip_path(path, error))]
     return [of_misfit(path, misfit)] if misfit else []
 
 
@@ -243,7 +243,7 @@ def _check_mds_index(directory: str, manifest: Manifest) -> list[Finding]:
     try:
         expected = mds_index(directory, manifest.plan.settings, manifest.shards)
     except BertDataError as error:
-        return [Finding(file=path, status="unreadable", detail=_without(path, error))]
+        return [Finding(file=path, status="unreadable", detail=_strip_path(path, error))]
     if storage.read_bytes(path) == expected:
         return []
     return [
@@ -254,48 +254,51 @@ def _check_mds_index(directory: str, manifest: Manifest) -> list[Finding]:
 
 
 def _check_plain(directory: str, entry: FileEntry) -> Finding:
+    """Return the finding for a file that is compared by size and md5 only."""
     path = storage.join(directory, entry.name)
     try:
         misfit = check_file(path, entry.bytes, entry.md5)
     except BertDataError as error:
-        return Finding(file=path, status="unreadable", detail=_without(path, error))
+        return Finding(file=path, status="unreadable", detail=_strip_path(path, error))
     return of_misfit(path, misfit) if misfit else right(path)
 
 
 def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: str | None) -> Finding:
+    """Return the finding for a shard. content: compare the examples instead of the file's bytes."""
     path = storage.join(directory, shard.name)
     try:
         misfit = check_shard(directory, shard, "examples" if content else "counted", objective)
         if misfit is None:
             return right(path)
-        damage = None if content or misfit.status == MISSING else _damage(path, objective)
+        damage = None if content or misfit.status == MISSING else _describe_damage(path, objective)
         return of_misfit(path, misfit, damage)
     except ShardError as error:
-        return Finding(file=path, status="damaged", detail=_without(path, error))
+        return Finding(file=path, status="damaged", detail=_strip_path(path, error))
     except BertDataError as error:
-        return Finding(file=path, status="unreadable", detail=_without(path, error))
+        return Finding(file=path, status="unreadable", detail=_strip_path(path, error))
 
 
-def _damage(path: str, objective: str | None = None) -> str:
+def _describe_damage(path: str, objective: str | None = None) -> str:
     """Return a description of the damaged record, to help the user find it."""
     if not storage.size(path):
         return "it is empty"
     try:
         records = count_readable(path, None, objective)
     except BertDataError as error:
-        return _without(path, error)
+        return _strip_path(path, error)
     return f"each of its {records} records can be read: it is another file, or was changed with care"
 
 
-def _without(path: str, error: Exception) -> str:
+def _strip_path(path: str, error: Exception) -> str:
     return str(error).removeprefix(f"{path}: ")
 
 
 def _verify_md5sums(
     path: str, directory: str, content: bool, anywhere: bool, on_file: Callable[[], None]
 ) -> Report:
+    """Verify the files of a list of md5s."""
     expected = [
-        (md5, _within(directory, name)) for md5, name in parse_md5_list(storage.read_bytes(path), path)
+        (md5, _make_relative(directory, name)) for md5, name in parse_md5_list(storage.read_bytes(path), path)
     ]
 
     def check(item: tuple[str, str]) -> Finding:
@@ -316,17 +319,17 @@ def _verify_md5sums(
             ):
                 return compare(file, "wrong content md5", content_md5(file), md5)
             found = file_md5(file)
-            damage = _damage(file) if found != md5 and is_shard_name(file) else None
+            damage = _describe_damage(file) if found != md5 and is_shard_name(file) else None
             return compare(file, "wrong md5", found, md5, damage)
         except ShardError as error:
-            return Finding(file=file, status="damaged", detail=_without(file, error))
+            return Finding(file=file, status="damaged", detail=_strip_path(file, error))
         except BertDataError as error:
-            return Finding(file=file, status="unreadable", detail=_without(file, error))
+            return Finding(file=file, status="unreadable", detail=_strip_path(file, error))
 
-    return Report(path=path, findings=tuple(in_parallel(check, expected)))
+    return Report(path=path, findings=tuple(check_in_parallel(check, expected)))
 
 
-def _within(directory: str, name: str) -> str:
+def _make_relative(directory: str, name: str) -> str:
     """Return the listed file's name relative to the list's directory, if the file lies below it."""
     if storage.is_remote(directory):
         return name

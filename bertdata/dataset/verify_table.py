@@ -5,7 +5,7 @@ import re
 from fnmatch import fnmatch
 from functools import cache
 
-from bertdata.dataset.findings import EXTRA, MISSING, Finding, Report, compare, in_parallel, right
+from bertdata.dataset.findings import EXTRA, MISSING, Finding, Report, check_in_parallel, compare, right
 from bertdata.dataset.published.sums import find_sums
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import MissingInputError, ShardError, UsageError
@@ -78,7 +78,7 @@ def _verify_files(directory: str, table: str) -> Report:
     rows = load_table(table)
     _refuse_file(directory, table)
     tree = _Tree(directory, rows)
-    findings = in_parallel(tree.check, rows)
+    findings = check_in_parallel(tree.check, rows)
     if all(finding.status == MISSING for finding in findings):
         findings.append(
             Finding(file=directory, status=f"holds no file of the table {table}", detail=tree.elsewhere())
@@ -93,7 +93,7 @@ class _Tree:
         self._directory = directory
         self._rows = rows
         self._names = list_inputs(directory, hidden=True).names
-        self._above = _components(directory)
+        self._above = _split_path(directory)
         self._md5 = cache(file_md5)
         self._is_tfrecord = cache(lambda name: _begins_with_a_record(self._path(name)))
 
@@ -104,7 +104,7 @@ class _Tree:
         ]
         if any("*" in pattern for _, pattern in matches):
             return self._check_total(matches, row)
-        claimed = [name for name, _ in matches if self._row_of(name) is row]
+        claimed = [name for name, _ in matches if self._match_row(name) is row]
         findings = [self._check_file(name, row) for name in claimed]
         if not findings:
             return Finding(file=row.label, status=MISSING, is_fault=False)
@@ -120,7 +120,7 @@ class _Tree:
         for name, _ in matches:
             sizes.setdefault(storage.parent(name), {})[name] = storage.size(self._path(name))
         fullest = max(sizes.values(), key=len)
-        total, wanted = sum(fullest.values()), _files_of(matches[0][1])
+        total, wanted = sum(fullest.values()), _expected_files(matches[0][1])
         if total != row.bytes and wanted is not None and len(fullest) < wanted:
             said = f"{len(fullest)} of {wanted} files are here"
             return Finding(file=row.label, status=MISSING, is_fault=False, detail=said)
@@ -139,18 +139,18 @@ class _Tree:
         path = self._path(name)
         size = storage.size(path)
         if size != row.bytes:
-            expected = " or ".join(f"{one.bytes} bytes" for one in self._sharing(name))
+            expected = " or ".join(f"{one.bytes} bytes" for one in self._find_rows(name))
             return compare(path, "wrong size", f"{size} bytes", expected)
         if row.md5 is None:
             return right(path, "only its size was published")
         return compare(path, "wrong md5", self._md5(path), row.md5)
 
-    def _row_of(self, name: str) -> PublishedFile:
+    def _match_row(self, name: str) -> PublishedFile:
         """Return the row that the file should be compared with.
 
         Of several rows with its path, the best match.
         """
-        rows, path = self._sharing(name), self._path(name)
+        rows, path = self._find_rows(name), self._path(name)
         if len(rows) == 1:
             return rows[0]
         size = storage.size(path)
@@ -159,7 +159,7 @@ class _Tree:
             return fitting[0]
         return next((row for row in fitting if row.md5 == self._md5(path)), fitting[0])
 
-    def _sharing(self, name: str) -> list[PublishedFile]:
+    def _find_rows(self, name: str) -> list[PublishedFile]:
         """Return the rows that describe a single file and whose path matches this file."""
         return [row for row in self._rows if any(self._is_at(name, p) for p in row.paths if "*" not in p)]
 
@@ -179,7 +179,7 @@ class _Tree:
         return storage.join(self._directory, name)
 
 
-def _files_of(pattern: str) -> int | None:
+def _expected_files(pattern: str) -> int | None:
     """Return the number of files that the pattern's name states, such as 500 in part-*-of-00500, or None."""
     told = re.search(r"-of-([0-9]{1,9})", pattern)
     return int(told[1]) if told else None
@@ -192,7 +192,7 @@ def _begins_with_a_record(path: str) -> bool:
     return len(head) == 12 and masked_checksum(head[:8]) == int.from_bytes(head[8:], "little")
 
 
-def _components(directory: str) -> list[str]:
+def _split_path(directory: str) -> list[str]:
     """Return the names of the directory and of all directories above it."""
     whole = directory if storage.is_remote(directory) else os.path.abspath(directory.removeprefix("file://"))
     return whole.rstrip("/").split("/")

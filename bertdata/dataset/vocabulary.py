@@ -34,7 +34,7 @@ def known_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> Tokenize
     if path is None:
         return None
     if plan and storage.is_directory(path):
-        path = _in_directory(path, plan)
+        path = _find_in_directory(path, plan)
     file = file_of_record(plan.settings.tokenizer, path) if plan else file_at(path)
     found = vocabulary_of(file).md5
     if plan and found != (md5 := plan.settings.vocabulary["md5"]):
@@ -42,7 +42,7 @@ def known_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> Tokenize
     return file
 
 
-def _in_directory(directory: str, plan: DatasetPlan) -> str:
+def _find_in_directory(directory: str, plan: DatasetPlan) -> str:
     """Return the tokeniser's file in a directory.
 
     If the directory holds a model with the same vocabulary instead of a copy of the file, return the
@@ -60,7 +60,7 @@ def known_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> st
     """Return the path of the file for known_vocabulary. The md5 of the user's choice is not checked."""
     if path_or_name is not None:
         return find_vocabulary(path_or_name)
-    return _at_hand(dataset, dataset.manifest.plan if dataset.manifest else None)
+    return _find_available(dataset, dataset.manifest.plan if dataset.manifest else None)
 
 
 def fit_warnings(dataset: FoundDataset) -> list[str]:
@@ -80,7 +80,7 @@ def fit_warnings(dataset: FoundDataset) -> list[str]:
     ]
 
 
-def _at_hand(dataset: FoundDataset, plan: DatasetPlan | None) -> str | None:
+def _find_available(dataset: FoundDataset, plan: DatasetPlan | None) -> str | None:
     if plan is None:
         return None
     md5 = plan.settings.vocabulary["md5"]

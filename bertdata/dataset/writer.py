@@ -102,10 +102,10 @@ class Dataset:
             return
         if storage.exists(self._within) and not storage.is_directory(self._within):
             raise DatasetError(f"{self._within}: is a file, expected a directory or nothing")
-        above = _found_terms(self._within)
+        above = _read_terms(self._within)
         if above is not None:
             raise DatasetError(
-                f"{self._within}: holds {_description(above)} in the directory itself, which would hide "
+                f"{self._within}: holds {_describe(above)} in the directory itself, which would hide "
                 f"{self.plan.title} below it; choose another directory or remove this one"
             )
 
@@ -114,10 +114,10 @@ class Dataset:
         if self._within is not None or self.commit.found_terms() is not None:
             return
         for name in filter(_PHASE.fullmatch, nested_directories(storage.list_files(self.directory))):
-            below = _found_terms(storage.join(self.directory, name))
+            below = _read_terms(storage.join(self.directory, name))
             if below is not None:
                 raise DatasetError(
-                    f"{self.directory}: holds {_description(below)} in {name}, which {self.plan.title} in "
+                    f"{self.directory}: holds {_describe(below)} in {name}, which {self.plan.title} in "
                     "the directory itself would hide; choose another directory or remove this one"
                 )
 
@@ -167,6 +167,7 @@ class Dataset:
 
         input_md5: called only if the entries do not already decide, because it reads the whole input.
         """
+        # Compare the input, the shard's file, its lengths file and its index with what was noted.
         if entries is None:
             return "not known to be whole" if storage.exists(self.commit.path(shard)) else "missing"
         if entries[0].md5 != input_md5():
@@ -181,29 +182,28 @@ class Dataset:
 
     def noted_shards(self) -> list[str]:
         """Return the names of the shards that have a note. They may no longer match their notes."""
-        return [
-            name for name in self.commit.noted() if "/" not in name
-        ]  # other notes belong to earlier steps
+        # Notes with a slash in their name belong to earlier steps of the pipeline.
+        return [name for name in self.commit.noted() if "/" not in name]
 
     def read_entry(self, shard: str) -> Entries | None:
         """Return a finished shard's entries from its note, else from the manifest if it has the same plan."""
         note = self.commit.read_note(shard)
         if note is None:
-            return self._listed_entry(shard)
+            return self._read_listed_entry(shard)
         try:
             entries = parse_entry(InputEntry, note.get("input")), parse_entry(ShardEntry, note.get("shard"))
         except ManifestError:  # the note has another format
-            return self._listed_entry(shard)
-        return entries if self._may_note(shard, entries[1]) else self._listed_entry(shard)
+            return self._read_listed_entry(shard)
+        return entries if self._is_complete_note(shard, entries[1]) else self._read_listed_entry(shard)
 
-    def _may_note(self, shard: str, entry: ShardEntry) -> bool:
+    def _is_complete_note(self, shard: str, entry: ShardEntry) -> bool:
         """Return True if the note has what this version writes: lengths, and rows if the shard is packed."""
         packed = self.plan.settings.container.get("packing") is not None
         has_index = packed or self.plan.settings.container["format"] == FAIRSEQ
         rows_fit = (entry.rows is not None) == packed and (has_index or entry.index_md5 is None)
         return entry.name == shard and entry.lengths_md5 is not None and rows_fit
 
-    def _listed_entry(self, shard: str) -> Entries | None:
+    def _read_listed_entry(self, shard: str) -> Entries | None:
         """Return the shard's entries from the manifest. None if there is no manifest with the same plan."""
         found = self._parsed_manifest()
         if found is None or found[0].plan.terms() != self.plan.terms():
@@ -221,7 +221,7 @@ class Dataset:
         # manifest and then removes the notes it sees. So a late worker's note is either seen and removed by
         # ``finish``, or this method sees the manifest and removes the note itself. With the other order, both
         # could miss each other and a stray note would remain.
-        if self._listed_entry(shard_entry.name) == (input_entry, shard_entry):
+        if self._read_listed_entry(shard_entry.name) == (input_entry, shard_entry):
             self.commit.forget(shard_entry.name)
 
     def discard(self, shard: str) -> None:
@@ -250,6 +250,8 @@ class Dataset:
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.found_manifest()
         settings = replace(self.plan.settings, text=provenance.text)
+        # Other datasets may cite the md5 of a manifest that already exists, so version 2 is written again as
+        # version 2.
         manifest = Manifest(
             plan=replace(self.plan, settings=settings),
             inputs=tuple(read),
@@ -257,10 +259,9 @@ class Dataset:
             skipped=tuple(left_out),
             parts_manifest=provenance.parts_md5,
             warnings=tuple(warnings),
-            version_2=found.version_2
-            if found
-            else None,  # a manifest that exists may be cited, so it keeps its bytes
+            version_2=found.version_2 if found else None,
         )
+        # Check the inputs before anything in the directory changes.
         if not manifest.shards:
             refuse_nothing(manifest.skipped)
         provenance.check_inputs([*read, *left_out])
@@ -274,21 +275,22 @@ class Dataset:
             raise changed(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}
         others |= companion_files(self.directory, settings, manifest.shards)
+        # A card that is already there is kept, since the user may have edited it.
         card = dataset_card(self.plan.title, settings)
-        if card is not None and not storage.exists(
-            self.commit.path(CARD_NAME)
-        ):  # keep a card that the user edited
+        if card is not None and not storage.exists(self.commit.path(CARD_NAME)):
             others[CARD_NAME] = card
+        # The manifest is written last. A directory with a manifest is therefore always complete, and a crash
+        # before that leaves a directory that the same command can finish.
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
 
 
-def _found_terms(directory: str) -> Mapping[str, Any] | None:
+def _read_terms(directory: str) -> Mapping[str, Any] | None:
     """Return the plan of the bertdata directory at this path as flat terms, or None if there is none."""
     return Commit(directory, DATASET_KIND, {}, _manifest_terms).found_terms()
 
 
-def _description(terms: Mapping[str, Any]) -> str:
+def _describe(terms: Mapping[str, Any]) -> str:
     """Return words for error messages that say what a bertdata directory is."""
     return (
         f"the dataset {terms['recipe']}"

@@ -11,11 +11,12 @@ from bertdata.packing.planned_pack import PlannedPack, plan_md5
 class PackForecast:
     """Statistics of a packing plan.
 
-    efficiency: share of the positions that hold tokens.
+    efficiency: share of the rows' positions that hold tokens.
+    padded_efficiency: the same share with one padded example per row.
     bound: highest efficiency that any packing with at most max_sequences_per_pack examples per row can reach.
     None if it was not computed.
-    time_saved: share of an epoch's time saved over one padded example per row. It assumes that every row
-    takes equally long.
+    time_saved: share of an epoch's training time that packing saves, compared with one padded example per row
+    and assuming that every row takes equally long.
     """
 
     path: str
@@ -41,7 +42,10 @@ class PackForecast:
 
 
 def forecast_of(planned: PlannedPack, path: str, *, with_bound: bool) -> PackForecast:
-    """Return the statistics of a plan. with_bound: also compute the bound, which takes as long as a plan."""
+    """Return the statistics of a plan.
+
+    with_bound: also compute the bound, which takes as long as planning.
+    """
     plan, settings = planned.plan, planned.settings
     by_examples: dict[int, int] = {}
     for lengths, rows in plan.rows_by_lengths:

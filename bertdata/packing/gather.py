@@ -27,7 +27,7 @@ _ROWS = 512
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedShardTask:
-    """Work order: write shard ``number``. files: the scratch files of all sort tasks."""
+    """Task for a worker: write shard ``number``. files: the scratch files of all sort tasks."""
 
     job: PackJob
     number: int
@@ -68,17 +68,18 @@ def gather_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
     """Run ``gather_shard`` for each task. Their md5s are computed together, in parallel."""
     kept = [keep_shard(task) for task in tasks]
     left = [task for task, shard in zip(tasks, kept, strict=True) if shard is None]
-    made = iter(_make(left))
+    made = iter(_write_shards(left))
     return [shard or PackedShard(entry=next(made)) for shard in kept]
 
 
-def _make(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
+def _write_shards(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
     # Each generator yields pieces of its shard's content and finally its entry. In every round each
     # unfinished shard writes a few hundred rows, and one call updates all md5s at once. A finished shard
     # contributes b"".
+    """Write the tasks' shards in step, and record each as finished. Return their entries."""
     contents, entries = md5_streams(len(tasks)), dict[int, ShardEntry]()
     with ExitStack() as stack:
-        growing = [stack.enter_context(closing(_write(task))) for task in tasks]
+        growing = [stack.enter_context(closing(_write_shard(task))) for task in tasks]
         while len(entries) < len(tasks):
             pieces: list[bytes | memoryview] = []
             for number, shard in enumerate(growing):
@@ -93,7 +94,7 @@ def _make(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
     return [entries[number] for number in range(len(tasks))]
 
 
-def _write(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, None, None]:
+def _write_shard(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, None, None]:
     """Write a shard. Yield its content in pieces, and finally its entry, which still lacks content_md5."""
     job, name = task.job, task.name
     has_index = find_layout(job.layout.packing).has_index and job.format == "tfrecord"
@@ -101,7 +102,7 @@ def _write(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, 
     examples = tokens = masked = rows = 0
     with job.dataset.open_shard(name) as file:
         index = RecordIndex() if has_index else None
-        sink = HashingSink(file.write if index is None else _Both(file.write, index.feed))
+        sink = HashingSink(file.write if index is None else _TwoSinks(file.write, index.feed))
         writer = make_pack_writer(job.layout, job.format, sink)
         for packs in gather_rows(task):
             writer.write(packs)
@@ -126,7 +127,7 @@ def _write(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, 
     )
 
 
-class _Both:
+class _TwoSinks:
     """Callable that passes bytes on to two functions."""
 
     def __init__(self, first: Callable[[Any], object], second: Callable[[Any], object]) -> None:
@@ -143,10 +144,10 @@ def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
     for bucket in task.job.cuts.buckets_of(task.number):
         packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
         for start in range(0, len(packs), _ROWS):
-            yield _in_32_bits(cut_packs(packs, start, min(start + _ROWS, len(packs))))
+            yield _narrow_ends(cut_packs(packs, start, min(start + _ROWS, len(packs))))
 
 
-def _in_32_bits(packs: PackBatch) -> PackBatch:
+def _narrow_ends(packs: PackBatch) -> PackBatch:
     """Return the rows with 32-bit offsets, as the native kernels expect."""
     examples = packs.examples
     ends = {name: getattr(examples, name).astype(np.uint32) for name in examples.ragged()}

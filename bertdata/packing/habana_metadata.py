@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from bertdata.packing.pack_plan import Lengths, PackPlan
-from bertdata.packing.patterns import LONGEST_SUMS, full_patterns, lengths_of
+from bertdata.packing.patterns import MAX_PATTERN_LENGTHS, full_patterns, lengths_of
 
 TOP = 8
 
@@ -44,18 +44,18 @@ def top_strategies(plan: PackPlan) -> list[int]:
     A row that is not full counts as the full pattern that its padding completes. Among equally used patterns
     the higher index comes first. The list is empty if any row holds more examples than Habana's patterns do.
     """
-    if plan.most_in_a_row > LONGEST_SUMS:
+    if plan.most_in_a_row > MAX_PATTERN_LENGTHS:
         return []
-    listed = sorted(map(lengths_of, full_patterns(plan.max_seq_length, LONGEST_SUMS)))
+    listed = sorted(map(lengths_of, full_patterns(plan.max_seq_length, MAX_PATTERN_LENGTHS)))
     numbers = {lengths: number for number, lengths in enumerate(listed)}
     used: dict[int, int] = {}
     for lengths, rows in plan.rows_by_lengths:
-        number = numbers[_filled(lengths, plan.max_seq_length)]
+        number = numbers[_fill_with_padding(lengths, plan.max_seq_length)]
         used[number] = used.get(number, 0) + rows
     return sorted(used, key=lambda number: (-used[number], -number))[:TOP]
 
 
-def _filled(lengths: Lengths, max_seq_length: int) -> Lengths:
+def _fill_with_padding(lengths: Lengths, max_seq_length: int) -> Lengths:
     """Return the lengths of the row made full by its padding.
 
     The padding becomes one more length. If no more lengths fit, it is added to the last one.
@@ -63,6 +63,6 @@ def _filled(lengths: Lengths, max_seq_length: int) -> Lengths:
     padding = max_seq_length - sum(lengths)
     if not padding:
         return lengths
-    if len(lengths) < LONGEST_SUMS:
+    if len(lengths) < MAX_PATTERN_LENGTHS:
         return tuple(sorted((*lengths, padding)))
     return (*lengths[:-1], lengths[-1] + padding)

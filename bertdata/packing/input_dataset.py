@@ -94,10 +94,11 @@ def open_input_dataset(
     """
     if objective is not None:
         find_objective(objective)
-    return (_unverified if unverified else _verified)(path, vocabulary, objective)
+    return (_open_unverified if unverified else _open_verified)(path, vocabulary, objective)
 
 
-def _verified(path: str, given: str | None, objective: str | None) -> InputDataset:
+def _open_verified(path: str, given: str | None, objective: str | None) -> InputDataset:
+    """Open a dataset that has a manifest. given: the user's vocabulary, whose md5 must match the manifest."""
     if not (storage.is_directory(path) or path.endswith(".json")) and storage.exists(path):
         raise DatasetError(f"{path}: is a file, expected a dataset's directory; --unverified takes files")
     opened = reader.open_dataset(path, objective=objective)
@@ -126,7 +127,11 @@ def _verified(path: str, given: str | None, objective: str | None) -> InputDatas
     )
 
 
-def _unverified(path: str, given: str | None, objective: str | None) -> InputDataset:
+def _open_unverified(path: str, given: str | None, objective: str | None) -> InputDataset:
+    """Open files without a manifest. given: the user's vocabulary, or None for a dict.txt next to the files.
+
+    The settings hold only what the files and the vocabulary reveal.
+    """
     beside = storage.join(path, DICTIONARY_NAME)
     if given is None and storage.is_directory(path) and storage.exists(beside):
         given = beside
@@ -137,12 +142,13 @@ def _unverified(path: str, given: str | None, objective: str | None) -> InputDat
     file = file_at(find_vocabulary(given))
     vocabulary, loaded = file.path, vocabulary_of(file)
     found = reader.open_dataset(path, unverified=True, objective=objective)
+    # The ids of a .bin are line numbers of dict.txt, so the order of its tokens matters.
     if any(shard.path.endswith(".bin") for shard in found.shards):
         check_order(loaded)
     opened = replace(found, vocabulary_size=loaded.size)
     sizes = find_objective(opened.layout.objective).batch_type.sizes()
     settings = DatasetSettings(
-        tokenizer=_tokenizer_record(file, loaded),
+        tokenizer=_make_tokenizer_record(file, loaded),
         objective={
             "name": opened.layout.objective,
             **{name: opened.layout.size(name) for name in sizes},
@@ -160,7 +166,7 @@ def _unverified(path: str, given: str | None, objective: str | None) -> InputDat
     )
 
 
-def _tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> SettingsRecord:
+def _make_tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> SettingsRecord:
     if isinstance(file, TokenizerJson):
         return file.record(vocabulary)
     return {
@@ -175,8 +181,9 @@ def _tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> SettingsRe
 class LengthCounts:
     """The number of a shard's examples by length.
 
-    masks: most masked positions of an example by length. None if the lengths came from a lengths file.
-    entry: the file as an input. None if a manifest lists it.
+    masks: the largest number of masked positions of an example, by length. None if the lengths came from a
+    file.
+    entry: the shard's file as an input of the packed dataset. None if a manifest lists it.
     """
 
     histogram: Histogram
@@ -198,7 +205,7 @@ def with_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputData
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountTask:
-    """Work order: count the lengths of a shard's examples. source: a dataset with only this shard."""
+    """Task for a worker: count the lengths of a shard's examples. source: a dataset of only this shard."""
 
     source: OpenedDataset
 
@@ -220,11 +227,11 @@ def count_shard_lengths(task: CountTask) -> LengthCounts:
         histogram += count_lengths(found, size, shard.path)
         if has_group(type(batch), MASKS):
             np.maximum.at(masks, found, lengths(masks_of(batch).ends))
-    entry = None if shard.md5 is not None else _file_entry(shard, identity.hashed(), histogram)
+    entry = None if shard.md5 is not None else _make_file_entry(shard, identity.hashed(), histogram)
     return LengthCounts(histogram=histogram, masks=masks, entry=entry)
 
 
-def _file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> InputEntry:
+def _make_file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> InputEntry:
     """Return a file without a manifest as an input entry.
 
     Its documents and sentences are unknown and recorded as 0.
@@ -241,9 +248,9 @@ def _file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> I
 
 
 def masks_by_length(source: InputDataset, counts: list[LengthCounts]) -> Array:
-    """Return the most masked positions of an example by length.
+    """Return the largest number of masked positions of an example, by length.
 
-    They were counted if every shard was read. Otherwise they follow from the masking settings.
+    The number was counted if every shard was read. Otherwise it follows from the masking settings.
     """
     found = [one.masks for one in counts if one.masks is not None]
     if len(found) == len(counts):

@@ -15,8 +15,8 @@ from bertdata.records import ShardLayout
 class PackJob:
     """A packed dataset to be written. Picklable, so that it can be sent to worker processes.
 
-    layout: of the packed rows.
-    names: of the shards.
+    layout: layout of the packed rows.
+    names: names of the shards.
     corpus: all inputs summarised as a single entry.
     folder: where scratch files are written. None for ``unfinished/``, where a later run finds them.
     """

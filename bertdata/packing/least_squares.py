@@ -8,7 +8,7 @@ import numpy as np
 
 from bertdata.errors import SettingsError
 from bertdata.packing.pack_plan import Histogram, PackPlan
-from bertdata.packing.patterns import LONGEST_SUMS, fill_slots, full_patterns, lengths_of
+from bertdata.packing.patterns import MAX_PATTERN_LENGTHS, fill_slots, full_patterns, lengths_of
 from bertdata.packing.scipy_import import load_scipy
 
 ROUNDS = 20
@@ -16,7 +16,7 @@ ENOUGH = 100
 """Stop once fewer examples than this are left without a slot."""
 SHORT = 8
 """Lengths up to this get the weight SHORT / (2 * max_seq_length), because padding them costs little."""
-LONGEST_ROW = 512
+MAX_ROW_LENGTH = 512
 """Longest row that the method accepts. Memory and time grow with the cube of the row length."""
 
 
@@ -27,13 +27,13 @@ def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
     large.
     """
     max_seq_length = len(histogram) - 1
-    if most > LONGEST_SUMS:
+    if most > MAX_PATTERN_LENGTHS:
         raise SettingsError(
-            f"method is nnls and max_sequences_per_pack {most}, at most {LONGEST_SUMS} allowed"
+            f"method is nnls and max_sequences_per_pack {most}, at most {MAX_PATTERN_LENGTHS} allowed"
         )
-    if max_seq_length > LONGEST_ROW:
+    if max_seq_length > MAX_ROW_LENGTH:
         raise SettingsError(
-            f"method is nnls and rows have {max_seq_length} positions, at most {LONGEST_ROW} allowed"
+            f"method is nnls and rows have {max_seq_length} positions, at most {MAX_ROW_LENGTH} allowed"
         )
     patterns = full_patterns(max_seq_length, most)
     # matrix[l - 1, p]: how many slots of length l pattern p has. The pattern (2, 3, 3) adds 1 in row 1 and 2

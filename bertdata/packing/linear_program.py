@@ -16,10 +16,10 @@ import numpy as np
 from bertdata.errors import SettingsError
 from bertdata.packing.longest_first import pack_longest_first
 from bertdata.packing.pack_plan import Histogram, PackPlan
-from bertdata.packing.patterns import LONGEST_SUMS, Patterns, fill_slots, full_patterns, lengths_of
+from bertdata.packing.patterns import MAX_PATTERN_LENGTHS, Patterns, fill_slots, full_patterns, lengths_of
 from bertdata.packing.scipy_import import load_scipy
 
-LONGEST_ROW = 1024
+MAX_ROW_LENGTH = 1024
 """Longest row that the method accepts. The program has about max_seq_length ** 2 / 12 variables."""
 
 COST = 1000.0
@@ -39,8 +39,8 @@ def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
     If ``most`` is above three, the patterns are all full rows of up to three lengths, plus the combinations
     of up to ``most`` lengths that longest-first packing uses. SettingsError if rows are too long.
     """
-    patterns = _patterns(histogram, most)
-    costs = COST * (1 + TIE_BREAK * _fractions(len(patterns)))
+    patterns = _choose_patterns(histogram, most)
+    costs = COST * (1 + TIE_BREAK * _pseudo_random_fractions(len(patterns)))
     numbers = np.floor(_solve(histogram, patterns, costs) + NEARLY_WHOLE).astype(np.int64)
     used = np.flatnonzero(numbers)
     slots = {lengths_of(patterns[index]): int(numbers[index]) for index in used}
@@ -54,7 +54,7 @@ def fewest_rows(histogram: Histogram, most: int) -> float:
     tokens, of examples, and of examples longer than half a row.
     """
     max_seq_length = len(histogram) - 1
-    if most <= LONGEST_SUMS and max_seq_length <= LONGEST_ROW:
+    if most <= MAX_PATTERN_LENGTHS and max_seq_length <= MAX_ROW_LENGTH:
         patterns = full_patterns(max_seq_length, most)
         return float(_solve(histogram, patterns, np.full(len(patterns), COST)).sum())
     tokens = int((histogram * np.arange(len(histogram))).sum())
@@ -63,26 +63,26 @@ def fewest_rows(histogram: Histogram, most: int) -> float:
     return max(tokens / max_seq_length, int(histogram.sum()) / most, longer)
 
 
-def _patterns(histogram: Histogram, most: int) -> Patterns:
+def _choose_patterns(histogram: Histogram, most: int) -> Patterns:
     """Return the patterns that the program may use. SettingsError if rows are too long."""
     max_seq_length = len(histogram) - 1
-    if max_seq_length > LONGEST_ROW:
+    if max_seq_length > MAX_ROW_LENGTH:
         raise SettingsError(
-            f"method is lp and rows have {max_seq_length} positions, at most {LONGEST_ROW} allowed; "
+            f"method is lp and rows have {max_seq_length} positions, at most {MAX_ROW_LENGTH} allowed; "
             "use --method lpfhp"
         )
     full = full_patterns(max_seq_length, most)
-    if most <= LONGEST_SUMS:
+    if most <= MAX_PATTERN_LENGTHS:
         return full
     greedy = [lengths for lengths, _ in pack_longest_first(histogram, most).rows_by_lengths]
     wide = np.zeros((len(full) + len(greedy), most), np.int64)
-    wide[: len(full), -LONGEST_SUMS:] = full
+    wide[: len(full), -MAX_PATTERN_LENGTHS:] = full
     for row, lengths in enumerate(greedy, len(full)):
         wide[row, most - len(lengths) :] = lengths
     return np.unique(wide, axis=0)
 
 
-def _fractions(number: int) -> Any:
+def _pseudo_random_fractions(number: int) -> Any:
     """Return ``number`` fixed pseudo-random values from 0 to 1: SplitMix64 applied to 1, 2, 3, ..."""
     mixed = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

@@ -32,19 +32,19 @@ def plan_packs(histogram: Histogram, *, most: int, method: str = "lp") -> PackPl
 def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPlan:
     """Split rows so that none can have more than ``room`` masked positions. None leaves the plan unchanged.
 
-    masks: most masked positions of an example, by its length. SettingsError if a single example may exceed
-    room.
+    masks: the largest number of masked positions that an example can have, by the example's length.
+    SettingsError if a single example may exceed the room.
     """
     if room is None:
         return plan
     found: dict[Lengths, int] = {}
     for lengths, rows in plan.rows_by_lengths:
-        for part in _parts(lengths, masks, room):
+        for part in _split_row(lengths, masks, room):
             found[part] = found.get(part, 0) + rows
     return plan_of(plan.max_seq_length, found)
 
 
-def _parts(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:
+def _split_row(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:
     """Split a row's lengths into rows that fit. Each takes the longest remaining lengths that still fit."""
     parts: list[Lengths] = []
     left = list(lengths)

@@ -19,7 +19,7 @@ Lengths = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class PackPlan:
-    """How many rows to make for each combination of lengths.
+    """Number of rows to make for each combination of lengths.
 
     rows_by_lengths: pairs (ascending lengths, number of rows), sorted. The lengths of a row add up to at most
     max_seq_length. Every example of the histogram that the plan was made for has exactly one place.

@@ -11,9 +11,9 @@ from bertdata.packing.longest_first import pack_longest_first
 from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, plan_of
 
 Patterns = npt.NDArray[np.int64]
-"""Array [patterns, LONGEST_SUMS]: ascending lengths, with zeros in front of a shorter sum."""
+"""Array [patterns, MAX_PATTERN_LENGTHS]: ascending lengths, with zeros in front of a shorter sum."""
 
-LONGEST_SUMS = 3
+MAX_PATTERN_LENGTHS = 3
 """Largest number of lengths in a pattern.
 
 With k lengths there are about max_seq_length ** (k - 1) patterns, so k = 4 would be too many.
@@ -23,17 +23,17 @@ With k lengths there are about max_seq_length ** (k - 1) patterns, so k = 4 woul
 def full_patterns(max_seq_length: int, most: int) -> Patterns:
     """Return every sum of up to ``most`` lengths that fills a row, in lexical order.
 
-    Sums have at most LONGEST_SUMS lengths, even if ``most`` is larger.
+    Sums have at most MAX_PATTERN_LENGTHS lengths, even if ``most`` is larger.
     """
     # The smallest of three ascending summands is at most a third of the sum.
     # max_seq_length 4, most 3 -> [0 0 4], [0 1 3], [0 2 2], [1 1 2]
     first = np.arange(max_seq_length // 3 + 1 if most >= 3 else 1)
-    pairs = [_pairs(int(a), max_seq_length) for a in first]
+    pairs = [_patterns_from(int(a), max_seq_length) for a in first]
     found = np.concatenate(pairs)
     return found if most >= 2 else found[:1]
 
 
-def _pairs(first: int, max_seq_length: int) -> Patterns:
+def _patterns_from(first: int, max_seq_length: int) -> Patterns:
     """Return the patterns with ``first`` as their smallest length.
 
     first: 0 for sums of at most two lengths. These include [0, 0, max_seq_length], with the middle missing
@@ -70,13 +70,13 @@ def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool
         if surplus < 0:
             without_slot[length] = -surplus
         for lengths in holding:
-            surplus = _shorten(rows, lengths, length, surplus, length - 1 if hand_down else 0)
+            surplus = _shorten_slots(rows, lengths, length, surplus, length - 1 if hand_down else 0)
     for lengths, number in pack_longest_first(without_slot, most).rows_by_lengths:
         rows[lengths] = rows.get(lengths, 0) + number
     return plan_of(len(histogram) - 1, rows)
 
 
-def _shorten(rows: Slots, lengths: Lengths, length: int, surplus: int, shorter: int) -> int:
+def _shorten_slots(rows: Slots, lengths: Lengths, length: int, surplus: int, shorter: int) -> int:
     """Shorten surplus slots of ``length`` in rows with these lengths, and return how many are still surplus.
 
     rows: updated in place. shorter: the slots' new length, or 0 to remove them.

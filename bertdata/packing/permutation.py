@@ -29,31 +29,31 @@ def round_keys(name: str) -> tuple[int, ...]:
     return tuple(int.from_bytes(digest[at : at + 8], "little") for at in range(0, 8 * ROUNDS, 8))
 
 
-def permuted(number: int, size: int, keys: Sequence[int]) -> int:
+def permute_number(number: int, size: int, keys: Sequence[int]) -> int:
     """Return where the permutation of range(size) sends ``number``.
 
-    This readable version is the specification. ``Permutations.places`` computes the same for arrays.
+    This readable version is the specification. ``Permutations.permute`` computes the same for arrays.
     """
-    a, b = sides(size)
+    a, b = choose_sides(size)
     while True:
         left, right = divmod(number, b)
         for odd, key in enumerate(keys):
             if odd % 2:
-                right = (right + _below(b, left, key)) % b
+                right = (right + _hash_below(b, left, key)) % b
             else:
-                left = (left + _below(a, right, key)) % a
+                left = (left + _hash_below(a, right, key)) % a
         number = left * b + right
         if number < size:
             return number
 
 
-def sides(size: int) -> tuple[int, int]:
+def choose_sides(size: int) -> tuple[int, int]:
     """Return the number of quotients and of remainders. Their product is size or slightly more."""
     a = isqrt(max(0, size - 1)) + 1
     return a, max(1, -(-size // a))
 
 
-def _below(limit: int, value: int, key: int) -> int:
+def _hash_below(limit: int, value: int, key: int) -> int:
     """Hash the value to a number from 0 to limit - 1."""
     # Multiply and xor-shift, then scale the upper 32 bits to the limit without a division.
     mixed = ((value ^ key) * _FACTORS[0]) & _MASK
@@ -69,25 +69,25 @@ class Permutations:
 
     def __init__(self, sizes: Sequence[int], names: Sequence[str]) -> None:
         assert max(sizes, default=0) <= LARGEST, "sides below 2**32"
-        both = [sides(int(size)) for size in sizes]
+        both = [choose_sides(int(size)) for size in sizes]
         self._sizes = np.array(sizes, np.uint64)
         self._a = np.array([a for a, _ in both], np.uint64)
         self._b = np.array([b for _, b in both], np.uint64)
         self._keys = np.array([round_keys(name) for name in names], np.uint64).reshape(len(names), ROUNDS).T
 
-    def places(self, which: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Permute each number. which: index of the permutation for each number. See ``permuted``."""
+    def permute(self, which: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Permute each number. which: index of the permutation for each number. See ``permute_number``."""
         sizes = self._sizes[which]
         # One pass for all numbers, then further passes only for results outside their range. On average fewer
         # than two passes are needed.
-        found = self._once(which, numbers.astype(np.uint64))
+        found = self._permute_once(which, numbers.astype(np.uint64))
         outside = np.flatnonzero(found >= sizes)
         while len(outside):
-            found[outside] = self._once(which[outside], found[outside])
+            found[outside] = self._permute_once(which[outside], found[outside])
             outside = outside[found[outside] >= sizes[outside]]
         return found.astype(np.int64)
 
-    def _once(self, which: npt.NDArray[Any], numbers: Numbers) -> Numbers:
+    def _permute_once(self, which: npt.NDArray[Any], numbers: Numbers) -> Numbers:
         """Return the numbers after a single pass through the network."""
         a, b = self._a[which], self._b[which]
         left, right = np.divmod(numbers, b)
@@ -95,17 +95,17 @@ class Permutations:
             keys = self._keys[odd][which]
             if odd % 2:
                 # Both summands are below b, so one conditional subtraction replaces the slow modulo.
-                right += _hashes(b, left, keys)
+                right += _hash_all_below(b, left, keys)
                 right -= np.where(right >= b, b, np.uint64(0))
             else:
-                left += _hashes(a, right, keys)
+                left += _hash_all_below(a, right, keys)
                 left -= np.where(left >= a, a, np.uint64(0))
         found: Numbers = left * b + right
         return found
 
 
-def _hashes(limits: Numbers, values: Numbers, keys: Numbers) -> Numbers:
-    """Compute ``_below`` for arrays."""
+def _hash_all_below(limits: Numbers, values: Numbers, keys: Numbers) -> Numbers:
+    """Compute ``_hash_below`` for arrays."""
     mixed = (values ^ keys) * np.uint64(_FACTORS[0])
     mixed ^= mixed >> np.uint64(32)
     mixed *= np.uint64(_FACTORS[1])

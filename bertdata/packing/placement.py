@@ -41,7 +41,7 @@ class Placement:
         )
         self._rows = Permutations([plan.rows], [f"{seed}/rows"])
         self._first_slot = np.cumsum(sizes) - sizes
-        runs = _runs(plan)
+        runs = _list_runs(plan)
         self._run_starts = np.array(list(accumulate((run.rows for run in runs), initial=0))[:-1])
         self._run_rows = np.array([run.first_row for run in runs])
         self._run_places = np.array([run.place for run in runs])
@@ -50,13 +50,13 @@ class Placement:
         """Return the places of examples. numbers: each example's index among all examples of its length."""
         which = np.asarray(lengths)
         # 1. Shuffle the examples of each length among the slots of that length.
-        slots = self._slots.places(which, numbers) + self._first_slot[which]
+        slots = self._slots.permute(which, numbers) + self._first_slot[which]
         # 2. Find the run of the slot, then the row of the plan. A run covers consecutive rows, so the row is
         #    the run's first row plus the slot's index within the run.
         runs = np.searchsorted(self._run_starts, slots, side="right") - 1
         rows = self._run_rows[runs] + slots - self._run_starts[runs]
         # 3. Shuffle the rows. Otherwise rows with the same combination of lengths would follow each other.
-        shuffled = self._rows.places(np.zeros(len(rows), np.intp), rows)
+        shuffled = self._rows.permute(np.zeros(len(rows), np.intp), rows)
         return RowPlaces(rows=shuffled, places=self._run_places[runs])
 
 
@@ -73,7 +73,7 @@ class _Run:
     rows: int
 
 
-def _runs(plan: PackPlan) -> list[_Run]:
+def _list_runs(plan: PackPlan) -> list[_Run]:
     """Return the plan's runs, in the order in which slots are numbered."""
     found, first_row = [], 0
     for lengths, rows in plan.rows_by_lengths:

@@ -20,7 +20,7 @@ from bertdata.packing.shard_cuts import RowCuts, cut_rows, packed_shard_names
 from bertdata.packing.sort import RowSortTask
 from bertdata.records import ShardLayout
 
-MOST_SORT_TASKS = 1024
+MAX_SORT_TASKS = 1024
 """Largest number of sort tasks. Gathering a bucket of rows opens every file that the sort tasks wrote."""
 
 
@@ -107,7 +107,7 @@ class PlannedPack:
         histograms = [one.histogram for one in self.counts]
         # Example of three shards: before[2] counts the examples of shards 0 and 1 by length. A task numbers
         # its examples from there on, so no task has to wait for another.
-        size = -(-len(histograms) // MOST_SORT_TASKS)
+        size = -(-len(histograms) // MAX_SORT_TASKS)
         before = list(accumulate(histograms, initial=np.zeros_like(histograms[0])))
         return [
             RowSortTask(

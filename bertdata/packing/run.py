@@ -24,7 +24,7 @@ from bertdata.packing.sort import sort_together
 Task = TypeVar("Task")
 Result = TypeVar("Result", SortedExamples, PackedShard)
 
-GATHERED_AT_A_TIME = 4
+SHARDS_AT_A_TIME = 4
 """Shards that a process writes at the same time.
 
 Their contents are hashed together, which is faster. Each shard holds one bucket of rows in memory.
@@ -43,14 +43,14 @@ OnShard = Callable[[SortedExamples | PackedShard], None]
 """Callback for each finished sort task and each shard."""
 
 
-def count_all(source: InputDataset, workers: int, told: Callable[[], None]) -> list[LengthCounts]:
+def count_all(source: InputDataset, workers: int, on_counted: Callable[[], None]) -> list[LengthCounts]:
     """Count the lengths of the source's examples. Return the counts by shard, in the shards' order.
 
-    told: called after each shard.
+    on_counted: called after each shard.
     """
     shards = len(source.opened.shards)
     tasks = [CountTask(source=source.of_shards(number, number + 1)) for number in range(shards)]
-    # Reading local lengths files is faster than starting processes.
+    # If the shards have local lengths files, reading them is faster than starting processes.
     processes = (
         1 if source.opened.has_lengths and not storage.is_remote(source.opened.shards[0].path) else workers
     )
@@ -58,11 +58,11 @@ def count_all(source: InputDataset, workers: int, told: Callable[[], None]) -> l
     with ProcessPool(min(processes, shards)) as pool:
         for _, counts in pool.in_order(count_shard_lengths, tasks):
             found.append(counts)
-            told()
+            on_counted()
     return found
 
 
-def make_pack(planned: PlannedPack, output: str, workers: int, told: OnShard) -> MadePack:
+def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard) -> MadePack:
     """Write the planned dataset to the directory, or finish what an earlier run left undone."""
     vocabulary = planned.source.vocabulary_path()
     with ExitStack() as stack:
@@ -70,7 +70,7 @@ def make_pack(planned: PlannedPack, output: str, workers: int, told: OnShard) ->
         stack.enter_context(job.dataset.run())
         pool = stack.enter_context(ProcessPool(min(workers, max(len(planned.counts), len(job.names)))))
         try:
-            shards = _make_shards(planned, job, pool, max(1, workers), told)
+            shards = _make_shards(planned, job, pool, max(1, workers), on_shard)
         except (DataError, UsageError):  # other settings or another source may work, so do not block them
             forget_scratch(job.dataset.commit)
             raise
@@ -94,24 +94,24 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
 
 
 def _make_shards(
-    planned: PlannedPack, job: PackJob, pool: ProcessPool, workers: int, told: OnShard
+    planned: PlannedPack, job: PackJob, pool: ProcessPool, workers: int, on_shard: OnShard
 ) -> list[PackedShard]:
     """Return all shards, kept or newly made. Nothing is sorted if an earlier run made all of them."""
     kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
     for shard in kept:
-        told(shard)
+        on_shard(shard)
     if len(kept) == len(job.names):
         return kept
-    groups = together(planned.sort_tasks(job), AT_A_TIME, workers)
-    found = list(_told(pool.as_done(sort_together, groups), told))
+    groups = group_tasks(planned.sort_tasks(job), AT_A_TIME, workers)
+    found = list(_report_each(pool.as_done(sort_together, groups), on_shard))
     files = tuple(sorted(file for one in found for file in one.files))
     names = {shard.entry.name for shard in kept}
     tasks = [task for task in planned.gather_tasks(job, files) if task.name not in names]
-    made = pool.as_done(gather_together, together(tasks, GATHERED_AT_A_TIME, workers))
-    return [*kept, *_told(made, told)]
+    made = pool.as_done(gather_together, group_tasks(tasks, SHARDS_AT_A_TIME, workers))
+    return [*kept, *_report_each(made, on_shard)]
 
 
-def together(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Task]]:
+def group_tasks(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Task]]:
     """Divide the tasks into groups of up to ``most``, with at least two groups per worker if possible.
 
     The result of the run does not depend on the groups.
@@ -120,8 +120,8 @@ def together(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Ta
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 
-def _told(results: Iterable[Iterable[Result]], told: OnShard) -> Iterator[Result]:
+def _report_each(results: Iterable[Iterable[Result]], on_shard: OnShard) -> Iterator[Result]:
     for group in results:
         for result in group:
-            told(result)
+            on_shard(result)
             yield result

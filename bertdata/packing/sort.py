@@ -24,7 +24,7 @@ PLACE_BITS = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RowSortTask:
-    """Work order: sort the examples of consecutive shards by their packed row.
+    """Task for a worker: sort the examples of consecutive shards by their packed row.
 
     source: only the shards to sort.
     before: number of examples by length in all shards before them.
@@ -67,14 +67,14 @@ def sort_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
         if files is None:
             shards = tuple(islice(checked, len(task.source.shards)))
             task = replace(task, source=replace(task.source, shards=shards))
-            paths = write_runs(task.scratch, len(task.job.cuts.buckets) - 1, _placed(task))
+            paths = write_runs(task.scratch, len(task.job.cuts.buckets) - 1, _place_examples(task))
         else:
             paths = files.paths
         found.append(SortedExamples.of(task.source, paths, is_kept=files is not None))
     return found
 
 
-def _placed(task: RowSortTask) -> Iterator[Placed]:
+def _place_examples(task: RowSortTask) -> Iterator[Placed]:
     """Yield the task's examples as batches, with the bucket and the key of each example.
 
     ShardError if the examples do not have the expected lengths.
@@ -88,23 +88,23 @@ def _placed(task: RowSortTask) -> Iterator[Placed]:
             # Compare before the examples are placed: more examples of a length than planned have no place in
             # a row, and Placement would give them a wrong one.
             if (found > expected).any():
-                raise _other_lengths(shard, found, expected)
-            which, keys = _bucket_keys(task, placement.find(tokens, numbering.add(tokens)))
+                raise _wrong_lengths_error(shard, found, expected)
+            which, keys = _find_bucket_keys(task, placement.find(tokens, numbering.add(tokens)))
             yield batch, which, keys
         if (found != expected).any():
-            raise _other_lengths(shard, found, expected)
+            raise _wrong_lengths_error(shard, found, expected)
 
 
-def _bucket_keys(task: RowSortTask, places: RowPlaces) -> tuple[Array, Array]:
+def _find_bucket_keys(task: RowSortTask, places: RowPlaces) -> tuple[Array, Array]:
     """Return the number of each example's bucket, and the example's sort key within the bucket."""
     buckets, rows = task.job.cuts.buckets, places.rows
-    # buckets start at rows [0, 100, 200]; row 130, place 2 -> bucket 1, key (30 << PLACE_BITS) | 2
+    # Buckets start at rows [0, 100, 200]: row 130, place 2 -> bucket 1, key (30 << PLACE_BITS) | 2
     which = np.searchsorted(buckets, rows, side="right") - 1
     keys = ((rows - buckets[which]) << PLACE_BITS) | places.places
     return which, keys.astype(np.uint64)
 
 
-def _other_lengths(shard: Shard, found: Histogram, expected: Histogram) -> ShardError:
+def _wrong_lengths_error(shard: Shard, found: Histogram, expected: Histogram) -> ShardError:
     length = int(np.argmax(found != expected))
     return ShardError(
         f"{shard.path}: holds {found[length]} examples of {length} tokens or more, but its lengths in "

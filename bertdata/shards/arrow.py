@@ -23,7 +23,9 @@ ROWS = 1000
 
 
 class ArrowWriter:
-    """Writes record batches of ROWS rows. The file's bytes do not depend on the size of the batches received.
+    """Writer of an Arrow stream, in record batches of ROWS rows.
+
+    The file's bytes do not depend on the size of the batches that it receives.
 
     has_masks: write mask labels. False stores the original text only.
     """
@@ -40,7 +42,7 @@ class ArrowWriter:
         sizes = {f"bertdata.{what}": str(layout.size(what)) for what in objective.batch_type.sizes()}
         if layout.padding_id:
             sizes["bertdata.padding_id"] = str(layout.padding_id)
-        types = {name: _arrow_type(field) for name, field in self._fields.items()}
+        types = {name: _find_arrow_type(field) for name, field in self._fields.items()}
         self._schema = pyarrow.schema(types, metadata=metadata | sizes)
         self._stream = import_module("pyarrow.ipc").new_stream(SinkFile(sink), self._schema)
 
@@ -57,17 +59,17 @@ class ArrowWriter:
         self._stream.close()
 
     def _write_block(self, block: ExampleBatch) -> None:
-        values = [_encoded(block, field, self._columns[field.of]) for field in self._fields.values()]
+        values = [_encode_field(block, field, self._columns[field.of]) for field in self._fields.values()]
         self._stream.write_batch(load_pyarrow().record_batch(values, schema=self._schema))
 
 
-def _arrow_type(field: Field) -> Any:
+def _find_arrow_type(field: Field) -> Any:
     pyarrow = load_pyarrow()
     kind = pyarrow.type_for_alias(field.type)
     return kind if field.shape == "1" else pyarrow.list_(kind)
 
 
-def _encoded(block: ExampleBatch, field: Field, column: Column) -> Any:
+def _encode_field(block: ExampleBatch, field: Field, column: Column) -> Any:
     """Return the field of a checked block as an Arrow array."""
     pyarrow = load_pyarrow()
     values = np.asarray(getattr(block, column.name))
@@ -76,12 +78,16 @@ def _encoded(block: ExampleBatch, field: Field, column: Column) -> Any:
         return pyarrow.array(values.astype(kind))
     own = field.source in ("values", "ones") and column.ends is not None
     ends = np.asarray(getattr(block, str(column.ends) if own else IDS_ENDS)).astype(np.int64)
-    items = _items(block, field, values, ends, kind)
+    items = _make_items(block, field, values, ends, kind)
     offsets = np.concatenate([[0], ends]).astype(np.int32)
     return pyarrow.ListArray.from_arrays(pyarrow.array(offsets), pyarrow.array(items))
 
 
-def _items(block: ExampleBatch, field: Field, values: Array, ends: Array, kind: np.dtype[Any]) -> Array:
+def _make_items(block: ExampleBatch, field: Field, values: Array, ends: Array, kind: np.dtype[Any]) -> Array:
+    """Return the items of a list column. ends: end of each example's list.
+
+    ``bertdata.examples.fields`` explains the sources of fields.
+    """
     total = int(ends[-1]) if len(ends) else 0
     if field.source == "values":
         return values.astype(kind)

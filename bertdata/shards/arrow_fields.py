@@ -32,8 +32,8 @@ def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
     """
     kind = objective.batch_type
     columns = columns_by_name(kind)
-    unused = {name for name, column in columns.items() if not has_masks and _of_masks(objective, column)}
-    found = {name: _unpadded(field) for name, field in objective.model_fields.items()}
+    unused = {name for name, column in columns.items() if not has_masks and _is_of_masks(objective, column)}
+    found = {name: _without_padding(field) for name, field in objective.model_fields.items()}
     held = {field.of for field in found.values() if field.source in ("values", "after", "placed")}
     held |= {str(places_of(field.of, kind)) for field in found.values() if field.source == "placed"}
     held |= set(kind.ragged())
@@ -49,7 +49,7 @@ def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
     return {name: field for name, field in found.items() if field.of not in unused}
 
 
-def _of_masks(objective: Objective, column: Any) -> bool:
+def _is_of_masks(objective: Objective, column: Any) -> bool:
     """Return True for a column with one item per mask."""
     kind = objective.batch_type
     if not has_group(kind, MASKS):
@@ -57,7 +57,7 @@ def _of_masks(objective: Objective, column: Any) -> bool:
     return mask_columns(kind).ends.name in (column.ends, column.name)
 
 
-def _unpadded(field: Field) -> Field:
+def _without_padding(field: Field) -> Field:
     """Return the model's field as a list of any length, with a narrow item type."""
     if field.shape == "1":
         return field

@@ -22,7 +22,7 @@ from bertdata.examples.objectives import objective_of_file
 from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
 from bertdata.shards.arrow_fields import OBJECTIVE, arrow_fields
 from bertdata.shards.file_view import FileView
-from bertdata.shards.parquet_file import find_size, load_pyarrow, pyarrow_errors
+from bertdata.shards.parquet_file import load_pyarrow, pyarrow_errors, read_size
 from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
@@ -34,18 +34,21 @@ _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 class ArrowReader(ShardReader):
-    """Reads a stream written by ``datasets`` or bertdata, with any integer types."""
+    """Reader of a stream from ``datasets`` or bertdata, with any integer types."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: of the examples. None to take it from the file's metadata."""
+        """Open the stream and find its layout.
+
+        objective: the examples' objective, or None to take it from the file.
+        """
         self._name, self._errors = name, pyarrow_errors()
         self._file = file
         try:
-            self.schema = _opened(file).schema
+            self.schema = _open_stream(file).schema
         except self._errors as error:
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
         metadata = self.schema.metadata or {}
         if objective is None and OBJECTIVE.encode() not in metadata:
             raise ShardError(
@@ -69,7 +72,7 @@ class ArrowReader(ShardReader):
         first = 0
         for records in self._records():
             record = RecordCheck(name=self._name, first=first)
-            block = self._decoded(records, record)
+            block = self._decode(records, record)
             check_batch(block, self.layout, record)
             first += len(block)
             yield narrow(block)
@@ -77,14 +80,14 @@ class ArrowReader(ShardReader):
     def _records(self) -> Iterator[Any]:
         """Yield the record batches that have rows."""
         try:
-            for records in _record_batches(_opened(self._file)):
+            for records in _record_batches(_open_stream(self._file)):
                 records.validate(full=True)
                 if records.num_rows:
                     yield records
         except self._errors as error:
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
 
-    def _damaged(self, error: Exception) -> ShardError:
+    def _damage_error(self, error: Exception) -> ShardError:
         return ShardError(f"{self._name}: not a readable Arrow stream ({' '.join(str(error).split())})")
 
     def _check_fields(self, objective: Objective) -> Fields:
@@ -118,7 +121,7 @@ class ArrowReader(ShardReader):
         rows, largest = 0, dict.fromkeys(self._kind.sizes(), 0)
         for records in self._records():
             if self.is_measured:
-                block = self._decoded(records, RecordCheck(name=self._name, first=rows))
+                block = self._decode(records, RecordCheck(name=self._name, first=rows))
                 for ends, items in self._kind.ragged().items():
                     what = IDS.size if ends == IDS_ENDS else items[0].group.size
                     largest[what] = max(largest[what], int(lengths(getattr(block, ends)).max()))
@@ -128,47 +131,49 @@ class ArrowReader(ShardReader):
     def _find_layout(
         self, objective: str, metadata: dict[bytes, bytes], largest: dict[str, int]
     ) -> ShardLayout:
+        # Sizes from the metadata if bertdata wrote the file, else the largest in the file. A file without any
+        # masks still needs room for them, since masks may be drawn while it is read.
         sizes: dict[str, int] = largest
         if not self.is_measured:
-            sizes = {what: find_size(metadata, what, self._name) for what in self._kind.sizes()}
+            sizes = {what: read_size(metadata, what, self._name) for what in self._kind.sizes()}
         elif MASKS.size in sizes and not sizes[MASKS.size]:
             sizes[MASKS.size] = round(MASKED_SHARE * sizes[IDS.size])
         sizes = {what: size or 1 for what, size in sizes.items()} if self.is_measured else sizes
-        padding = find_size(metadata, "padding_id", self._name) if b"bertdata.padding_id" in metadata else 0
+        padding = read_size(metadata, "padding_id", self._name) if b"bertdata.padding_id" in metadata else 0
         layout = ShardLayout.of_sizes(sizes, objective=objective, padding_id=padding)
         check_layout(layout, self._name, sizes)
         return layout
 
-    def _decoded(self, records: Any, record: RecordCheck) -> ExampleBatch:
+    def _decode(self, records: Any, record: RecordCheck) -> ExampleBatch:
         """Return the examples of a record batch, not yet checked.
 
-        ShardError if the lengths of lists contradict.
+        ShardError if the lengths of lists contradict each other.
         """
         # 1. Read the list columns. 2. Find the padding. 3. Convert each column, without padding, to the
         # columns of an ExampleBatch. A list with an item per id (labels, token types) may become a column per
         # mask or a number.
         lists = {
-            name: _list_column(records, name, record)
+            name: _read_lists(records, name, record)
             for name, field in self._fields.items()
             if field.shape == "*"
         }
-        used = self._without_padding(lists, record)
+        used = self._find_padding(lists, record)
         found: dict[str, Any] = {}
         for name, field in self._fields.items():
             column = self._columns[field.of]
             if field.shape == "1":
-                found[column.name] = _single_column(records, name, record)
+                found[column.name] = _read_scalars(records, name, record)
             elif field.source == "values" and column.ends != IDS_ENDS:
-                self._put(found, column, *lists[name], name, record)
+                self._store_items(found, column, *lists[name], name, record)
             else:
-                self._put_of_ids(found, field, *_kept(*lists[name], used), name, record)
+                self._store_of_ids(found, field, *_drop_padding(*lists[name], used), name, record)
         for column in self._columns.values():  # empty mask columns, for examples without masks
             if column.name not in found:
                 is_ends = column.name in self._kind.ragged()
                 found[column.name] = np.zeros(records.num_rows if is_ends else 0, np.uint32)
         return self._kind(**found)
 
-    def _without_padding(self, lists: dict[str, tuple[Array, Array]], record: RecordCheck) -> Array | None:
+    def _find_padding(self, lists: dict[str, tuple[Array, Array]], record: RecordCheck) -> Array | None:
         """Return for each id whether it is real and not padding. None if there is no padding at all.
 
         The column of ones (attention_mask) tells, if the file has it.
@@ -192,7 +197,7 @@ class ArrowReader(ShardReader):
         record.refuse_items(falls, ends, lambda _: f"{ones[0]} is not ones, then zeros")
         return mask
 
-    def _put(
+    def _store_items(
         self,
         found: dict[str, Any],
         column: Column,
@@ -204,7 +209,7 @@ class ArrowReader(ShardReader):
         found[column.name] = values
         _check_equal(name, ends, f"{column.ends}", found.setdefault(str(column.ends), ends), record)
 
-    def _put_of_ids(
+    def _store_of_ids(
         self, found: dict[str, Any], field: Field, values: Array, ends: Array, name: str, record: RecordCheck
     ) -> None:
         """Store the batch column that a list with one item per id encodes."""
@@ -224,9 +229,9 @@ class ArrowReader(ShardReader):
         # A value per position, padding (-100) where nothing is masked: labels -100 7 -100 become place 1, id
         # 7.
         elif field.source == "placed":
-            self._put_masks(found, column, values, ends, values != field.padding)
+            self._store_masks(found, column, values, ends, values != field.padding)
 
-    def _put_masks(
+    def _store_masks(
         self, found: dict[str, Any], column: Column, values: Array, ends: Array, masked: Array
     ) -> None:
         sizes = lengths(ends)
@@ -237,7 +242,7 @@ class ArrowReader(ShardReader):
         found.setdefault(str(column.ends), counts[ends])
 
 
-def _opened(file: IO[bytes]) -> Any:
+def _open_stream(file: IO[bytes]) -> Any:
     """Open a stream, or a file in Arrow's file format. ValueError for a stream without its end marker."""
     ipc, view = import_module("pyarrow.ipc"), FileView(file)
     is_file = view.read_at(0, len(_FILE_FORMAT)) == _FILE_FORMAT
@@ -256,7 +261,7 @@ def _record_batches(reader: Any) -> Iterator[Any]:
         yield from reader
 
 
-def _kept(values: Array, ends: Array, used: Array | None) -> tuple[Array, Array]:
+def _drop_padding(values: Array, ends: Array, used: Array | None) -> tuple[Array, Array]:
     """Return the list's values and ends without padding."""
     if used is None:
         return values, ends
@@ -268,7 +273,7 @@ def _check_equal(name: str, ends: Array, of: str, expected: Array, record: Recor
     record.refuse(ours != due, lambda i: f"{ours[i]} values of {name}, expected {due[i]} as {of} has")
 
 
-def _list_column(records: Any, name: str, record: RecordCheck) -> tuple[Array, Array]:
+def _read_lists(records: Any, name: str, record: RecordCheck) -> tuple[Array, Array]:
     """Return the values of a column of lists, and the end of each list in them."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
@@ -285,7 +290,7 @@ def _list_column(records: Any, name: str, record: RecordCheck) -> tuple[Array, A
     return values.to_numpy(zero_copy_only=False), ends
 
 
-def _single_column(records: Any, name: str, record: RecordCheck) -> Array:
+def _read_scalars(records: Any, name: str, record: RecordCheck) -> Array:
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a number")
     values: Array = column.to_numpy(zero_copy_only=False)

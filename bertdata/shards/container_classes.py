@@ -88,7 +88,7 @@ class Parquet(Container):
         if is_lddl(file):
             from bertdata.shards.lddl import LddlReader
 
-            words = _words_of(known.name, known.vocabulary)
+            words = _find_words(known.name, known.vocabulary)
             return LddlReader(file, known.name, words, known.objective)
         return ParquetReader(file, known.name, known.objective)
 
@@ -123,7 +123,7 @@ class Mds(Container):
         from bertdata.shards.mds.container import MdsDirectoryReader, MdsReader
 
         layout = known.layout
-        if layout is None and (manifest := _manifest_of(known.name)) is not None:
+        if layout is None and (manifest := _read_manifest(known.name)) is not None:
             layout = layout_in_manifest(manifest, known.name)
         if storage.base_name(known.name) == INDEX_NAME:
             return MdsDirectoryReader(known.name, file.read(), known.objective, layout, known.ids_type)
@@ -160,7 +160,7 @@ class Fairseq(Container):
         fairseq.load_numpy()
         from bertdata.shards.fairseq.blocks import FairseqReader
 
-        return FairseqReader(file, known.name, known.objective, _sizes_of(known.name))
+        return FairseqReader(file, known.name, known.objective, _read_sizes(known.name))
 
 
 class NvidiaMlperf(Hdf5):
@@ -192,22 +192,22 @@ def _refuse_other_files(file: BinaryIO, name: str) -> None:
         raise ShardError(f"{name}: looks like {kind.name}, expected a shard; {kind.remedy}")
 
 
-def _sizes_of(shard: str) -> dict[str, int] | None:
+def _read_sizes(shard: str) -> dict[str, int] | None:
     """Return the sizes of the examples from the manifest next to the shard. None if no manifest lists it."""
-    manifest = _manifest_of(shard)
+    manifest = _read_manifest(shard)
     if manifest is None:
         return None
     settings = manifest["settings"]["objective"]
     return {what: settings[what] for what in objective_of_file(fairseq.OBJECTIVE, shard).batch_type.sizes()}
 
 
-def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
+def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:
     """Return the vocabulary of a shard's words.
 
     vocabulary: the user's choice, or None. ShardError if it differs from the vocabulary in the shard's
     manifest.
     """
-    manifest = _manifest_of(shard)
+    manifest = _read_manifest(shard)
     tokenizer = manifest["settings"]["tokenizer"] if manifest else None
     if vocabulary is not None:
         path = find_vocabulary(vocabulary)
@@ -228,7 +228,7 @@ def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
     return found
 
 
-def _manifest_of(shard: str) -> dict[str, Any] | None:
+def _read_manifest(shard: str) -> dict[str, Any] | None:
     """Return the manifest next to the shard as JSON of the latest version.
 
     None if it does not list the shard.

@@ -47,7 +47,7 @@ def make_writer(
     return find_container(format).make_writer(sink, layout, engine, name or f"{format} shard")
 
 
-def container_of(file: BinaryIO, name: str) -> Container:
+def recognise_container(file: BinaryIO, name: str) -> Container:
     """Return the container of a file, recognised by its name or its first bytes. The file is rewound.
 
     TFRecord is the default.
@@ -79,7 +79,7 @@ def make_reader(
     file, or from the built-in objectives by the file's fields. A user's objective must already be loaded with
     ``find_objective``, because reading a file must not import code.
     """
-    container = container_of(file, name)
+    container = recognise_container(file, name)
     known = ReadRequest(
         name=name,
         engine=engine,
@@ -108,24 +108,25 @@ def open_reader(
         yield make_reader(file, name, engine, objective, vocabulary, padding_id, ids_type=ids_type)
 
 
-def container_named(path: str) -> Container | None:
+def find_container_by_name(path: str) -> Container | None:
     """Return the container that the file name's ending belongs to, or None."""
     return next((one for one in CONTAINERS.values() if one.is_name(path)), None)
 
 
 def is_shard_name(path: str) -> bool:
     """Return True if files with this name in a directory without a manifest are taken for shards."""
-    container = container_named(path)
+    container = find_container_by_name(path)
     return container is not None and container.is_looked_for
 
 
 def format_of_name(path: str) -> str:
     """Return the format that the file name's ending belongs to. ShardError unless ``create`` can write it."""
-    container = container_named(path)
+    container = find_container_by_name(path)
     if container is None or container.name not in FORMATS:
-        ending = path.rsplit(".", 1)[-1].lower()
-        found = f"ends in .{ending}" if "." in storage.base_name(path) else "has a name without an ending"
-        raise ShardError(f"{path}: {found}, expected one of .{', .'.join(FORMATS)}")
+        known = ", .".join(FORMATS)
+        if "." not in storage.base_name(path):
+            raise ShardError(f"{path}: has a name without an ending, expected one of .{known}")
+        raise ShardError(f"{path}: ends in .{path.rsplit('.', 1)[-1].lower()}, expected one of .{known}")
     return container.name
 
 
@@ -137,8 +138,8 @@ __all__ = [
     "LDDL",
     "MDS",
     "NVIDIA_MLPERF",
-    "container_named",
-    "container_of",
+    "find_container_by_name",
+    "recognise_container",
     "find_container",
     "format_of_name",
     "is_shard_name",

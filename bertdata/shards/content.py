@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.shards.containers import container_of, make_reader
+from bertdata.shards.containers import make_reader, recognise_container
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.packed.packs import unpacked
 from bertdata.shards.tfrecord import canonical_blocks, encode_batch
@@ -48,5 +48,5 @@ def count_readable(path: str, engine: Engine | None = None, objective: str | Non
 
 def is_plain_tfrecord(file: BinaryIO, name: str) -> bool:
     """Return True for a TFRecord file whose records are not packed rows. The file is rewound."""
-    container = container_of(file, name)
+    container = recognise_container(file, name)
     return container.is_canonical and make_pack_reader(file, name, container.name) is None

@@ -18,7 +18,7 @@ _VARINT, _LENGTH, _FIXED32 = 0, 2, 5
 
 
 class NotAnExample(ValueError):
-    """Raised for bytes that are not a ``tf.train.Example``."""
+    """Error for bytes that are not a ``tf.train.Example``."""
 
 
 def encode_example(features: Features) -> bytes:
@@ -134,6 +134,10 @@ def _varints(data: bytes) -> Iterator[int]:
 
 
 def _fields(message: bytes, known: dict[int, int]) -> Iterator[tuple[int, bytes]]:
+    """Yield (field number, bytes) of each field.
+
+    known: wire type by field number. NotAnExample for other fields.
+    """
     for tag, value in _raw_fields(message):
         if known.get(tag >> 3) != tag & 7:
             raise NotAnExample(f"unknown field (tag {tag})")
@@ -141,6 +145,7 @@ def _fields(message: bytes, known: dict[int, int]) -> Iterator[tuple[int, bytes]
 
 
 def _raw_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield (tag, bytes) of each field of a message. tag: field number << 3 | wire type."""
     place = 0
     while place < len(message):
         tag, place = _read_varint(message, place)
@@ -160,6 +165,7 @@ def _raw_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_varint(data: bytes, place: int) -> tuple[int, int]:
+    """Return the varint at an offset, and the offset after it."""
     value = shift = 0
     while shift < 64:
         if place >= len(data):

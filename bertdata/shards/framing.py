@@ -16,7 +16,7 @@ _PIECE_BYTES = 1 << 24
 
 
 class ByteSource(Protocol):
-    """Anything from which bytes can be read in order."""
+    """Object from which bytes can be read in order."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -102,7 +102,7 @@ def record_starts(file: IO[bytes], name: str) -> Iterator[int]:
 
 
 class FrameCounter:
-    """Counts the records of an undamaged TFRecord stream that arrives in blocks of any size."""
+    """Counter of the records in an undamaged TFRecord stream, which arrives in blocks of any size."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -18,16 +18,16 @@ from bertdata.shards.hdf5_datasets import (
     Hdf5Input,
     Hdf5Output,
     block_rows,
-    dataset_names,
-    named_objective,
-    named_padding,
+    read_dataset_names,
+    read_objective,
+    read_padding_id,
 )
 from bertdata.shards.hdf5_file import load_h5py
 from bertdata.shards.protocol import ShardReader, Sink
 
 
 class Hdf5Writer:
-    """Writes examples in blocks of a fixed size.
+    """Writer of examples in blocks of a fixed size.
 
     The file's bytes do not depend on the size of the batches.
     """
@@ -70,10 +70,10 @@ class Hdf5Writer:
 
 
 class Hdf5Reader(ShardReader):
-    """Reads a file of this layout from any program, with any integer types and chunks.
+    """Reader of files of this layout from any program, with any integer types and chunks.
 
     The file must be seekable.
-    objective: of the examples. None to take it from the file's attributes, else to find the built-in
+    objective: the examples' objective. None takes it from the file's attributes, else searches for a built-in
     objective with exactly the file's fields.
     """
 
@@ -81,13 +81,13 @@ class Hdf5Reader(ShardReader):
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         self._name = name
-        found = dataset_names(file)
+        found = read_dataset_names(file)
         objective = objective or _find_objective(file, found, name)
         _refuse_unknown(found, objective, name)
         self._objective = objective
         self._file = Hdf5Input(file, name, list(objective.fields("hdf5")))
         self._rows, layout = _find_layout(self._file, objective, name)
-        self.layout = replace(layout, padding_id=named_padding(file))
+        self.layout = replace(layout, padding_id=read_padding_id(file))
         self._fields = objective.fields("hdf5", self.layout)
         self._file.check_storage()
 
@@ -122,7 +122,7 @@ def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
 
     If fields are missing for the default objective, opening the datasets reports it.
     """
-    named = named_objective(file)
+    named = read_objective(file)
     if named is not None:
         return objective_of_file(named, name)
     exact = [one for one in OBJECTIVES.values() if names == set(one.fields("hdf5"))]
@@ -157,6 +157,8 @@ def _find_layout(file: Hdf5Input, objective: Objective, name: str) -> tuple[int,
     for field, kind in file.kinds.items():
         if kind.kind not in "iu":
             raise ShardError(f"{name}: {field} is {kind}, expected integers ({fields[field].type})")
+    # The width of a field's rows gives a size: input_ids [1000, 128] gives max_seq_length 128. The first
+    # field of each size decides, and check_shapes then compares the others with it.
     widest: dict[str, str] = {}
     for field, declared in fields.items():
         if declared.size is not None:

@@ -51,15 +51,17 @@ class Hdf5Output:
         shuffle: bool = False,
         padding_id: int = 0,
     ) -> None:
-        """objective: of the examples.
+        """Create the datasets in a temporary file.
 
-        shuffle: apply HDF5's shuffle filter before gzip, which groups the lowest bytes of a chunk's items,
-        then the next bytes and so on. padding_id: id at padded positions.
+        objective: the examples' objective, stored as an attribute.
+        shuffle: apply HDF5's shuffle filter before gzip. It groups the lowest bytes of a chunk's items, then
+        the next bytes and so on.
+        padding_id: id at padded positions, stored as an attribute if it is not 0.
         """
         self._written = 0
         self._scratch = ScratchHdf5(sink)
         with signals_held():
-            name_objective(self._scratch.file, objective)
+            write_objective(self._scratch.file, objective)
             if padding_id:
                 self._scratch.file.attrs[_PADDING] = padding_id
             for name, form in forms.items():
@@ -93,13 +95,13 @@ class Hdf5Output:
         self._scratch.finish()
 
 
-def name_objective(file: Any, objective: str) -> None:
+def write_objective(file: Any, objective: str) -> None:
     """Store the objective in an HDF5 file's root, unless it is the default."""
     if objective != DEFAULT_OBJECTIVE:
         file.attrs[_OBJECTIVE] = objective
 
 
-def named_objective(file: IO[bytes]) -> str | None:
+def read_objective(file: IO[bytes]) -> str | None:
     """Return the objective that an HDF5 file names. None if it names none or cannot be read."""
     h5py = load_h5py()
     try:
@@ -109,7 +111,7 @@ def named_objective(file: IO[bytes]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def named_padding(file: IO[bytes]) -> int:
+def read_padding_id(file: IO[bytes]) -> int:
     """Return the id at padded positions that an HDF5 file names. 0 if it names none or cannot be read."""
     h5py = load_h5py()
     try:
@@ -118,7 +120,7 @@ def named_padding(file: IO[bytes]) -> int:
         return 0  # the reader will report the fault
 
 
-def dataset_names(file: IO[bytes]) -> set[str]:
+def read_dataset_names(file: IO[bytes]) -> set[str]:
     """Return the names in an HDF5 file's root.
 
     Empty if the file cannot be read, which its reader will report. h5py returns a name that is not UTF-8 as
@@ -142,12 +144,13 @@ class Hdf5Input:
         self._name = name
         self._file = file
         self._datasets = open_datasets(file, name, fields)
-        with self._refusing():
+        with self._reporting_damage():
             self.kinds = {field: dataset.dtype for field, dataset in self._datasets.items()}
             self.shapes = {field: dataset.shape for field, dataset in self._datasets.items()}
 
     @contextmanager
-    def _refusing(self) -> Iterator[None]:
+    def _reporting_damage(self) -> Iterator[None]:
+        """Turn h5py's exceptions into a ShardError that names the file."""
         try:
             yield
         except H5PY_ERRORS as error:
@@ -168,7 +171,7 @@ class Hdf5Input:
         """Raise ShardError unless all values lie in this file. See ``bertdata.shards.hdf5_storage``."""
         from bertdata.shards.hdf5_storage import check_storage
 
-        with self._refusing():
+        with self._reporting_damage():
             check_storage(self._datasets, self._file.seek(0, 2), self._name)
 
     def read(self, start: int, stop: int, fields: Iterable[str] | None = None) -> "dict[str, Array]":
@@ -192,7 +195,7 @@ class Hdf5Input:
         )
 
 
-def dataset_types(file: IO[bytes]) -> dict[str, str]:
+def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
     """Return the item type of each dataset, "object" if its rows vary in length.
 
     Empty if the file is unreadable.

@@ -103,8 +103,9 @@ def load_h5py() -> Any:
     try:
         return import_module("h5py")
     except ModuleNotFoundError as error:
-        remedy = f"needs the package {error.name}: {install_extra('hdf5')}"
-        raise MissingExtraError(f"container hdf5 {remedy}") from error
+        raise MissingExtraError(
+            f"container hdf5 needs the package {error.name}: {install_extra('hdf5')}"
+        ) from error
 
 
 def one_line(error: Exception) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 from bertdata.errors import ShardError
 
-MOST_EXPANSION = 1100
+MAX_EXPANSION = 1100
 """Largest plausible ratio of data to file size. Deflate, the tightest filter in use, reaches 1,032."""
-LARGEST_CHUNK = 64 * 1024**2
+MAX_CHUNK_BYTES = 64 * 1024**2
 """Size of a chunk in memory, in bytes, that is always accepted."""
 CHUNK_EXPANSION = 16
 """Largest accepted ratio of a larger chunk's size in memory to the file's size."""
@@ -32,7 +32,7 @@ def open_hard_link(group: Any, field: str, name: str) -> Any:
 
 
 def check_storage(datasets: dict[str, Any], size: int, name: str) -> None:
-    """Raise ShardError unless all values of the datasets lie in the file. size: of the file in bytes."""
+    """Raise ShardError unless all values of the datasets lie in the file. size: the file's size in bytes."""
     for field, dataset in datasets.items():
         if dataset.is_virtual:
             raise ShardError(f"{name}: {field} is a virtual dataset, expected its values in this file")
@@ -46,8 +46,10 @@ def check_storage(datasets: dict[str, Any], size: int, name: str) -> None:
 
 
 def _check_allocated(field: str, dataset: Any, size: int, name: str) -> None:
+    # A few damaged bytes may describe terabytes. Every bound is checked before HDF5 allocates memory.
+    """Raise ShardError if the dataset is too large for a file of ``size`` bytes, or not fully written."""
     needed = prod(dataset.shape) * dataset.dtype.itemsize
-    if needed > MOST_EXPANSION * size:
+    if needed > MAX_EXPANSION * size:
         raise ShardError(
             f"{name}: {field} has shape {dataset.shape}, more than a file of {size:,} bytes can hold"
         )
@@ -57,7 +59,7 @@ def _check_allocated(field: str, dataset: Any, size: int, name: str) -> None:
             raise ShardError(f"{name}: {field} has {stored:,} bytes of its {needed:,}, expected all written")
         return
     chunk = prod(dataset.chunks) * dataset.dtype.itemsize
-    if chunk > max(LARGEST_CHUNK, CHUNK_EXPANSION * size):
+    if chunk > max(MAX_CHUNK_BYTES, CHUNK_EXPANSION * size):
         raise ShardError(f"{name}: {field} has chunks of {chunk:,} bytes in a file of {size:,}")
     expected = prod(-(-length // step) for length, step in zip(dataset.shape, dataset.chunks, strict=True))
     if expected > size:

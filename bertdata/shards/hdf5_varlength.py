@@ -20,7 +20,7 @@ import numpy as np
 from bertdata.errors import ShardError
 from bertdata.io.signals import signals_held
 from bertdata.shards.hdf5_file import H5PY_ERRORS, load_h5py, one_line
-from bertdata.shards.hdf5_storage import MOST_EXPANSION
+from bertdata.shards.hdf5_storage import MAX_EXPANSION
 
 if TYPE_CHECKING:
     from bertdata.examples.columns import Array
@@ -61,7 +61,7 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
         place = dataset.id.get_space()
         place.select_hyperslab((start,), (count,))
         dataset.id.write(h5py.h5s.create_simple((count,)), place, rows, in_memory)
-        dataset.flush()  # as Hdf5Writer does
+        dataset.flush()  # see Hdf5Output.append
 
 
 def _rows_in_memory(values: "Array", ends: "Array") -> "Array":
@@ -82,7 +82,7 @@ class VarlengthColumn:
     def __init__(self, dataset: Any, field: str, file: IO[bytes], name: str) -> None:
         self._field, self._file, self._name = field, file, name
         self._file_bytes = file.seek(0, 2)
-        self._item = self._item_type(dataset)
+        self._item = self._find_item_type(dataset)
         try:
             self._references = self._read_references(dataset)
         except (*H5PY_ERRORS, zlib.error) as error:
@@ -103,13 +103,19 @@ class VarlengthColumn:
         ShardError names the first unreadable row.
         """
         found = self._references[start:stop].tolist()
-        pieces = [self._row(start + number, *reference) for number, reference in enumerate(found)]
+        pieces = [self._read_row(start + number, *reference) for number, reference in enumerate(found)]
         values: Array = np.frombuffer(b"".join(pieces), self._item)
         return values, np.cumsum(self.lengths[start:stop])
 
-    def _row(self, row: int, items: int, address: int, number: int) -> bytes | memoryview:
+    def _read_row(self, row: int, items: int, address: int, number: int) -> bytes | memoryview:
+        """Return the bytes of a row's items.
+
+        row, items, address, number: index of the row and the three parts of its reference, see the module's
+        docstring.
+        """
         if not items:
             return b""
+        # Consecutive rows usually share a collection, so the last one is kept.
         if address != self._address:
             self._objects = self._read_collection(row, address)
             self._address = address
@@ -121,11 +127,11 @@ class VarlengthColumn:
 
     def _read_collection(self, row: int, address: int) -> dict[int, memoryview]:
         """Return the data of a collection's objects by object number."""
-        head = self._bytes(address, _COLLECTION.size)
+        head = self._read_bytes(address, _COLLECTION.size)
         mark, version, size = _COLLECTION.unpack(head) if len(head) == _COLLECTION.size else (b"", 0, 0)
         if (mark, version) != (b"GCOL", 1) or size > self._file_bytes - address:
             raise self._error(row, f"no values at byte {address}")
-        body = memoryview(self._bytes(address, size))
+        body = memoryview(self._read_bytes(address, size))
         found: dict[int, memoryview] = {}
         place = _COLLECTION.size
         while place + _OBJECT.size <= size:
@@ -138,7 +144,7 @@ class VarlengthColumn:
             place += -(-length // 8) * 8
         return found
 
-    def _bytes(self, address: int, size: int) -> bytes:
+    def _read_bytes(self, address: int, size: int) -> bytes:
         if not 0 <= address < self._file_bytes:
             return b""
         self._file.seek(address)
@@ -147,7 +153,7 @@ class VarlengthColumn:
     def _error(self, row: int, problem: str) -> ShardError:
         return ShardError(f"{self._name}: record {row}: {self._field} cannot be read: {problem}")
 
-    def _item_type(self, dataset: Any) -> np.dtype[Any]:
+    def _find_item_type(self, dataset: Any) -> np.dtype[Any]:
         found = load_h5py().check_vlen_dtype(dataset.dtype)
         if not isinstance(found, np.dtype) or found.kind not in "iu" or len(dataset.shape) != 1:
             raise ShardError(
@@ -157,12 +163,14 @@ class VarlengthColumn:
         return found
 
     def _read_references(self, dataset: Any) -> "Array":
+        """Return the reference of each row. ValueError if the dataset's description is implausible."""
         rows, filters = dataset.shape[0], dataset.id.get_create_plist().get_nfilters()
         # A damaged header may claim any number of rows. Refuse before memory is allocated for them.
-        if rows * _REFERENCE.itemsize > MOST_EXPANSION * self._file_bytes:
+        if rows * _REFERENCE.itemsize > MAX_EXPANSION * self._file_bytes:
             raise ValueError(f"{rows:,} rows in a file of {self._file_bytes:,} bytes")
         if dataset.chunks is None:
-            data = self._bytes(dataset.id.get_offset() or -1, rows * _REFERENCE.itemsize) if rows else b""
+            offset = dataset.id.get_offset() or -1  # None: nothing was written
+            data = self._read_bytes(offset, rows * _REFERENCE.itemsize) if rows else b""
             return self._parse_references(data, rows)
         if filters and (filters, dataset.compression) != (1, "gzip"):
             raise ValueError("its references are encoded, expected gzip or nothing")
@@ -173,7 +181,7 @@ class VarlengthColumn:
         dataset.id.chunk_iter(chunks.append)
         for chunk in chunks:
             first = chunk.chunk_offset[0]
-            data = self._bytes(chunk.byte_offset, chunk.size)
+            data = self._read_bytes(chunk.byte_offset, chunk.size)
             if filters and not chunk.filter_mask & _DEFLATE:
                 data = zlib.decompressobj().decompress(data, dataset.chunks[0] * _REFERENCE.itemsize)
             wanted = min(dataset.chunks[0], rows - first)

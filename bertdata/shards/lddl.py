@@ -41,10 +41,10 @@ from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout, Vocab
 from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
-    find_size,
     group_rows,
     load_pyarrow,
-    named_objective,
+    objective_in_metadata,
+    read_size,
 )
 from bertdata.shards.protocol import ShardReader, Sink
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
@@ -59,7 +59,7 @@ _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 80}
 
 
 class LddlWriter:
-    """Writes batches of masked segment pairs as row groups of a fixed size.
+    """Writer of masked segment pairs in row groups of a fixed size.
 
     has_masks: write the mask columns. False stores the original text only.
     bin_id: number of the length bin that all examples belong to. None without bins.
@@ -105,11 +105,14 @@ class LddlWriter:
 
     def _check_pairs(self, batch: Any, record: RecordCheck) -> None:
         """Raise ShardError unless examples are [CLS] A [SEP] B [SEP] and each id has a distinct word."""
+        # Indices of the example's first id, of the [SEP] between the segments, and of its last id.
         last = batch.ends.astype(np.int64) - 1
         first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
         middle = first + segment_lengths(batch) - 1
         wrong = (segment_lengths(batch) < 2) | (middle >= last)
         cls, sep = self._vocabulary.role("cls"), self._vocabulary.role("sep")
+        # Where ``middle`` is out of range, look at ``last`` instead, so that indexing cannot fail. These
+        # examples are already marked as wrong.
         inside = np.where(wrong, last, middle)
         wrong |= (batch.ids[first] != cls) | (batch.ids[inside] != sep)
         wrong |= batch.ids[last] != sep
@@ -125,12 +128,13 @@ class LddlWriter:
     def _write_group(self, block: Any) -> None:
         columns: dict[str, list[Any]] = {name: [] for name in self._schema.names}
         for example in block.examples():
-            for name, value in self._row(example).items():
+            for name, value in self._make_row(example).items():
                 if name in columns:
                     columns[name].append(value)
         self._parquet.write(load_pyarrow().table(columns, self._schema))
 
-    def _row(self, example: Any) -> dict[str, Any]:
+    def _make_row(self, example: Any) -> dict[str, Any]:
+        """Return an example's values by column."""
         ids, of = example.ids, self._names
         first = getattr(example, of.segment)
         return {
@@ -149,17 +153,20 @@ def _without_word(ids: Array, item: int) -> str:
 
 
 class LddlReader(ShardReader):
-    """Reads LDDL's files, with or without masks and bins. The file must be seekable."""
+    """Reader of LDDL's files, with or without masks and bins. The file must be seekable."""
 
     layout: ShardLayout
 
     def __init__(
         self, file: IO[bytes], name: str, vocabulary: Vocabulary, objective: Objective | None = None
     ) -> None:
-        """objective: of the examples. None to take it from the file."""
+        """Open the file and find its layout.
+
+        objective: the examples' objective, or None to take it from the file.
+        """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
+        objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
         check_groups(name, PAIRS, objective.name, objective.batch_type)
         self._kind, self._names = objective.batch_type, _PairNames(objective.batch_type)
         self._vocabulary, self._words = vocabulary, Words(vocabulary)
@@ -187,22 +194,23 @@ class LddlReader(ShardReader):
     def _blocks(self) -> Iterator[ExampleBatch]:
         for start, records in self._parquet.records(self._columns, group_rows(self.layout)):
             record = RecordCheck(name=self._name, first=start)
-            rows = [self._example(index, row, record) for index, row in enumerate(records.to_pylist())]
+            rows = [self._make_example(index, row, record) for index, row in enumerate(records.to_pylist())]
             batch = arrays(self._kind.of(rows, wide=True))
             check_batch(batch, self.layout, record)
             yield narrow(batch)
 
-    def _example(self, index: int, row: dict[str, Any], record: RecordCheck) -> Any:
+    def _make_example(self, index: int, row: dict[str, Any], record: RecordCheck) -> Any:
+        """Return the example in a row. index: the row's number in its record batch, for errors."""
         for column in self._columns:
             if row[column] is None:
                 raise record.error(index, f"no {column}, expected a value")
-        segments = [self._ids(row[name], index, record) for name in ("A", "B")]
+        segments = [self._find_ids(row[name], index, record) for name in ("A", "B")]
         cls, sep = self._vocabulary.role("cls"), self._vocabulary.role("sep")
         ids = [cls, *segments[0], sep, *segments[1], sep]
         if len(ids) != row["num_tokens"]:
             raise record.error(index, f"{len(ids)} tokens, num_tokens is {row['num_tokens']}")
-        labels = self._ids(row.get("masked_lm_labels", ""), index, record)
-        positions = self._positions(row, index, record)
+        labels = self._find_ids(row.get("masked_lm_labels", ""), index, record)
+        positions = self._read_positions(row, index, record)
         if len(positions) != len(labels):
             raise record.error(
                 index, f"{len(labels)} masked labels, expected {len(positions)}, one a position"
@@ -211,13 +219,18 @@ class LddlReader(ShardReader):
         found = {of.segment: len(segments[0]) + 2, of.label: int(row["is_random_next"])}
         return self._kind.example_type(ids=ids, **found, **{of.places: positions, of.originals: labels})
 
-    def _ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
+    def _find_ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
+        """Return the ids of words separated by spaces.
+
+        ShardError for a word that is not in the vocabulary.
+        """
         try:
             return self._words.ids(text)
         except KeyError as error:
             raise record.error(index, f"{error.args[0]!r} is no word of the vocabulary") from None
 
-    def _positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
+    def _read_positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
+        """Return the masked positions of a row. ShardError if they are not a NumPy file of positions."""
         if "masked_lm_positions" not in row:
             return []
         try:
@@ -233,7 +246,7 @@ class LddlReader(ShardReader):
 
 def _find_layout(metadata: dict[bytes, bytes], objective: str, name: str) -> ShardLayout:
     sizes: Any = {
-        what: find_size(metadata, what, name) if f"bertdata.{what}".encode() in metadata else size
+        what: read_size(metadata, what, name) if f"bertdata.{what}".encode() in metadata else size
         for what, size in _SIZES.items()
     }
     layout = ShardLayout(objective=objective, **sizes)
@@ -254,13 +267,13 @@ class _PairNames:
 
 
 class Words:
-    """Converts between ids and words of a vocabulary."""
+    """Converter between the ids and words of a vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._words = vocabulary.words
-        self._ids = {word: number for number, word in reversed(list(enumerate(vocabulary.words)))}
+        self._id_by_word = {word: number for number, word in reversed(list(enumerate(vocabulary.words)))}
         exact = [
-            bool(word) and " " not in word and self._ids[word] == number
+            bool(word) and " " not in word and self._id_by_word[word] == number
             for number, word in enumerate(vocabulary.words)
         ]
         self._exact = np.array([*exact, False])
@@ -279,12 +292,12 @@ class Words:
 
     def ids(self, text: str) -> list[int]:
         """Return the ids of words separated by spaces. KeyError for an unknown word."""
-        return list(map(self._ids.__getitem__, text.split(" "))) if text else []
+        return list(map(self._id_by_word.__getitem__, text.split(" "))) if text else []
 
 
 def numpy_file(positions: list[int]) -> bytes:
     """Return the positions as a NumPy file of uint16."""
-    return _header(len(positions)) + np.array(positions, "<u2").tobytes()
+    return _make_header(len(positions)) + np.array(positions, "<u2").tobytes()
 
 
 def _read_array(data: bytes) -> Array:
@@ -294,8 +307,8 @@ def _read_array(data: bytes) -> Array:
     time: NumPy parses the header with ast.literal_eval, which sometimes fails in CPython 3.11 if several
     threads run it ("AST constructor recursion depth mismatch").
     """
-    count = max(len(data) - len(_header(0)), 0) // 2
-    if data.startswith(header := _header(count)) and len(data) == len(header) + 2 * count:
+    count = max(len(data) - len(_make_header(0)), 0) // 2
+    if data.startswith(header := _make_header(count)) and len(data) == len(header) + 2 * count:
         return np.frombuffer(data, "<u2", offset=len(header))
     with _ONE_AT_A_TIME:
         found: Array = np.load(io.BytesIO(data), allow_pickle=False)
@@ -303,7 +316,7 @@ def _read_array(data: bytes) -> Array:
 
 
 @lru_cache
-def _header(count: int) -> bytes:
+def _make_header(count: int) -> bytes:
     """Return the header of a NumPy file with ``count`` uint16 items."""
     made = io.BytesIO()
     np.save(made, np.zeros(count, "<u2"), allow_pickle=False)

@@ -16,13 +16,13 @@ from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
     check_parquet_columns,
-    find_size,
     group_rows,
-    list_column,
     list_schema,
     lists,
     load_pyarrow,
-    named_objective,
+    objective_in_metadata,
+    read_lists,
+    read_size,
 )
 from bertdata.shards.protocol import ShardReader, Sink
 
@@ -36,7 +36,10 @@ _PADDING = "bertdata.padding_id"
 
 
 class ParquetWriter:
-    """Writes row groups of a fixed size. The file's bytes do not depend on the size of the batches."""
+    """Writer of examples in row groups of a fixed size.
+
+    The file's bytes do not depend on the size of the batches that it receives.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "parquet shard") -> None:
         load_pyarrow()
@@ -77,15 +80,18 @@ class ParquetWriter:
 
 
 class ParquetReader(ShardReader):
-    """Reads a file of these columns, with any integer types and row groups. The file must be seekable."""
+    """Reader of files with these columns, with any integer types and row groups. Files must be seekable."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: of the examples. None to take it from the file."""
+        """Open the file and find its layout.
+
+        objective: the examples' objective, or None to take it from the file.
+        """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
+        objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
         self._batch_type, self._fields = objective.batch_type, objective.fields("parquet")
         check_parquet_columns(self._parquet.schema, *_declared(self._fields), name)
         self.layout = _find_layout(self._parquet.metadata, objective, name)
@@ -155,8 +161,8 @@ def _field_values(block: ExampleBatch, field: Field, column: Column, schema: Any
 def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) -> ShardLayout:
     from bertdata.shards.rows import check_layout
 
-    sizes = {what: find_size(metadata, what, name) for what in objective.batch_type.sizes()}
-    padding_id = find_size(metadata, "padding_id", name) if _PADDING.encode() in metadata else 0
+    sizes = {what: read_size(metadata, what, name) for what in objective.batch_type.sizes()}
+    padding_id = read_size(metadata, "padding_id", name) if _PADDING.encode() in metadata else 0
     layout = ShardLayout.of_sizes(sizes, objective=objective.name, padding_id=padding_id)
     check_layout(layout, name, sizes)
     return layout
@@ -167,7 +173,7 @@ def _decode(
 ) -> ExampleBatch:
     """Return the examples of an Arrow record batch, in its integer types and not yet checked.
 
-    ShardError if a value is missing, or if the lengths of lists contradict.
+    ShardError if a value is missing, or if the lengths of lists contradict each other.
     """
     columns = columns_by_name(batch_type)
     single = [name for name, field in fields.items() if field.shape == "1"]
@@ -177,7 +183,7 @@ def _decode(
     for name, field in fields.items():
         column = columns[field.of]
         if column.ends is not None:
-            found[column.name], ends = list_column(records, name, record)
+            found[column.name], ends = read_lists(records, name, record)
             first = firsts.setdefault(column.ends, name)
             _check_equal_lists(name, ends, first, found.setdefault(column.ends, ends), record)
         elif field.source == "values":

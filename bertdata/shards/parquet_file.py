@@ -48,8 +48,8 @@ class ParquetOutput:
 class ParquetInput:
     """A Parquet file that is read. The file must be seekable. ShardError names a record that cannot be read.
 
-    schema: Arrow schema. metadata: of the file, by key. group_ends: number of records up to each row group's
-    end.
+    schema: the Arrow schema. metadata: the file's metadata by key.
+    group_ends: number of records up to each row group's end.
     """
 
     def __init__(self, file: IO[bytes], name: str) -> None:
@@ -89,6 +89,7 @@ class ParquetInput:
                 f"{self._name}: record {start}: records {start} to {stop - 1} (row group {group}) cannot be "
                 f"read, expected undamaged pages ({_one_line(error)})"
             ) from error
+        # A damaged row group may end early without an error from pyarrow.
         if start != stop:
             raise ShardError(
                 f"{self._name}: record {start}: row group {group} ends here, expected {stop - start} more"
@@ -132,8 +133,9 @@ def load_pyarrow() -> Any:
         import_module("numpy")
         return import_module("pyarrow")
     except ModuleNotFoundError as error:
-        remedy = f"needs the package {error.name}: {install_extra('parquet')}"
-        raise MissingExtraError(f"container parquet {remedy}") from error
+        raise MissingExtraError(
+            f"container parquet needs the package {error.name}: {install_extra('parquet')}"
+        ) from error
 
 
 def pyarrow_errors() -> tuple[type[Exception], ...]:
@@ -176,13 +178,13 @@ def check_parquet_columns(schema: Any, types: Mapping[str, str], lists: set[str]
             raise ShardError(f"{name}: column {field} is {found}, expected {expected}")
 
 
-def file_metadata(file: IO[bytes], what: str) -> str | None:
+def read_metadata(file: IO[bytes], what: str) -> str | None:
     """Return the value of ``bertdata.<what>`` in a Parquet file's metadata, or None."""
     load_pyarrow()
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
     except pyarrow_errors():
-        return None  # the reader says what is wrong
+        return None  # the reader will report the fault
     finally:
         file.seek(0)
     found = metadata.get(f"bertdata.{what}".encode())
@@ -195,18 +197,18 @@ def is_lddl(file: IO[bytes]) -> bool:
     try:
         found = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.names
     except pyarrow_errors():
-        return False  # the reader says what is wrong
+        return False  # the reader will report the fault
     finally:
         file.seek(0)
     return {"A", "B", "is_random_next", "num_tokens"} <= set(found)
 
 
-def named_objective(metadata: dict[bytes, bytes]) -> str:
+def objective_in_metadata(metadata: dict[bytes, bytes]) -> str:
     """Return the objective in a file's metadata, or the default objective."""
     return metadata.get(b"bertdata.objective", DEFAULT_OBJECTIVE.encode()).decode("utf-8", "replace")
 
 
-def find_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
+def read_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
     key = f"bertdata.{what}"
     text = metadata.get(key.encode(), b"").decode("ascii", "replace")
     if not (text.isascii() and text.isdigit()):
@@ -214,7 +216,7 @@ def find_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
     return int(text)
 
 
-def list_column(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, Array]":
+def read_lists(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, Array]":
     """Return the values of a column of lists, and the end of each list in them."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")

@@ -15,14 +15,17 @@ def pick_records(
     Record i is number ``int(i * n / count)`` of n. If the file has fewer than ``count`` records, some are
     written more than once, as in the original program.
     """
+    # Two passes: the spacing of the picked records depends on the number of records.
     total = sum(records for _, records in canonical_blocks(file, name, engine))
     file.seek(0)
     if not total:
         return 0, 0
-    wanted = picked_numbers(total, count)
+    wanted = choose_numbers(total, count)
     done = place = 0
     for block, records in canonical_blocks(file, name, engine):
         frames = None
+        # The block holds the records done to done + records - 1. It is only split if a wanted record is in
+        # it.
         while place < count and wanted[place] < done + records:
             frames = frames or split_frames(block)
             write(frames[wanted[place] - done])
@@ -31,7 +34,7 @@ def pick_records(
     return count, total
 
 
-def picked_numbers(total: int, count: int) -> list[int]:
+def choose_numbers(total: int, count: int) -> list[int]:
     """Return the numbers of the records to pick, ascending.
 
     The spacing is a double, as in the original program.

@@ -15,7 +15,7 @@ class Sink(Protocol):
 
 
 class ShardWriter(Protocol):
-    """Encodes batches of examples in a container.
+    """Interface of a writer of examples to a container.
 
     ``close`` completes the file but leaves the sink open. The file is unusable without it.
     """
@@ -26,7 +26,7 @@ class ShardWriter(Protocol):
 
 
 class ShardReader(Protocol):
-    """Decodes the examples of a shard. ShardError names the file and the record that cannot be read.
+    """Interface of a reader of a shard. ShardError names the file and the record that cannot be read.
 
     layout: shape of the examples.
     """
@@ -51,7 +51,7 @@ class ShardReader(Protocol):
         return None
 
     def piece(self, number: int) -> ExampleBatch:
-        """Return the examples of a piece."""
+        """Return the examples of piece ``number``. See piece_ends."""
         raise AssertionError("no run of examples is decoded alone")
 
     def __iter__(self) -> Iterator[Any]:

@@ -32,12 +32,12 @@ def row_sum(path: str) -> str:
         sums = [
             hashlib.md5(text, usedforsecurity=False).hexdigest()
             for values, ends in reader.token_ids()
-            for text in _row_texts(values, ends)
+            for text in _format_rows(values, ends)
         ]
     return hashlib.md5(str(sums).encode(), usedforsecurity=False).hexdigest()
 
 
-def _row_texts(values: "Array", ends: "Array") -> Iterator[bytes]:
+def _format_rows(values: "Array", ends: "Array") -> Iterator[bytes]:
     """Yield ``str(row)`` as bytes for each row."""
     # Ids outside the table below are formatted by Python. The rest of the function is only faster.
     if len(values) and not (values.min() >= 0 and values.max() <= LARGEST):
@@ -46,7 +46,7 @@ def _row_texts(values: "Array", ends: "Array") -> Iterator[bytes]:
         return
     # Rows [5, 12], [7]: the cells hold b"5, ", b"12, ", b"7, ", padded with zero bytes. Without the zero
     # bytes the text is b"5, 12, 7, ". Each row's text runs up to its last comma: b"[5, 12]", b"[7]".
-    digits, widths = _numbers()
+    digits, widths = _format_numbers()
     cells = digits[values]
     text = cells[cells != 0].tobytes()
     stops = widths[values].cumsum()
@@ -57,7 +57,7 @@ def _row_texts(values: "Array", ends: "Array") -> Iterator[bytes]:
 
 
 @lru_cache(maxsize=1)
-def _numbers() -> "tuple[Array, Array]":
+def _format_numbers() -> "tuple[Array, Array]":
     """Return each number's text with a trailing comma and space, padded with zero bytes, and its length."""
     import numpy as np
 

@@ -20,7 +20,7 @@ LARGEST_ID = 2**31 - 1  # HDF5 and Parquet store int32
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordCheck:
-    """Raises ShardError for faulty examples of a batch, naming the shard and the record.
+    """Check of a batch's examples that raises ShardError and names the shard and the record.
 
     first: number of the batch's first record.
     """
@@ -127,6 +127,7 @@ def _check_single(values: Array, length: Array, column: Column, record: RecordCh
 def _check_places(
     values: Array, length: Array, ends: Array, column: Column, lowest: int, record: RecordCheck
 ) -> None:
+    """Raise ShardError unless the positions of each example ascend and lie within the example."""
     positions, counts, noun = values.astype(np.int64), lengths(ends), column.noun
     ends = np.cumsum(counts)
     limits = np.repeat(length, counts)
@@ -148,20 +149,21 @@ def pad(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, A
     """Return the padded rows of a checked batch by field, of shape [N, S], [N, P] or [N]."""
     columns = columns_by_name(type(batch))
     return {
-        name: _padded(batch, field, columns[field.of], layout, np.dtype(field.type))
+        name: _pad_field(batch, field, columns[field.of], layout, np.dtype(field.type))
         for name, field in fields.items()
     }
 
 
-def _padded(
+def _pad_field(
     batch: ExampleBatch, field: Field, column: Column, layout: ShardLayout, kind: np.dtype[Any]
 ) -> Array:
+    """Return the padded rows of a field. See ``bertdata.examples.fields`` for its sources."""
     values: Array = getattr(batch, column.name)
     if field.shape == "1":
         return (lengths(batch.ends) - values if field.source == "rest" else values).astype(kind)
     width = field.width(layout, 0)
     if field.source == "placed":
-        return _placed(batch, field, column, width, kind)
+        return _pad_placed(batch, field, column, width, kind)
     if field.source == "after":
         used = leading(lengths(batch.ends), width)
         return (used & ~leading(values, width)).astype(kind)
@@ -172,7 +174,7 @@ def _padded(
     return rows
 
 
-def _placed(batch: ExampleBatch, field: Field, column: Column, width: int, kind: np.dtype[Any]) -> Array:
+def _pad_placed(batch: ExampleBatch, field: Field, column: Column, width: int, kind: np.dtype[Any]) -> Array:
     """Return rows of padding with the column's items at their places."""
     places = places_of(column.name, type(batch))
     assert places is not None
@@ -194,7 +196,7 @@ def unpad(
     columns = columns_by_name(batch_type)
     # ids [5 6 7 0], input_mask [1 1 1 0], segment_ids [0 1 1 0] become the ids 5 6 7 and the segment length
     # 1. A container has no place for lengths, so they are recovered from the mask or from the padding.
-    used = _used_cells(rows, fields, columns, record)
+    used = _find_used_cells(rows, fields, columns, record)
     found: dict[str, Array] = {ends: np.cumsum(cells.sum(axis=1)) for ends, cells in used.items()}
     ids = used[IDS_ENDS]
     for name, field in fields.items():
@@ -215,7 +217,7 @@ def unpad(
     return batch_type(**found)
 
 
-def _used_cells(
+def _find_used_cells(
     rows: dict[str, Array], fields: Fields, columns: dict[str, Column], record: RecordCheck
 ) -> dict[str, Array]:
     """Return for each column of ends which cells of the rows hold items."""

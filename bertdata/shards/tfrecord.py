@@ -31,7 +31,7 @@ _PIECE_RECORDS = 16
 
 
 class TFRecordWriter:
-    """Writes each example as a canonical record. The file's md5 is therefore the content md5."""
+    """Writer of examples as canonical records. The file's md5 is therefore the content md5."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str = "tfrecord shard"
@@ -65,18 +65,18 @@ def encode_batch(
     objective = find_objective(layout.objective)
     if not use_native(engine or default_engine()):
         return b"".join(
-            frame(encode_example(one)) for one in _features(batch, objective, layout, where, first)
+            frame(encode_example(one)) for one in _make_features(batch, objective, layout, where, first)
         )
     try:
         framed: memoryview = objective.record_format(layout).encode(batch.values())
     except ValueError:  # the Python twin finds out which example is at fault
-        for _ in _features(batch, objective, layout, where, first):
+        for _ in _make_features(batch, objective, layout, where, first):
             pass
         raise
     return framed
 
 
-def _features(
+def _make_features(
     batch: ExampleBatch, objective: Objective, layout: ShardLayout, where: str, first: int
 ) -> Iterator[FieldValues]:
     """Yield the features of each example's record."""
@@ -88,7 +88,7 @@ def _features(
 
 
 class TFRecordReader(ShardReader):
-    """Reads the examples of a TFRecord file of any program. The first record determines the layout.
+    """Reader of a TFRecord file of any program. The first record determines the layout.
 
     The file must be seekable. ShardError names a record that is damaged, or that an ExampleBatch cannot
     represent exactly, such as one whose input mask is not ones followed by zeros.
@@ -102,9 +102,11 @@ class TFRecordReader(ShardReader):
         objective: Objective | None = None,
         padding_id: int | None = None,
     ) -> None:
-        """objective: of the examples. None for the built-in objective with exactly these fields.
-        padding_id: id at padded positions. None to take it from the first record, or 0 if that has no
-        padding.
+        """Read the layout from the first record.
+
+        objective: the examples' objective. None searches for a built-in objective with exactly the file's
+        fields.
+        padding_id: id at padded positions. None takes it from the first record, or 0 if that has no padding.
         """
         self._file = file
         self._name = name
@@ -119,7 +121,7 @@ class TFRecordReader(ShardReader):
             raise ShardError(f"{name}: record 0: {error}") from None
         self._objective = find_objective(layout.objective)
         if padding_id is None:
-            padding_id = _found_padding(features, self._objective.fields("tfrecord", layout))
+            padding_id = _find_padding(features, self._objective.fields("tfrecord", layout))
         self.layout = replace(layout, padding_id=padding_id)
         file.seek(0)
 
@@ -133,16 +135,16 @@ class TFRecordReader(ShardReader):
 
     def piece_ends(self) -> Sequence[int]:
         """Return the ends of runs of 16 records. The index takes 16 bytes per run and is made once."""
-        return self._pieces()[1]
+        return self._get_index()[1]
 
     def piece(self, number: int) -> ExampleBatch:
-        starts, ends = self._pieces()
+        starts, ends = self._get_index()
         self._file.seek(starts[number])
         found = BytesIO(self._file.read(starts[number + 1] - starts[number]))
         [batch] = self._batches(found, _PIECE_RECORDS, ends[number - 1] if number else 0)
         return batch
 
-    def _pieces(self) -> "tuple[array[int], Sequence[int]]":
+    def _get_index(self) -> "tuple[array[int], Sequence[int]]":
         """Return the index of the runs of records.
 
         Its first part is the byte offset of each run and of the file's end. Its second part is the number of
@@ -157,6 +159,7 @@ class TFRecordReader(ShardReader):
         # record_starts also yields the file's end, so ``records`` ends up as the number of records and
         # ``place`` as the file's size. 40 records: starts of records 0, 16, 32 and the file's end, ends [16,
         # 32, 40].
+        """Build the index by walking over the frame headers."""
         starts, records, place = array("Q"), 0, 0
         for records, place in enumerate(record_starts(self._file, self._name)):
             if records % _PIECE_RECORDS == 0:
@@ -176,6 +179,7 @@ class TFRecordReader(ShardReader):
             yield self._objective.batch_type.of(group, wide=True)
 
     def _examples(self, file: ByteSource, first: int) -> Iterator[Any]:
+        """Decode records in Python. first: number of the next record."""
         for record, payload in enumerate(read_payloads(file, self._name, first), first):
             try:
                 yield self._objective.example(decode_example(payload), self.layout)
@@ -183,6 +187,7 @@ class TFRecordReader(ShardReader):
                 raise ShardError(f"{self._name}: record {record}: {error}") from None
 
     def _kernel_batches(self, file: ByteSource, size: int, first: int) -> Iterator[ExampleBatch]:
+        """Decode records with the native kernel. first: number of the next record."""
         format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
         names = [column.name for column in batch_type.columns()]
         for columns in decoded_columns(file, self._name, format, size, first):
@@ -225,11 +230,11 @@ def layout_of_features(features: FieldValues, objective: Objective | None = None
     objective: None to search the built-in objectives for one with exactly these fields. LossyExample if the
     features do not belong to the objective.
     """
-    forms = [form for one in ([objective] if objective else OBJECTIVES.values()) for form in _forms(one)]
+    forms = [form for one in ([objective] if objective else OBJECTIVES.values()) for form in _list_forms(one)]
     exact = [form for form in forms if set(form[1]) == set(features)]
     if not exact:
         remedy = "" if objective else "; give --objective NAME, that of its examples"
-        raise LossyExample(_misfit(features, [set(fields) for _, fields in forms]) + remedy)
+        raise LossyExample(_misfit_message(features, [set(fields) for _, fields in forms]) + remedy)
     layout, fields = exact[0]
     sizes = {field.size: len(features[name] or ()) for name, field in fields.items() if field.size}
     if not 1 <= sizes[IDS.size] <= LONGEST_SEQUENCE:
@@ -238,7 +243,7 @@ def layout_of_features(features: FieldValues, objective: Objective | None = None
     return ShardLayout.of_sizes(sizes, objective=layout.objective, remask=layout.remask)
 
 
-def _found_padding(features: FieldValues, fields: Fields) -> int:
+def _find_padding(features: FieldValues, fields: Fields) -> int:
     """Return the id at all padded positions of a record. 0 if there are none, or if their ids differ."""
     # The field of ones (input_mask) gives the number of used positions. All later positions are padding.
     used = [
@@ -253,7 +258,7 @@ def _found_padding(features: FieldValues, fields: Fields) -> int:
     return empty.pop() if len(empty) == 1 else 0
 
 
-def _misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
+def _misfit_message(features: FieldValues, forms: Sequence[set[str]]) -> str:
     """Return an error message that names superfluous features, else those missing for the first form."""
     whole = max((form for form in forms if form < set(features)), key=len, default=None)
     if whole is None:
@@ -261,7 +266,7 @@ def _misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
     return f"holds more features than such an example has: {', '.join(sorted(set(features) - whole))}"
 
 
-def _forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
+def _list_forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
     """Yield the objective's TFRecord layouts with placeholder sizes, each with its fields."""
     for remask in (False, True):
         layout = ShardLayout(objective=objective.name, max_seq_length=1, remask=remask)

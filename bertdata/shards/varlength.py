@@ -27,7 +27,7 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective, objective_of_file
 from bertdata.io.signals import signals_held
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
-from bertdata.shards.hdf5_datasets import name_objective, named_objective
+from bertdata.shards.hdf5_datasets import read_objective, write_objective
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
 from bertdata.shards.protocol import ShardReader, Sink
 
@@ -46,7 +46,10 @@ _BATCH = 1024
 
 
 class VarlengthWriter:
-    """Writes batches of masked segment pairs. The file's bytes do not depend on the size of the batches."""
+    """Writer of masked segment pairs.
+
+    The file's bytes do not depend on the size of the batches that it receives.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "nvidia-mlperf shard") -> None:
         load_h5py()
@@ -62,7 +65,7 @@ class VarlengthWriter:
         self._blocks: Regrouping[ExampleBatch] = Regrouping(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
         with signals_held():
-            name_objective(self._scratch.file, layout.objective)
+            write_objective(self._scratch.file, layout.objective)
             for field, item in LISTS.items():
                 create_varlength(self._scratch.file, field, item)
             self._scratch.file.create_dataset(
@@ -89,7 +92,7 @@ class VarlengthWriter:
         masks = masks_of(block)
         columns = {
             "input_ids": (block.ids, block.ends),
-            "segment_ids": (_segments(block), block.ends),
+            "segment_ids": (_make_segments(block), block.ends),
             "masked_lm_positions": (masks.places, masks.ends),
             "masked_lm_ids": (masks.originals, masks.ends),
         }
@@ -110,21 +113,26 @@ class VarlengthWriter:
 
 
 class VarlengthReader(ShardReader):
-    """Reads a file of this layout from any program, with any integer types. The file must be seekable."""
+    """Reader of files of this layout from any program, with any integer types. Files must be seekable."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: of the examples. None to take it from the file."""
+        """Open the file and find its layout.
+
+        objective: the examples' objective, or None to take it from the file.
+        """
         from bertdata.shards.hdf5_varlength import VarlengthColumn
 
-        objective = objective or objective_of_file(named_objective(file) or DEFAULT_OBJECTIVE, name)
+        objective = objective or objective_of_file(read_objective(file) or DEFAULT_OBJECTIVE, name)
         check_groups(name, PAIRS, objective.name, objective.batch_type)
         self._name, self._kind = name, objective.batch_type
         self._datasets = _open(file, name)
         self.layout = _find_layout(self._datasets[LABELS].file, objective.name, name)
         self._lists = {field: VarlengthColumn(self._datasets[field], field, file, name) for field in LISTS}
-        rows = {field: len(column) for field, column in self._lists.items()} | {LABELS: self._label_rows()}
+        rows = {field: len(column) for field, column in self._lists.items()} | {
+            LABELS: self._count_label_rows()
+        }
         for field, found in rows.items():
             if found != rows["input_ids"]:
                 raise ShardError(f"{name}: {field} has {found} rows, input_ids has {rows['input_ids']}")
@@ -142,7 +150,7 @@ class VarlengthReader(ShardReader):
         for start in range(0, len(self), _BATCH):
             yield self._lists["input_ids"].read(start, min(start + _BATCH, len(self)))
 
-    def _label_rows(self) -> int:
+    def _count_label_rows(self) -> int:
         labels = self._datasets[LABELS]
         if labels.dtype.kind not in "iu" or len(labels.shape) != 1:
             found = f"{labels.dtype} of shape {labels.shape}"
@@ -160,6 +168,7 @@ class VarlengthReader(ShardReader):
             yield narrow(block)
 
     def _read(self, start: int, stop: int, record: Any) -> ExampleBatch:
+        """Return the examples of the rows from start to stop - 1, not yet checked."""
         read = {field: column.read(start, stop) for field, column in self._lists.items()}
         (ids, ends), (segments, segment_ends) = read["input_ids"], read["segment_ids"]
         (positions, ends_of_masks), (labels, label_ends) = read["masked_lm_positions"], read["masked_lm_ids"]
@@ -174,7 +183,7 @@ class VarlengthReader(ShardReader):
             self._kind,
             ids=ids,
             ends=ends,
-            segment_lengths=_zeros_of_each(segments, ends, record),
+            segment_lengths=_count_zeros(segments, ends, record),
             masks=Masks(positions, labels, ends_of_masks),
             pair_labels=labels_of_pairs,
         )
@@ -234,7 +243,7 @@ def _check_as_many(what: str, found: "Array", of: str, expected: "Array", record
     record.refuse(ours != theirs, lambda i: f"{ours[i]} {what}, expected {theirs[i]}, as many as {of}")
 
 
-def _segments(block: Any) -> "Array":
+def _make_segments(block: Any) -> "Array":
     """Return each example's segment ids: zeros, then ones."""
     import numpy as np
 
@@ -247,7 +256,7 @@ def _segments(block: Any) -> "Array":
     return after
 
 
-def _zeros_of_each(segments: "Array", ends: "Array", record: Any) -> "Array":
+def _count_zeros(segments: "Array", ends: "Array", record: Any) -> "Array":
     """Return the number of leading zeros in each example's segment ids.
 
     ShardError unless only ones follow.

@@ -23,9 +23,9 @@ BIN_BATCH = 4096
 
 
 class CountingWriter:
-    """Wraps a shard writer. Counts examples, tokens and masks, and computes the content md5.
+    """Wrapper of a shard writer that counts examples, tokens and masks and computes the content md5.
 
-    layout: of the examples. also: called with each batch.
+    layout: the examples' layout. also: called with each batch.
     """
 
     def __init__(

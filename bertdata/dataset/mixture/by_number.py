@@ -37,11 +37,11 @@ class MixedAccess:
         # Read pass by pass, since each pass over a source may have masks of another epoch.
         for source, number in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
             chosen = np.flatnonzero((sources == source) & (passes == number))
-            found.append(self._access(source, number).batch(within[chosen].tolist()))
+            found.append(self._open_source(source, number).batch(within[chosen].tolist()))
             places.append(chosen)
         return columns.take(columns.join(found), np.argsort(np.concatenate(places)))
 
-    def _access(self, source: int, number: int) -> RandomAccess:
+    def _open_source(self, source: int, number: int) -> RandomAccess:
         """Return random access to a source in this pass over it, with the masks of the pass's epoch."""
         part = self._data.parts[source]
         epoch = number if isinstance(part, MaskedData) else 0

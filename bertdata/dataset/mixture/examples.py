@@ -76,7 +76,7 @@ class _Stream:
     """The examples of a source from a number on, pass after pass."""
 
     def __init__(self, data: OpenedDataset, number: int) -> None:
-        self._batches = _endless(data, number)
+        self._batches = _repeat_batches(data, number)
         self._held: ExampleBatch | None = None
 
     def take(self, count: int) -> list[ExampleBatch]:
@@ -91,7 +91,7 @@ class _Stream:
         return found
 
 
-def _endless(data: OpenedDataset, number: int) -> Iterator[ExampleBatch]:
+def _repeat_batches(data: OpenedDataset, number: int) -> Iterator[ExampleBatch]:
     epoch, first = divmod(number, data.examples)
     while True:
         now = replace(data, epoch=data.epoch + epoch) if isinstance(data, MaskedData) else data

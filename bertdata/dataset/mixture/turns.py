@@ -45,11 +45,11 @@ class Turns:
     def __init__(self, weights: Sequence[int]) -> None:
         self.period = sum(weights)
         self._weights = np.array(weights, np.int64)
-        order = by_midpoints(weights)
+        order = order_by_midpoints(weights)
         if not holds_shares(order, weights):
-            order = by_deadlines(weights)
+            order = order_by_deadlines(weights)
         self._sources = order
-        self._numbers = _turn_numbers(order, len(weights))
+        self._numbers = _number_turns(order, len(weights))
 
     def find(self, places: Array) -> tuple[Array, Array]:
         """Return the source of each place, and the number of this turn among all turns of the source."""
@@ -70,7 +70,7 @@ class Turns:
         return periods * self.period + int(np.flatnonzero(self._sources == source)[rest])
 
 
-def by_midpoints(weights: Sequence[int]) -> Array:
+def order_by_midpoints(weights: Sequence[int]) -> Array:
     """Return the sources of a period in the order of their midpoints.
 
     weights: (2, 1) gives midpoints 1/4 and 3/4 for source 0 and 1/2 for source 1, so the order [0, 1, 0].
@@ -79,12 +79,12 @@ def by_midpoints(weights: Sequence[int]) -> Array:
     """
     sources = np.repeat(np.arange(len(weights)), weights)
     each = np.array(weights, np.int64)[sources]
-    due = (2 * _turn_numbers(sources, len(weights)) + 1) / (2 * each)
+    due = (2 * _number_turns(sources, len(weights)) + 1) / (2 * each)
     order: Array = sources[np.lexsort((sources, -each, due))]
     return order.astype(np.int32)
 
 
-def by_deadlines(weights: Sequence[int]) -> Array:
+def order_by_deadlines(weights: Sequence[int]) -> Array:
     """Return the sources of a period, ordered by the earliest deadline among the turns that may come."""
     period = sum(weights)
     # coming[place]: turns that may come from this place on. ready: heap of turns that may come now, by
@@ -92,7 +92,7 @@ def by_deadlines(weights: Sequence[int]) -> Array:
     # turn.
     coming: list[list[_Turn]] = [[] for _ in range(period)]
     for source, weight in enumerate(weights):
-        coming[0].append(_turn(source, 0, weight, period))
+        coming[0].append(_make_turn(source, 0, weight, period))
     ready: list[_Turn] = []
     order = np.empty(period, np.int32)
     for place in range(period):
@@ -102,7 +102,7 @@ def by_deadlines(weights: Sequence[int]) -> Array:
         order[place] = source
         if (number := number + 1) < (weight := weights[source]):
             first = max(number * period // weight, place + 1)
-            coming[first].append(_turn(source, number, weight, period))
+            coming[first].append(_make_turn(source, number, weight, period))
     return order
 
 
@@ -110,7 +110,7 @@ _Turn = tuple[int, float, int, int, int]
 """Deadline, midpoint, minus the weight, source, number of the turn. Tuples sort in this order."""
 
 
-def _turn(source: int, number: int, weight: int, period: int) -> _Turn:
+def _make_turn(source: int, number: int, weight: int, period: int) -> _Turn:
     deadline = -(-(number + 1) * period // weight)
     return deadline, (2 * number + 1) / (2 * weight), -weight, source, number
 
@@ -126,7 +126,7 @@ def holds_shares(order: Array, weights: Sequence[int]) -> bool:
     return True
 
 
-def _turn_numbers(order: Array, sources: int) -> Array:
+def _number_turns(order: Array, sources: int) -> Array:
     """Return for each place the number of the turn among the turns of its source: [0, 1, 0] -> [0, 0, 1]."""
     numbers = np.empty(len(order), np.int64)
     for source in range(sources):

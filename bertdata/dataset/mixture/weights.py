@@ -12,7 +12,7 @@ from bertdata.io.name_lists import path_exists, split_names
 from bertdata.io.patterns import expand
 from bertdata.io.real_paths import find_repeated
 
-MOST_PARTS = 1_000_000
+MAX_WEIGHT_SUM = 1_000_000
 """Largest sum of the integer weights, because the turns of a whole period are kept in memory."""
 
 Weight = int | float | str | Fraction | Decimal
@@ -77,27 +77,28 @@ def whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
     """Return the smallest integers in the ratio of the sources' weights: 0.7 and 0.3 give 7 and 3.
 
     SettingsError for a weight that is not a positive number, a source that is named twice, and weights with
-    so many digits that the integers add up to more than MOST_PARTS.
+    so many digits that the integers add up to more than MAX_WEIGHT_SUM.
     """
     names = [name for name, _ in sources]
     if (repeated := find_repeated(names)) is not None:
         first, second = repeated
         other = "" if first == second else f", as {second} too"
         raise SettingsError(f"{first}: comes twice in the mixture{other}; give it once, with one weight")
-    found = [_positive(name, weight) for name, weight in sources]
+    found = [_parse_weight(name, weight) for name, weight in sources]
     parts = math.lcm(*(weight.denominator for weight in found))
     whole = [int(weight * parts) for weight in found]
     common = math.gcd(*whole)
     weights = tuple(weight // common for weight in whole)
-    if sum(weights) > MOST_PARTS:
+    if sum(weights) > MAX_WEIGHT_SUM:
         raise SettingsError(
             f"the weights of {', '.join(names)} are {sum(weights)} parts as whole numbers, at most "
-            f"{MOST_PARTS} are allowed; give weights of fewer digits"
+            f"{MAX_WEIGHT_SUM} are allowed; give weights of fewer digits"
         )
     return weights
 
 
-def _positive(name: str, weight: Weight) -> Fraction:
+def _parse_weight(name: str, weight: Weight) -> Fraction:
+    """Return the weight as a fraction. SettingsError unless it is a positive number."""
     problem = SettingsError(f"{name}: its weight is {weight!s}, expected a positive number, as 0.7")
     if isinstance(weight, bool) or not isinstance(weight, int | float | str | Fraction | Decimal):
         raise problem

@@ -20,7 +20,7 @@ def sum_table_names() -> list[str]:
 
 
 def find_sums(table: str) -> dict[str, str] | None:
-    """Return the sums of a table by shard name. table: name of a built-in table or path of a .tsv file.
+    """Return the sums of a table by shard name. table: a built-in table's name, or the path of a .tsv file.
 
     None if it is not a table of sums, which is recognised by its columns name and sum. InputError for a bad
     line.

@@ -44,10 +44,10 @@ class ExamplesByNumber:
                 raise IndexError(f"example {number}, expected {-size} to {size - 1}")
         if not numbers:
             return []
-        batch = self._opened().batch([number + size if number < 0 else number for number in numbers])
+        batch = self._open_access().batch([number + size if number < 0 else number for number in numbers])
         return list(batch.examples())
 
-    def _opened(self) -> "RandomAccess | MixedAccess":
+    def _open_access(self) -> "RandomAccess | MixedAccess":
         if self._access is None:
             from bertdata.dataset.mixture.by_number import MixedAccess
             from bertdata.dataset.mixture.examples import MixedExamples

@@ -13,5 +13,6 @@ def load_numpy() -> None:
     try:
         import_module("numpy")
     except ModuleNotFoundError:
-        remedy = install_extra("numpy")
-        raise MissingExtraError(f"container fairseq needs the package numpy: {remedy}") from None
+        raise MissingExtraError(
+            f"container fairseq needs the package numpy: {install_extra('numpy')}"
+        ) from None

@@ -38,7 +38,7 @@ def check_blocks(objective: Objective, name: str) -> None:
 
 
 class FairseqReader(ShardReader):
-    """Reads a ``.bin`` with its ``.idx`` next to it, with any integer type."""
+    """Reader of a ``.bin`` with its ``.idx`` next to it, with any integer type."""
 
     layout: ShardLayout
 
@@ -49,16 +49,21 @@ class FairseqReader(ShardReader):
         objective: Objective | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        """objective: must be mlm. None means mlm. sizes: of the examples, or None to measure them."""
+        """Open the file and find its layout.
+
+        objective: mlm, or None for the same. sizes: the examples' sizes by name, or None to measure them.
+        """
         objective = objective or find_objective(OBJECTIVE)
         if objective.name != OBJECTIVE:
             raise SettingsError(f"{name}: holds blocks of ids, expected the objective {OBJECTIVE}")
         self._name, self._kind = name, objective.batch_type
         self._lines = open_lines(file, name)
         found = lengths(self._lines.ends)
-        if not len(found) or not found.all():
-            what = f"line {int(np.argmin(found))} has no ids" if len(found) else "no lines"
-            raise ShardError(f"{name}: {what}, expected an end token at least")
+        if not len(found):
+            raise ShardError(f"{name}: no lines, expected an end token at least")
+        if not found.all():
+            line = int(np.argmin(found))
+            raise ShardError(f"{name}: line {line} has no ids, expected an end token at least")
         self._length = len(found)
         if (found == 1).any():  # a line of length 1 may be blank; look at its id
             self._length -= sum(int(_are_blank(piece).sum()) for piece in self._lines.pieces(_PIECE))

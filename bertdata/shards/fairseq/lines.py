@@ -140,9 +140,13 @@ def _parse_index(data: bytes, path: str) -> tuple[str, Array, Array]:
     version, code, count = _HEAD.unpack_from(data, len(_MAGIC))
     if version != _VERSION:
         raise ShardError(f"{path}: its version is {version}, expected {_VERSION}")
+    known = ", ".join(map(str, TYPES))
+    if code in (6, 7):
+        raise ShardError(f"{path}: the type of its ids is {code}, floats; expected one of {known}")
     if code not in TYPES:
-        what = "floats" if code in (6, 7) else "a type that is not known"
-        raise ShardError(f"{path}: the type of its ids is {code}, {what}; expected one of {_listed()}")
+        raise ShardError(
+            f"{path}: the type of its ids is {code}, a type that is not known; expected one of {known}"
+        )
     first = len(_MAGIC) + _HEAD.size
     if len(data) != (due := first + _LINE_BYTES * count):
         raise ShardError(f"{path}: holds {len(data)} bytes, expected {due} for {count} lines")
@@ -153,13 +157,9 @@ def _parse_index(data: bytes, path: str) -> tuple[str, Array, Array]:
     return TYPES[code], sizes, np.frombuffer(data, "<i8", count, first + 4 * count)
 
 
-def _listed() -> str:
-    return ", ".join(map(str, TYPES))
-
-
 @dataclass(kw_only=True, slots=True)
 class LinesWriter:
-    """Writes lines to a ``.bin`` and makes its ``.idx`` at the end. kind: one of TYPES."""
+    """Writer of lines to a ``.bin``. It makes the ``.idx`` at the end. kind: one of TYPES."""
 
     sink: Sink
     kind: str

@@ -18,7 +18,7 @@ from bertdata.tokens.fairseq_dictionary import dictionary_of, fairseq_ids
 
 
 class FairseqWriter:
-    """Writes blocks to a ``.bin``. ``index`` and ``dictionary`` return the files next to it."""
+    """Writer of blocks to a ``.bin``. ``index`` and ``dictionary`` return the files next to it."""
 
     def __init__(self, sink: Sink, layout: ShardLayout, vocabulary: Vocabulary) -> None:
         check_blocks(find_objective(layout.objective), "fairseq shard")

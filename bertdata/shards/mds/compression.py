@@ -35,7 +35,7 @@ class Compression:
             return gzip.compress(data, self.level, mtime=0)
         if self.ending == "bz2":
             return bz2.compress(data, self.level)
-        library = _library(self.ending)
+        library = _load_library(self.ending)
         if self.ending == "snappy":
             return bytes(library.compress_raw(data))
         return bytes(library.compress(data, self.level))
@@ -63,7 +63,7 @@ def decompress(data: bytes, ending: str, name: str, most: int) -> bytes:
     ShardError if the data is damaged or larger. name: the shard, for errors.
     """
     try:
-        found = _at_most(data, ending, most)
+        found = _decompress_up_to(data, ending, most)
     except MissingExtraError:
         raise
     except Exception as error:  # each library raises different errors
@@ -76,14 +76,14 @@ def decompress(data: bytes, ending: str, name: str, most: int) -> bytes:
     return found
 
 
-def _at_most(data: bytes, ending: str, most: int) -> bytes | None:
+def _decompress_up_to(data: bytes, ending: str, most: int) -> bytes | None:
     """Return the decompressed bytes, or None if there are more than ``most``."""
     if ending in ("gz", "bz2"):
         opened: Any = gzip.GzipFile if ending == "gz" else bz2.BZ2File
         with opened(BytesIO(data)) if ending == "bz2" else opened(fileobj=BytesIO(data)) as file:
             found: bytes = file.read(most + 1)
         return found if len(found) <= most else None
-    library = _library(ending)
+    library = _load_library(ending)
     into = library.decompress_raw_into if ending == "snappy" else library.decompress_into
     # cramjam cannot limit the output, only decompress into a buffer of fixed size. Enlarge the buffer step by
     # step up to the limit, so that small shards do not allocate the maximum.
@@ -100,7 +100,7 @@ def _at_most(data: bytes, ending: str, most: int) -> bytes | None:
         size *= 8
 
 
-def _library(ending: str) -> Any:
+def _load_library(ending: str) -> Any:
     try:
         import cramjam
     except ModuleNotFoundError:

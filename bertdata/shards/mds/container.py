@@ -18,12 +18,12 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.mds.compression import find_compression
-from bertdata.shards.mds.directory import MOST_UNLISTED, checked_bytes, entry_beside, find_file
+from bertdata.shards.mds.directory import MAX_UNLISTED_BYTES, find_file, find_listed_entry, read_checked
 from bertdata.shards.mds.fit import UNMASKED, check_ids_alone
 from bertdata.shards.mds.ids import IdDecoder, encode_ids, id_form
 from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
-from bertdata.shards.mds.names import INDEX_NAME, ending_of, without_ending
-from bertdata.shards.mds.shard_file import encode_head, head_bytes, read_head
+from bertdata.shards.mds.names import INDEX_NAME, compression_ending, without_ending
+from bertdata.shards.mds.shard_file import encode_head, head_size, read_head
 from bertdata.shards.protocol import ShardReader, Sink
 from bertdata.shards.rows import RecordCheck, check_batch
 
@@ -32,7 +32,7 @@ _MASK_SHARE = 0.15
 
 
 class MdsWriter:
-    """Writes a shard of unmasked examples. The whole shard is in memory until it is closed.
+    """Writer of a shard of unmasked examples. The whole shard is in memory until it is closed.
 
     names: name of each example in order. None for the shard's name without its ending, followed by a number.
     form: columns of the shard. None for the form that ``create`` uses, with ids as wide as the first batch's:
@@ -73,7 +73,8 @@ class MdsWriter:
     def close(self) -> None:
         form = self._form or id_form(wide=False, with_len=False)
         head = form.dump()
-        if sum(self._sizes) + 4 * len(self._sizes) + head_bytes(head) > LARGEST_SHARD:
+        # The offsets of the samples have 32 bits.
+        if sum(self._sizes) + 4 * len(self._sizes) + head_size(head) > LARGEST_SHARD:
             raise ShardError(
                 f"{self._name}: passes 4 GiB, the most of an MDS shard; make smaller parts, or more shards "
                 "with --shuffle global --num-shards N"
@@ -86,10 +87,11 @@ class MdsWriter:
 
 
 class MdsReader(ShardReader):
-    """Reads the ids of a shard of any program. The file must be seekable.
+    """Reader of the ids in a shard of any program. The file must be seekable.
 
-    layout: of the shard's dataset. None if it is unknown. The shard itself does not record how long examples
-    may be, so its longest example becomes the limit. The shard is also compared with the index next to it.
+    layout: the layout of the shard's dataset, or None if it is unknown. Without it the shard's longest
+    example becomes the limit, because a shard does not record how long examples may be. The shard is then
+    also compared with the index next to it.
     """
 
     layout: ShardLayout
@@ -102,11 +104,14 @@ class MdsReader(ShardReader):
         layout: ShardLayout | None = None,
         ids_type: str | None = None,
     ) -> None:
-        """ids_type: integer type of the ids in a column of type bytes."""
-        entry = entry_beside(name) if layout is None else None
+        """Open the shard and find its column of ids.
+
+        ids_type: integer type of the ids, if their column has the type bytes.
+        """
+        entry = find_listed_entry(name) if layout is None else None
         # The md5 of a dataset's shard is checked against its manifest, so its size can be trusted.
-        most = MOST_UNLISTED if layout is None else LARGEST_SHARD
-        self._file, self._name = _raw_file(file, name, entry, most), name
+        most = MAX_UNLISTED_BYTES if layout is None else LARGEST_SHARD
+        self._file, self._name = _open_raw(file, name, entry, most), name
         self._head = read_head(self._file, name)
         if entry is not None and entry.samples != len(self._head):
             raise ShardError(
@@ -119,7 +124,7 @@ class MdsReader(ShardReader):
         self._objective = objective or find_objective(layout.objective if layout else "mlm")
         check_ids_alone(self._objective.batch_type, self._objective.name, name)
         self.is_measured = layout is None
-        self.layout = layout or self._measured()
+        self.layout = layout or self._measure_layout()
 
     def __len__(self) -> int:
         return len(self._head)
@@ -127,7 +132,7 @@ class MdsReader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         for first, data, bounds in self._blocks(size):
             record = RecordCheck(name=self._name, first=first)
-            batch = _unmasked(self._objective, *self._decoder.decode(data, bounds, record.refuse))
+            batch = _make_unmasked(self._objective, *self._decoder.decode(data, bounds, record.refuse))
             check_batch(batch, self.layout, record)
             yield narrow(batch)
 
@@ -139,16 +144,16 @@ class MdsReader(ShardReader):
             bounds = offsets[first : first + size + 1]
             yield first, self._file.read(int(bounds[-1] - bounds[0])), bounds - bounds[0]
 
-    def _measured(self) -> ShardLayout:
+    def _measure_layout(self) -> ShardLayout:
         """Return a layout with the shard's longest example as its limit."""
         longest = 1
         for first, data, bounds in self._blocks(_MEASURED):
             record = RecordCheck(name=self._name, first=first)
             longest = max(longest, int(self._decoder.lengths(data, bounds, record.refuse).max()))
-        return layout_of_length(self._objective, longest)
+        return make_layout(self._objective, longest)
 
 
-def layout_of_length(objective: Objective, longest: int) -> ShardLayout:
+def make_layout(objective: Objective, longest: int) -> ShardLayout:
     """Return the layout of unmasked examples of which only the largest length is known."""
     sizes = dict.fromkeys(objective.batch_type.sizes(), longest)
     if has_group(objective.batch_type, MASKS):
@@ -156,23 +161,23 @@ def layout_of_length(objective: Objective, longest: int) -> ShardLayout:
     return ShardLayout.of_sizes(sizes, objective=objective.name)
 
 
-def _raw_file(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
+def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
     """Return the uncompressed shard, compared with its index entry.
 
     An uncompressed shard without hashes is not loaded into memory. most: most uncompressed bytes of a shard
     without an entry.
     """
-    if ending_of(name) is None and (entry is None or not entry.raw.hashes):
+    if compression_ending(name) is None and (entry is None or not entry.raw.hashes):
         if entry is not None and (size := file.seek(0, 2)) != entry.raw.bytes:
             raise ShardError(
                 f"{name}: {size} bytes, expected {entry.raw.bytes} by {INDEX_NAME}; copy it again"
             )
         return file
     file.seek(0)
-    return BytesIO(checked_bytes(file.read(), name, entry, most))
+    return BytesIO(read_checked(file.read(), name, entry, most))
 
 
-def _unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
+def _make_unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
     """Return the ids as a batch of the objective's type with empty masks."""
     found: dict[str, Array] = {"ids": ids, "ends": ends}
     for item in objective.batch_type.columns():
@@ -183,7 +188,7 @@ def _unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
 
 
 class MdsDirectoryReader(ShardReader):
-    """Reads all shards that an index lists, one after the other, as if they were a single shard."""
+    """Reader of all shards that an index lists, as if they were a single shard."""
 
     layout: ShardLayout
 
@@ -195,9 +200,10 @@ class MdsDirectoryReader(ShardReader):
         layout: ShardLayout | None = None,
         ids_type: str | None = None,
     ) -> None:
-        """index: path of the index.
+        """Open the shards of an index.
 
-        data: its contents. ids_type: integer type of ids in a column of type bytes.
+        index: path of the index. data: contents of the index.
+        ids_type: integer type of the ids, if their column has the type bytes.
         """
         entries = parse_index(data, index)
         if not entries:
@@ -206,7 +212,7 @@ class MdsDirectoryReader(ShardReader):
         self._objective, self._known, self._ids_type = objective, layout, ids_type
         self._length = sum(entry.samples for entry in entries)
         self.is_measured = layout is None
-        self.layout = layout or self._longest()
+        self.layout = layout or self._measure_shards()
 
     def __len__(self) -> int:
         return self._length
@@ -221,7 +227,7 @@ class MdsDirectoryReader(ShardReader):
                 reader.layout = self.layout
                 yield from reader.batches(size)
 
-    def _longest(self) -> ShardLayout:
+    def _measure_shards(self) -> ShardLayout:
         found = []
         for path in self._paths:
             with storage.open_input(path) as file:

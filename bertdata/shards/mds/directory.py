@@ -11,7 +11,7 @@ from typing import Any
 from bertdata.errors import ShardError
 from bertdata.io import storage
 from bertdata.shards.mds.compression import decompress, find_compression
-from bertdata.shards.mds.hashes import hashes_of
+from bertdata.shards.mds.hashes import compute_hashes
 from bertdata.shards.mds.index import (
     LARGEST_SHARD,
     IndexEntry,
@@ -21,10 +21,10 @@ from bertdata.shards.mds.index import (
     find_entry,
     parse_index,
 )
-from bertdata.shards.mds.names import INDEX_NAME, ending_of
+from bertdata.shards.mds.names import INDEX_NAME, compression_ending
 from bertdata.shards.mds.shard_file import cut_by_size, decode_sample, encode_sample, join_shard, read_head
 
-MOST_UNLISTED = 1 << 28
+MAX_UNLISTED_BYTES = 1 << 28
 """Largest uncompressed size of a shard that no index lists. Writers cut shards at 2^26 by default."""
 
 
@@ -59,26 +59,26 @@ def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[s
 
 def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[IndexEntry, bytes]:
     """Return the index entry of a shard, and the bytes of its file, compressed if the form says so."""
-    raw, zipped, stored = _stored(name, data, form), None, data
+    raw, zipped, stored = _describe_file(name, data, form), None, data
     if form.compression is not None:
         compression = find_compression(form.compression)
         stored = compression.compress(data)
-        zipped = _stored(f"{name}.{compression.ending}", stored, form)
+        zipped = _describe_file(f"{name}.{compression.ending}", stored, form)
     return IndexEntry(form=form, samples=samples, raw=raw, zipped=zipped), stored
 
 
 def describe_shard(path: str, form: ShardForm, samples: int) -> IndexEntry:
     """Return the index entry of an existing shard, computed from its file."""
     data, name = storage.read_bytes(path), storage.base_name(path)
-    ending = ending_of(name)
+    ending = compression_ending(name)
     if ending is None:
-        return IndexEntry(form=form, samples=samples, raw=_stored(name, data, form))
-    raw = _stored(name.removesuffix(f".{ending}"), decompress(data, ending, path, LARGEST_SHARD), form)
-    return IndexEntry(form=form, samples=samples, raw=raw, zipped=_stored(name, data, form))
+        return IndexEntry(form=form, samples=samples, raw=_describe_file(name, data, form))
+    raw = _describe_file(name.removesuffix(f".{ending}"), decompress(data, ending, path, LARGEST_SHARD), form)
+    return IndexEntry(form=form, samples=samples, raw=raw, zipped=_describe_file(name, data, form))
 
 
-def _stored(name: str, data: bytes, form: ShardForm) -> StoredFile:
-    return StoredFile(basename=name, bytes=len(data), hashes=hashes_of(data, form.hashes))
+def _describe_file(name: str, data: bytes, form: ShardForm) -> StoredFile:
+    return StoredFile(basename=name, bytes=len(data), hashes=compute_hashes(data, form.hashes))
 
 
 def read_directory(directory: str) -> Iterator[dict[str, Any]]:
@@ -93,7 +93,7 @@ def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[st
 
     ShardError names an unreadable record.
     """
-    file = BytesIO(checked_bytes(storage.read_bytes(path), path, entry))
+    file = BytesIO(read_checked(storage.read_bytes(path), path, entry))
     head, data = read_head(file, path), file.getvalue()
     for number in range(len(head)):
         try:
@@ -117,7 +117,7 @@ def find_file(directory: str, entry: IndexEntry) -> str:
     )
 
 
-def entry_beside(path: str) -> IndexEntry | None:
+def find_listed_entry(path: str) -> IndexEntry | None:
     """Return the shard's entry in the index next to it.
 
     None if there is no index, or it does not list the shard.
@@ -128,12 +128,12 @@ def entry_beside(path: str) -> IndexEntry | None:
     return find_entry(parse_index(storage.read_bytes(where), where), storage.base_name(path))
 
 
-def checked_bytes(data: bytes, path: str, entry: IndexEntry | None, most: int = MOST_UNLISTED) -> bytes:
+def read_checked(data: bytes, path: str, entry: IndexEntry | None, most: int = MAX_UNLISTED_BYTES) -> bytes:
     """Return the shard's bytes, decompressed. ShardError if size or hashes differ from its index entry.
 
     most: largest uncompressed size of a compressed shard without an entry.
     """
-    ending = ending_of(path)
+    ending = compression_ending(path)
     if entry is not None and ending is not None:
         _check(data, path, entry.stored)
     most = most if entry is None else entry.raw.bytes
@@ -148,7 +148,7 @@ def _check(data: bytes, path: str, expected: StoredFile) -> None:
         raise ShardError(
             f"{path}: {len(data)} bytes, expected {expected.bytes} by {INDEX_NAME}; copy it again"
         )
-    for name, found in hashes_of(data, expected.hashes).items():
+    for name, found in compute_hashes(data, expected.hashes).items():
         if found != expected.hashes[name]:
             raise ShardError(
                 f"{path}: {name} {found}, expected {expected.hashes[name]} by {INDEX_NAME}; copy it again"

@@ -25,7 +25,7 @@ def check_hashes(names: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def hashes_of(data: bytes | memoryview, names: Iterable[str]) -> dict[str, str]:
+def compute_hashes(data: bytes | memoryview, names: Iterable[str]) -> dict[str, str]:
     """Return the hashes of the data by name, as hexadecimal digits."""
     return {name: str(_function(name)(data).hexdigest()) for name in names}
 

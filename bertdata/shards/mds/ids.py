@@ -56,7 +56,7 @@ def encode_ids(
     sizes, start = [], 0
     for name, end in zip(names, np.asarray(ends).tolist(), strict=True):
         # sample: size of the name, size of the array, name, array (shape, then ids), optionally the length
-        text, shape = name.encode(), encode_shape_of(end - start)
+        text, shape = name.encode(), encode_length(end - start)
         body = len(shape) + width * (end - start)
         pieces += (_ROW_SIZES.pack(len(text), body), text, shape, data[width * start : width * end])
         if with_len:
@@ -66,7 +66,7 @@ def encode_ids(
     return b"".join(pieces), sizes
 
 
-def encode_shape_of(length: int) -> bytes:
+def encode_length(length: int) -> bytes:
     """Return the shape of a one-dimensional array as ``encode_shape`` does, but faster."""
     if length < 1 << 8:
         return bytes((4, length))
@@ -97,12 +97,12 @@ def id_column(form: ShardForm, ids_type: str | None = None) -> str:
 
 
 class IdDecoder:
-    """Decodes the ids of many samples of a form at once."""
+    """Decoder of the ids of many samples at once."""
 
     def __init__(self, form: ShardForm, ids_type: str | None = None) -> None:
-        """ids_type: integer type of ids in a column of type bytes.
+        """Find the column of ids in the form. ValueError if there is none.
 
-        ValueError for a form without a column of ids.
+        ids_type: integer type of the ids, if their column has the type bytes.
         """
         name = id_column(form, ids_type)
         self._at = form.names.index(name)
@@ -115,11 +115,11 @@ class IdDecoder:
     def decode(self, data: bytes, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
         """Return the ids of all samples and the end of each sample's ids.
 
-        bounds: of the samples in the data.
+        bounds: byte offset of each sample in ``data``, followed by the end of the last.
         """
         buffer = np.frombuffer(data, np.uint8)
-        starts, stops = self._spans(buffer, bounds, refuse)
-        counts, items = self._counts(buffer, starts, stops, refuse)
+        starts, stops = self._find_spans(buffer, bounds, refuse)
+        counts, items = self._count_ids(buffer, starts, stops, refuse)
         kinds = np.unique(items).tolist()
         if len(kinds) == 1:
             dtype = np.dtype(DTYPES[kinds[0]]).newbyteorder("<")
@@ -127,14 +127,14 @@ class IdDecoder:
             view = memoryview(data)
             joined = b"".join([view[a:b] for a, b in zip(begins, stops.tolist(), strict=True)])
             return np.frombuffer(joined, dtype), np.cumsum(counts)
-        return self._mixed(data, stops, counts, items), np.cumsum(counts)
+        return self._decode_mixed(data, stops, counts, items), np.cumsum(counts)
 
     def lengths(self, data: bytes, bounds: Array, refuse: Refuse) -> Array:
         """Return the number of ids of each sample."""
         buffer = np.frombuffer(data, np.uint8)
-        return self._counts(buffer, *self._spans(buffer, bounds, refuse), refuse)[0]
+        return self._count_ids(buffer, *self._find_spans(buffer, bounds, refuse), refuse)[0]
 
-    def _spans(self, buffer: Array, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
+    def _find_spans(self, buffer: Array, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
         """Return where the value of the ids column starts and stops in each sample."""
         # A sample begins with the sizes of its columns of varying size (u32 each), followed by all columns.
         varying = [number for number, size in enumerate(self._sizes) if size is None]
@@ -142,7 +142,7 @@ class IdDecoder:
         least = _WORD * len(varying)
         refuse(found < least, lambda i: f"{found[i]} bytes, expected {least} or more")
         starts = bounds[:-1]
-        free = _numbers(buffer, starts, _WORD * len(varying)).view("<u4").astype(np.int64)
+        free = _gather_bytes(buffer, starts, _WORD * len(varying)).view("<u4").astype(np.int64)
         sizes = [
             free[:, varying.index(number)] if size is None else np.full(len(starts), size)
             for number, size in enumerate(self._sizes)
@@ -152,11 +152,11 @@ class IdDecoder:
         begins = starts + least + sum(sizes[: self._at], np.zeros(len(starts), np.int64))
         return begins, begins + sizes[self._at]
 
-    def _counts(self, buffer: Array, starts: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
+    def _count_ids(self, buffer: Array, starts: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
         """Return the number of ids of each sample and the code of their integer type."""
         place = starts
         if self._is_bytes:
-            return self._counts_of_bytes(stops - starts, refuse)
+            return self._count_plain_ids(stops - starts, refuse)
         if self._array.dtype is None:
             refuse(stops <= place, lambda _: "an array of no bytes")
             items, place = buffer[place].astype(np.int64), place + 1
@@ -171,29 +171,29 @@ class IdDecoder:
             refuse(stops <= place, lambda _: "an array without a shape")
             shapes = buffer[place]
             refuse(shapes >> 2 != 1, lambda i: f"ids of {shapes[i] >> 2} axes, expected 1")
-            counts, place = _shape_lengths(buffer, place, stops, refuse)
+            counts, place = _read_shapes(buffer, place, stops, refuse)
         widths = np.maximum(items >> 3, 1)  # a type's code >> 3 is its width in bytes
         due = place + counts * widths
         refuse(stops != due, lambda i: f"{stops[i] - place[i]} bytes of ids, expected {due[i] - place[i]}")
         return counts, items
 
-    def _counts_of_bytes(self, sizes: Array, refuse: Refuse) -> tuple[Array, Array]:
+    def _count_plain_ids(self, sizes: Array, refuse: Refuse) -> tuple[Array, Array]:
         """Return the number of ids in values that are plain bytes without a shape, and their type's code."""
         width = np.dtype(self._array.dtype).itemsize
         refuse(sizes % width != 0, lambda i: f"{sizes[i]} bytes of ids, expected a multiple of {width}")
         code = next(code for code, name in DTYPES.items() if name == self._array.dtype)
         return sizes // width, np.full(len(sizes), code)
 
-    def _mixed(self, data: bytes, stops: Array, counts: Array, items: Array) -> Array:
+    def _decode_mixed(self, data: bytes, stops: Array, counts: Array, items: Array) -> Array:
         """Return the ids of samples with different integer types."""
         rows = []
         for stop, count, code in zip(stops.tolist(), counts.tolist(), items.tolist(), strict=True):
             kind = np.dtype(DTYPES[code]).newbyteorder("<")
             rows.append(np.frombuffer(data, kind, count, stop - count * kind.itemsize))
-        return np.concatenate([_signed(row) for row in rows])
+        return np.concatenate([_to_int64(row) for row in rows])
 
 
-def _shape_lengths(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
+def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
     """Return the length in each one-dimensional shape, and the offset after the shape."""
     codes = buffer[place] & 3
     behind = place + 1 + (1 << codes.astype(np.int64))
@@ -201,18 +201,17 @@ def _shape_lengths(buffer: Array, place: Array, stops: Array, refuse: Refuse) ->
     counts = np.zeros(len(place), np.int64)
     for code in np.unique(codes).tolist():
         chosen = codes == code
-        found = _numbers(buffer, place[chosen] + 1, 1 << code).view(f"<u{1 << code}")[:, 0]
-        counts[chosen] = np.minimum(
-            _signed(found), 1 << 40
-        )  # capped, so that multiplying by the width cannot overflow
+        found = _gather_bytes(buffer, place[chosen] + 1, 1 << code).view(f"<u{1 << code}")[:, 0]
+        # Capped, so that multiplying by the width of an id cannot overflow.
+        counts[chosen] = np.minimum(_to_int64(found), 1 << 40)
     return counts, behind
 
 
-def _numbers(buffer: Array, places: Array, width: int) -> Array:
+def _gather_bytes(buffer: Array, places: Array, width: int) -> Array:
     """Return rows of ``width`` bytes, one from each offset."""
     return np.ascontiguousarray(buffer[places[:, np.newaxis] + np.arange(width)])
 
 
-def _signed(values: Array) -> Array:
+def _to_int64(values: Array) -> Array:
     """Return the numbers as int64. Larger unsigned numbers become the largest int64."""
     return (np.minimum(values, (1 << 63) - 1) if values.dtype.itemsize == 8 else values).astype(np.int64)

@@ -110,7 +110,9 @@ def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
     if not isinstance(value, dict) or not isinstance(value.get("shards"), list):
         raise ShardError(f"{where}: holds no list of shards, expected an index of MDS shards")
     _check_version(value, where)
-    entries = tuple(_entry(item, f"{where}: shard {number}") for number, item in enumerate(value["shards"]))
+    entries = tuple(
+        _parse_entry(item, f"{where}: shard {number}") for number, item in enumerate(value["shards"])
+    )
     for entry in entries:
         for file in (entry.raw, entry.zipped):
             if file is not None and not is_inside(file.basename):
@@ -124,7 +126,7 @@ def parse_form(value: Any, where: str) -> ShardForm:
     if (format := value.get("format")) != "mds":
         raise ShardError(f"{where}: format {format!r}, expected mds")
     names, types, hashes = (
-        _texts(value, key, where) for key in ("column_names", "column_encodings", "hashes")
+        _read_texts(value, key, where) for key in ("column_names", "column_encodings", "hashes")
     )
     compression, limit = value.get("compression"), value.get("size_limit")
     if len(names) != len(types) or not isinstance(compression, str | None):
@@ -158,24 +160,27 @@ def _check_version(value: Any, where: str) -> None:
         raise ShardError(f"{where}: version {version}, expected {VERSION}")
 
 
-def _texts(value: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
+def _read_texts(value: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
     found = value.get(key)
     if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
         raise ShardError(f"{where}: {key} is {_short(found)}, expected a list of texts")
     return tuple(found)
 
 
-def _entry(value: Any, where: str) -> IndexEntry:
+def _parse_entry(value: Any, where: str) -> IndexEntry:
     form, samples = parse_form(value, where), value.get("samples")
     if not isinstance(samples, int) or samples < 0:
         raise ShardError(f"{where}: samples is {_short(samples)}, expected 0 or more")
-    zipped = None if value.get("zip_data") is None else _file(value["zip_data"], f"{where}: zip_data")
+    zipped = None if value.get("zip_data") is None else _parse_file(value["zip_data"], f"{where}: zip_data")
     return IndexEntry(
-        form=form, samples=samples, raw=_file(value.get("raw_data"), f"{where}: raw_data"), zipped=zipped
+        form=form,
+        samples=samples,
+        raw=_parse_file(value.get("raw_data"), f"{where}: raw_data"),
+        zipped=zipped,
     )
 
 
-def _file(value: Any, where: str) -> StoredFile:
+def _parse_file(value: Any, where: str) -> StoredFile:
     found = value if isinstance(value, dict) else {}
     name, size, hashes = (found.get(key) for key in ("basename", "bytes", "hashes"))
     if not (isinstance(name, str) and isinstance(size, int) and isinstance(hashes, dict)):

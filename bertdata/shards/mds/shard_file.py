@@ -23,7 +23,7 @@ from bertdata.shards.mds.index import LARGEST_SHARD, ShardForm, parse_form
 _WORD = 4
 
 
-def head_bytes(form: bytes) -> int:
+def head_size(form: bytes) -> int:
     """Return the size of a shard without samples, which writers count towards the size limit."""
     return 2 * _WORD + len(form)
 
@@ -31,7 +31,7 @@ def head_bytes(form: bytes) -> int:
 def encode_head(sizes: Array, form: bytes) -> bytes:
     """Return everything before the samples. sizes: bytes of each sample, in total at most LARGEST_SHARD."""
     offsets = np.cumsum(np.concatenate([[0], np.asarray(sizes, np.int64)]))
-    offsets += head_bytes(form) + _WORD * len(sizes)
+    offsets += head_size(form) + _WORD * len(sizes)
     assert offsets[-1] <= LARGEST_SHARD
     return len(sizes).to_bytes(_WORD, "little") + offsets.astype("<u4").tobytes() + form
 
@@ -74,7 +74,10 @@ def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardHead:
-    """The part of a shard's file before its samples. offsets: of each sample, and of the file's end."""
+    """The part of a shard's file before its samples.
+
+    offsets: byte offset of each sample, then the file's size.
+    """
 
     form: ShardForm
     offsets: Array
@@ -128,9 +131,9 @@ def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) ->
     starts = [0]
     if limit is None or not len(ends):
         return [0, len(ends)] if len(ends) else [0]
-    room = limit - head_bytes(form)
+    room = limit - head_size(form)
     if int(ends[0]) > room:
-        raise ValueError(f"the first sample alone makes a shard of {int(ends[0]) + head_bytes(form)} bytes")
+        raise ValueError(f"the first sample alone makes a shard of {int(ends[0]) + head_size(form)} bytes")
     while starts[-1] < len(ends):
         done = int(ends[starts[-1] - 1]) if starts[-1] else 0
         stop = int(np.searchsorted(ends, done + room, side="right"))

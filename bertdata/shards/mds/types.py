@@ -134,7 +134,7 @@ def find_type(name: str) -> ColumnType:
     if arguments or (kind not in _PLAIN and kind not in _CODES):
         raise ValueError(f"unknown type {name!r}, expected one of {', '.join((*_PLAIN, *_CODES))}, ndarray")
     if kind in _CODES:
-        return _scalar(kind, kind)
+        return _scalar_type(kind, kind)
     return _PLAIN[kind]
 
 
@@ -149,7 +149,8 @@ def array_type(name: str) -> ArrayType:
     return ArrayType(dtype=dtype, shape=tuple(map(int, lengths)) if lengths else None)
 
 
-def _scalar(name: str, dtype: str, *, whole: bool = False) -> ColumnType:
+def _scalar_type(name: str, dtype: str, *, whole: bool = False) -> ColumnType:
+    """Return the type of a single number. whole: accept only integers."""
     kind = np.dtype(dtype).newbyteorder("<")
 
     def encode(value: Any) -> bytes:
@@ -190,7 +191,7 @@ def _text_type(
     )
 
 
-def _plain_json(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     try:
         return json.dumps(value.tolist() if isinstance(value, np.ndarray) else value)
     except TypeError as error:
@@ -204,10 +205,10 @@ def _bytes_type(name: str) -> ColumnType:
 _PLAIN = {
     "bytes": _bytes_type("bytes"),
     "str": _text_type("str", str, str, str),
-    "int": _scalar("int", "int64", whole=True),
+    "int": _scalar_type("int", "int64", whole=True),
     "str_int": _text_type("str_int", int, str, int),
     "str_float": _text_type("str_float", float, str, float),
     "str_decimal": _text_type("str_decimal", Decimal, str, Decimal),
-    "json": _text_type("json", object, _plain_json, partial(parse_json_text, any_number=True)),
+    "json": _text_type("json", object, _dump_json, partial(parse_json_text, any_number=True)),
     **{name: _bytes_type(name) for name in _IMAGES},  # images are not decoded
 }

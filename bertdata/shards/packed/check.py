@@ -15,12 +15,12 @@ from bertdata.records import ShardLayout
 from bertdata.shards.packed.packs import PackBatch
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
-MOST_SEQUENCES = (1 << 15) - 1
+MAX_SEQUENCES = (1 << 15) - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceCheck(RecordCheck):
-    """Raises ShardError for faulty sequences, naming the row and the sequence's number in it.
+    """RecordCheck whose errors name the row and the number of the sequence in it.
 
     ends: as in PackBatch.
     """
@@ -52,6 +52,7 @@ def check_packs(
     record.refuse(
         (sequences < 1) | (sequences > most), lambda i: f"{sequences[i]} sequences, expected 1 to {most}"
     )
+    # The rules of single examples hold for sequences too. Their errors name the row and the sequence.
     sequence = SequenceCheck(name=record.name, first=record.first, ends=packs.ends)
     lowest = {mask_names(type(examples)).places: lowest_position} if lowest_position else {}
     check_batch(examples, layout, sequence, lowest)
@@ -81,7 +82,10 @@ def _refuse_larger(ids: Array, row_ends: Array, largest: int, record: RecordChec
 
 
 def row_sizes(ends: Array, row_ends: Array) -> Array:
-    """Return the number of items in each row. ends: of the sequences' items. row_ends: as in PackBatch."""
+    """Return the number of items in each row.
+
+    ends: end of each sequence's items in the batch. row_ends: number of sequences up to each row's end.
+    """
     return lengths(np.concatenate([np.zeros(1, np.int64), ends])[row_ends])
 
 
@@ -105,4 +109,4 @@ def check_row_sizes(layout: ShardLayout, name: str) -> None:
 
 def most_sequences(layout: ShardLayout) -> int:
     """Return the most sequences a row can hold. Each has at least one id, and its number must fit 15 bits."""
-    return min(layout.max_seq_length, MOST_SEQUENCES)
+    return min(layout.max_seq_length, MAX_SEQUENCES)

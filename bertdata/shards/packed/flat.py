@@ -31,13 +31,13 @@ from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
     check_parquet_columns,
-    find_size,
     group_rows,
-    list_column,
     list_schema,
     lists,
     load_pyarrow,
-    named_objective,
+    objective_in_metadata,
+    read_lists,
+    read_size,
 )
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
@@ -45,11 +45,14 @@ from bertdata.shards.rows import RecordCheck
 NAME = "flat"
 _SEQUENCES = "sequences_per_row"
 _ZSTD_LEVEL = 1
-"""A higher level gains little: packing separates examples of a document, so text rarely repeats nearby."""
+"""Compression level. A higher level gains little, because packing separates the examples of a document.
+
+Repeated text is then too far apart for zstd to find.
+"""
 
 
 class FlatWriter:
-    """Writes rows as row groups of a fixed size.
+    """Writer of packed rows in row groups of a fixed size.
 
     The file's bytes do not depend on the size of the batches.
     """
@@ -61,7 +64,7 @@ class FlatWriter:
         self._blocks = PackRegrouping(group_rows(layout))
         objective = find_objective(layout.objective)
         self._fields, self._sizes = objective.flat_fields, (*objective.batch_type.sizes(), _SEQUENCES)
-        self._schema = list_schema(_types(self._fields), set(self._fields))
+        self._schema = list_schema(_item_types(self._fields), set(self._fields))
         self._parquet = ParquetOutput(sink, self._schema, _ZSTD_LEVEL)
 
     def write(self, packs: PackBatch) -> None:
@@ -80,18 +83,21 @@ class FlatWriter:
 
 
 class FlatReader(PackReader):
-    """Reads a file of these columns, with any integer types and row groups. The file must be seekable."""
+    """Reader of files with these columns, with any integer types and row groups. Files must be seekable."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: of the examples. None to take it from the file."""
+        """Open the file and find its layout.
+
+        objective: the examples' objective, or None to take it from the file.
+        """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
+        objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
         self._batch_type, self._fields = objective.batch_type, objective.flat_fields
         check_row_fields(self._parquet.schema.names, self._fields, name)
-        check_parquet_columns(self._parquet.schema, _types(self._fields), set(self._fields), name)
+        check_parquet_columns(self._parquet.schema, _item_types(self._fields), set(self._fields), name)
         self.layout = _find_layout(self._parquet.metadata, objective, name)
         self.rows = len(self._parquet)
         self._examples: int | None = None
@@ -99,7 +105,7 @@ class FlatReader(PackReader):
     def __len__(self) -> int:
         """Return the number of examples. This reads the column ``sequence_ends``."""
         if self._examples is None:
-            column = _name_of(IDS_ENDS, self._fields)
+            column = _find_name(IDS_ENDS, self._fields)
             found = self._parquet.records([column], group_rows(self.layout))
             self._examples = sum(len(records.column(0).flatten()) for _, records in found)
         return self._examples
@@ -115,12 +121,12 @@ class FlatReader(PackReader):
             yield PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
 
 
-def _types(fields: Fields) -> dict[str, str]:
+def _item_types(fields: Fields) -> dict[str, str]:
     """Return the item type of each list by field."""
     return {name: field.type for name, field in fields.items()}
 
 
-def _name_of(column: str, fields: Fields) -> str:
+def _find_name(column: str, fields: Fields) -> str:
     """Return the name of the list that stores this column."""
     return next(name for name, field in fields.items() if field.of == column)
 
@@ -152,19 +158,19 @@ def _cut_ends(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
 def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
     """Return the rows of an Arrow record batch, in its integer types and not yet checked.
 
-    ShardError if the lists of a row contradict.
+    ShardError if the lists of a row contradict each other.
     """
     values: dict[str, Any] = {}
     ends: dict[str, Any] = {}
     for name, field in fields.items():
-        values[field.of], ends[field.of] = list_column(records, name, record)
+        values[field.of], ends[field.of] = read_lists(records, name, record)
     sequence_ends, ragged = ends[IDS_ENDS], batch_type.ragged()
     for column in batch_type.columns():
         items = None if column.ends is None else ragged[column.ends][0].name
-        _check_equal(_name_of(column.name, fields), ends[column.name], ends[items or IDS_ENDS], record)
+        _check_equal(_find_name(column.name, fields), ends[column.name], ends[items or IDS_ENDS], record)
     for of, columns in ragged.items():
         row_ends = ends[columns[0].name]
-        values[of] = _joined_ends(_name_of(of, fields), values[of], sequence_ends, row_ends, record)
+        values[of] = _join_ends(_find_name(of, fields), values[of], sequence_ends, row_ends, record)
     return PackBatch(examples=batch_type(**values), ends=sequence_ends)
 
 
@@ -173,9 +179,7 @@ def _check_equal(name: str, found: Array, expected: Array, record: RecordCheck) 
     record.refuse(count != due, lambda i: f"{count[i]} values of {name}, expected {due[i]}")
 
 
-def _joined_ends(
-    name: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck
-) -> Array:
+def _join_ends(name: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck) -> Array:
     """Convert ends that count from each row's start to ends that count from the batch's start.
 
     This reverses ``_cut_ends``. ShardError unless the last end of each row is the row's size.
@@ -197,7 +201,7 @@ def _joined_ends(
 
 def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) -> ShardLayout:
     names = (*objective.batch_type.sizes(), _SEQUENCES)
-    sizes = {what: find_size(metadata, what, name) for what in names}
+    sizes = {what: read_size(metadata, what, name) for what in names}
     layout = ShardLayout.of_sizes(sizes, packing=NAME, objective=objective.name)
     check_row_sizes(layout, name)
     return layout

@@ -29,7 +29,7 @@ from bertdata.shards.packed.packs import PackBatch
 
 
 class GraphcoreLayout:
-    """Converts rows to and from the grids that Graphcore's trainer reads."""
+    """Conversion of rows to and from the grids that Graphcore's trainer reads."""
 
     name = "graphcore"
 
@@ -67,36 +67,36 @@ class GraphcoreLayout:
         for of, values in heads.items():
             grid = grids.setdefault(of, np.zeros((len(packs), widths[of]), types[of]))
             grid[at.rows, widths[of] - at.numbers] = values
-        starts = (
-            at.starts - at.row_starts - at.numbers
-        )  # minus the [CLS] of this sequence and of all before it
+        # A masked position in the row counts neither the [CLS] of its sequence nor those of sequences before.
+        starts = at.starts - at.row_starts - at.numbers
         return {**grids, **arrange_masks(packs, starts, at.numbers, widths, types)}
 
     def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
         width, most = grids["ids"].shape[1], grids["present"].shape[1]
+        # The flags at the row's end give its number of sequences. As many positions at the end hold
+        # the heads. All other positions with a sequence number are body.
         counts = np.count_nonzero(grids["present"], axis=1)
         is_body = (grids["numbers"] != 0) & (np.arange(width) < width - counts[:, np.newaxis])
         is_there = np.arange(most) < counts[:, np.newaxis]
-        # counts: sequences of each row, from the flags at the row's end. The last ``counts`` positions hold
-        # the heads. All other positions with a sequence number are body.
         body_sizes = number_counts(grids, is_body, counts, record)[is_there]
         body_ends, ends = np.cumsum(body_sizes), np.cumsum(body_sizes + 1)
+        # body_sizes [2, 1] -> ends [3, 5] with heads at 0 and 3
         heads = ends - body_sizes - 1
         is_head = np.zeros(int(ends[-1]) if len(ends) else 0, bool)
         is_head[heads] = True
         masked, starts = grids["mask_numbers"] != 0, body_ends - body_sizes - 1
         examples = pair_batch(
             batch_type,
-            ids=_with_heads(grids["ids"], is_body, is_there, is_head),
+            ids=_insert_heads(grids["ids"], is_body, is_there, is_head),
             ends=ends,
-            segment_lengths=_zeros_of(_with_heads(grids["segments"], is_body, is_there, is_head), ends),
+            segment_lengths=_count_zeros(_insert_heads(grids["segments"], is_body, is_there, is_head), ends),
             masks=read_masks(grids, masked, is_body.sum(axis=1), body_ends, starts, record),
             pair_labels=grids["pair_labels"][:, ::-1][is_there],
         )
         return PackBatch(examples=examples, ends=np.cumsum(counts))
 
 
-def _with_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) -> Array:
+def _insert_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) -> Array:
     """Return the values of all sequences, each with the value of its [CLS] in front."""
     # Reversed, the heads of a row are in the order of its sequences.
     values = np.zeros(len(is_head), grid.dtype)
@@ -106,7 +106,7 @@ def _with_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) ->
     return values
 
 
-def _zeros_of(values: Array, ends: Array) -> Array:
+def _count_zeros(values: Array, ends: Array) -> Array:
     """Return the number of zeros in each sequence."""
     return lengths(np.concatenate([[0], np.cumsum(values == 0)])[ends])
 

@@ -37,7 +37,7 @@ RULES = {
 
 
 class GridLayout(Protocol):
-    """How sequences are arranged in rows of fixed width."""
+    """Interface of a layout that arranges sequences in rows of fixed width."""
 
     name: str
 
@@ -59,7 +59,7 @@ class GridLayout(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridCheck(RecordCheck):
-    """Raises ShardError for faulty cells of grids. names: name of the file's field for each grid."""
+    """RecordCheck for the cells of grids. names: name of the file's field for each grid."""
 
     names: Mapping[str, str]
 
@@ -119,7 +119,7 @@ def find_grid_layout(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequencePlaces:
-    """Where the sequences of a batch lie in their rows.
+    """The places of a batch's sequences in their rows.
 
     rows: row of each sequence. numbers: its number in the row, from 1. sizes: its number of ids.
     starts: index of its first id in the batch. row_starts: index of its row's first id in the batch.
@@ -133,7 +133,10 @@ class SequencePlaces:
 
     @classmethod
     def of(cls, packs: PackBatch) -> "SequencePlaces":
+        """Compute the places from a batch of packed rows."""
         examples: Any = packs.examples
+        # ends of rows [2, 3], sizes of sequences [3, 4, 5]: rows [0, 0, 1], numbers [1, 2, 1], starts [0, 3,
+        # 7], row_starts [0, 0, 7]
         rows, sizes = rows_of(packs.ends), lengths(examples.ends)
         first = np.asarray(packs.ends, np.int64) - lengths(packs.ends)
         starts = np.asarray(examples.ends, np.int64) - sizes

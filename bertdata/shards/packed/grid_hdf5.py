@@ -8,7 +8,7 @@ import numpy as np
 from bertdata.errors import ShardError
 from bertdata.examples.objective import Objective
 from bertdata.records import ShardLayout
-from bertdata.shards.hdf5_datasets import DatasetForm, Hdf5Input, Hdf5Output, block_rows, dataset_types
+from bertdata.shards.hdf5_datasets import DatasetForm, Hdf5Input, Hdf5Output, block_rows, read_dataset_types
 from bertdata.shards.packed.check import check_packed_layout
 from bertdata.shards.packed.fields import check_row_fields, row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
@@ -17,14 +17,17 @@ from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
 
 _GZIP_LEVEL = 2
-"""A third faster than the usual 4, and files are a tenth larger. Compression dominates the time of packing.
+"""Compression level. It is a third faster than the usual 4, and files are a tenth larger.
 
-The shuffle filter saves a quarter of gzip's time and of the bytes.
+Compression takes most of the time of packing. The shuffle filter saves a quarter of it, and of the bytes.
 """
 
 
 class GridHdf5Writer:
-    """Writes rows in blocks of a fixed size. The file's bytes do not depend on the size of the batches."""
+    """Writer of rows in blocks of a fixed size.
+
+    The file's bytes do not depend on the size of the batches that it receives.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout, arrangement: GridLayout) -> None:
         check_packed_layout(layout)
@@ -61,7 +64,7 @@ class GridHdf5Writer:
 
 
 class GridHdf5Reader(PackReader):
-    """Reads a file of the layout from any program, with any integer types and chunks.
+    """Reader of files of the layout from any program, with any integer types and chunks.
 
     The file must be seekable.
     """
@@ -72,7 +75,7 @@ class GridHdf5Reader(PackReader):
         self._name = name
         self._arrangement = arrangement
         self._fields = row_fields(arrangement.name, "hdf5")
-        check_row_fields(dataset_types(file), self._fields, name)
+        check_row_fields(read_dataset_types(file), self._fields, name)
         self._file = Hdf5Input(file, name, list(self._fields))
         self.layout = self._find_layout(objective)
         self._file.check_storage()
@@ -82,8 +85,9 @@ class GridHdf5Reader(PackReader):
         shapes = self._file.shapes
         for name, field in self._fields.items():
             if self._file.kinds[name].kind not in "iu":
-                found = f"{name} is {self._file.kinds[name]}"
-                raise ShardError(f"{self._name}: {found}, expected integers ({field.type})")
+                raise ShardError(
+                    f"{self._name}: {name} is {self._file.kinds[name]}, expected integers ({field.type})"
+                )
             if len(shapes[name]) != 2:
                 raise ShardError(f"{self._name}: {name} has shape {shapes[name]}, expected two dimensions")
         widths = {field.of: shapes[name][1] for name, field in self._fields.items()}

@@ -26,7 +26,7 @@ _BLOCK_ROWS = 256
 
 
 class GridRecordWriter:
-    """Writes each row as a canonical record."""
+    """Writer of rows as canonical records."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, arrangement: GridLayout, engine: Engine | None = None
@@ -46,7 +46,7 @@ class GridRecordWriter:
         check_grid_rows(packs, self._layout, record)
         examples: Any = packs.examples
         check_largest_id(packs, VALUE_LIMIT - 1, record)
-        highest = max(_highest(examples.ids), _highest(masks_of(examples).originals))
+        highest = max(_max_id(examples.ids), _max_id(masks_of(examples).originals))
         types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
         for start in range(0, len(packs), _BLOCK_ROWS):
             block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
@@ -59,7 +59,7 @@ class GridRecordWriter:
 
 
 class GridRecordReader(PackReader):
-    """Reads a TFRecord file of any program.
+    """Reader of a TFRecord file of any program.
 
     The first record determines the layout. The file must be seekable.
     """
@@ -127,5 +127,5 @@ class GridRecordReader(PackReader):
             yield packs
 
 
-def _highest(ids: Array) -> int:
+def _max_id(ids: Array) -> int:
     return int(ids.max()) if len(ids) else 0

@@ -33,7 +33,7 @@ from bertdata.shards.packed.packs import PackBatch
 
 
 class HabanaLayout:
-    """Converts rows to and from the grids that Habana's trainers read."""
+    """Conversion of rows to and from the grids that Habana's trainers read."""
 
     name = "habana"
 
@@ -69,6 +69,7 @@ class HabanaLayout:
         }
 
     def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
+        # Cells with a sequence number are used. Masks end at the first masked position 0.
         used = grids["numbers"] != 0
         most = grids["pair_labels"].shape[1]
         # The file has no count of sequences. A row has as many as its highest sequence number.
@@ -83,14 +84,14 @@ class HabanaLayout:
             batch_type,
             ids=grids["ids"][used],
             ends=ends,
-            segment_lengths=sizes - _ones_of(grids["segments"][used], ends),
+            segment_lengths=sizes - _count_ones(grids["segments"][used], ends),
             masks=read_masks(grids, masked, id_counts, ends, ends - sizes, record),
             pair_labels=grids["pair_labels"][is_there],
         )
         return PackBatch(examples=examples, ends=np.cumsum(counts))
 
 
-def _ones_of(values: Array, ends: Array) -> Array:
+def _count_ones(values: Array, ends: Array) -> Array:
     """Return the number of non-zero values in each sequence."""
     return lengths(np.concatenate([[0], np.cumsum(values != 0)])[ends])
 

@@ -13,11 +13,11 @@ from bertdata.examples.objectives import find_objective, objective_of_file
 from bertdata.records import DEFAULT_OBJECTIVE, ColumnGroup, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, decode_example
 from bertdata.shards.framing import read_payloads
-from bertdata.shards.hdf5_datasets import dataset_types, named_objective
+from bertdata.shards.hdf5_datasets import read_dataset_types, read_objective
 from bertdata.shards.hdf5_file import load_h5py
 from bertdata.shards.packed.fields import row_fields
 from bertdata.shards.packed.packs import PackReader, PackWriter, grid_mask_room
-from bertdata.shards.parquet_file import file_metadata, load_pyarrow
+from bertdata.shards.parquet_file import load_pyarrow, read_metadata
 from bertdata.shards.protocol import Sink
 
 
@@ -80,7 +80,7 @@ def make_pack_writer(
         _load_numpy(found.name)
         from bertdata.shards.packed.grid_tfrecord import GridRecordWriter
 
-        return GridRecordWriter(sink, layout, _arrangement(found.name), engine)
+        return GridRecordWriter(sink, layout, _find_arrangement(found.name), engine)
     load_h5py()
     if found.name == "nvidia":
         from bertdata.shards.packed.nvidia import NvidiaWriter
@@ -88,7 +88,7 @@ def make_pack_writer(
         return NvidiaWriter(sink, layout)
     from bertdata.shards.packed.grid_hdf5 import GridHdf5Writer
 
-    return GridHdf5Writer(sink, layout, _arrangement(found.name))
+    return GridHdf5Writer(sink, layout, _find_arrangement(found.name))
 
 
 def find_layout(name: str | None) -> Layout:
@@ -108,16 +108,20 @@ def make_pack_reader(
     """Return a reader of the packed rows of a file in this container, or None if its rows are not packed.
 
     bertdata's Parquet files name the layout in their metadata. Other files are recognised by their fields.
-    objective: of the examples. None to take it from the file.
+    objective: the examples' objective, or None to take it from the file.
     """
     make = _READERS.get(format)
     return None if make is None else make(file, name, engine, objective)
 
 
-def _parquet_reader(
+def _open_parquet(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    packing = file_metadata(file, "packing")
+    """Return a reader if the file's metadata name the layout flat, else None.
+
+    ShardError for any other layout.
+    """
+    packing = read_metadata(file, "packing")
     if packing is None:
         return None
     if packing != "flat":
@@ -127,50 +131,54 @@ def _parquet_reader(
     return FlatReader(file, name, objective)
 
 
-def _hdf5_reader(
+def _open_hdf5(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    names = set(dataset_types(file))
-    named = named_objective(file)
+    """Return a reader if the file's datasets are those of a packed layout, else None."""
+    names = set(read_dataset_types(file))
+    named = read_objective(file)
     if objective is None and named is not None:
         objective = objective_of_file(named, name)
-    packing = _packing_of(names, "hdf5", objective)
+    packing = _recognise_packing(names, "hdf5", objective)
     if packing is None:
         return None
-    checked = _checked(packing, objective)
+    checked = _choose_objective(packing, objective)
     if packing == "nvidia":
         from bertdata.shards.packed.nvidia import NvidiaReader
 
         return NvidiaReader(file, name, checked)
     from bertdata.shards.packed.grid_hdf5 import GridHdf5Reader
 
-    return GridHdf5Reader(file, name, _arrangement(packing), checked)
+    return GridHdf5Reader(file, name, _find_arrangement(packing), checked)
 
 
-def _tfrecord_reader(
+def _open_tfrecord(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    packing = _packing_of(_names_of_record(file, name), "tfrecord", objective)
+    """Return a reader if the first record's fields are those of a packed layout, else None."""
+    packing = _recognise_packing(_read_field_names(file, name), "tfrecord", objective)
     if packing is None:
         return None
     _load_numpy(packing)
     from bertdata.shards.packed.grid_tfrecord import GridRecordReader
 
-    return GridRecordReader(file, name, _arrangement(packing), _checked(packing, objective), engine)
+    return GridRecordReader(
+        file, name, _find_arrangement(packing), _choose_objective(packing, objective), engine
+    )
 
 
-_READERS = {"tfrecord": _tfrecord_reader, "hdf5": _hdf5_reader, "parquet": _parquet_reader}
+_READERS = {"tfrecord": _open_tfrecord, "hdf5": _open_hdf5, "parquet": _open_parquet}
 """Function that recognises and opens packed rows, by format. Other formats hold no packed rows."""
 
 
-def _checked(packing: str, objective: Objective | None) -> Objective:
+def _choose_objective(packing: str, objective: Objective | None) -> Objective:
     """Return the objective of a file's rows, by default the default objective. Errors as check_objective."""
     found = objective or find_objective(DEFAULT_OBJECTIVE)
     find_layout(packing).check_objective(found.name)
     return found
 
 
-def _names_of_record(file: IO[bytes], name: str) -> set[str]:
+def _read_field_names(file: IO[bytes], name: str) -> set[str]:
     """Return the fields of the first record. An empty set if it cannot be read."""
     try:
         return set(decode_example(next(read_payloads(file, name), b"")))
@@ -180,7 +188,7 @@ def _names_of_record(file: IO[bytes], name: str) -> set[str]:
         file.seek(0)
 
 
-def _packing_of(names: set[str], format: str, objective: Objective | None) -> str | None:
+def _recognise_packing(names: set[str], format: str, objective: Objective | None) -> str | None:
     """Return the layout whose rows have these fields, or None if the rows are not packed.
 
     If the fields match neither a layout nor plain examples, the closest match is returned. Its reader then
@@ -199,7 +207,7 @@ def _packing_of(names: set[str], format: str, objective: Objective | None) -> st
     return found
 
 
-def _arrangement(packing: str) -> Any:
+def _find_arrangement(packing: str) -> Any:
     if packing == "habana":
         from bertdata.shards.packed.habana import HABANA
 
@@ -210,8 +218,10 @@ def _arrangement(packing: str) -> Any:
 
 
 def _load_numpy(packing: str) -> None:
+    """Raise MissingExtraError if NumPy is not installed."""
     try:
         import_module("numpy")
     except ModuleNotFoundError as error:
-        remedy = f"needs the package {error.name}: {install_extra('numpy')}"
-        raise MissingExtraError(f"layout {packing} {remedy}") from error
+        raise MissingExtraError(
+            f"layout {packing} needs the package {error.name}: {install_extra('numpy')}"
+        ) from error

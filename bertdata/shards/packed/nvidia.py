@@ -17,7 +17,7 @@ from bertdata.examples.groups import Masks, masks_of, pair_batch, pair_labels, s
 from bertdata.examples.objective import Objective
 from bertdata.io.signals import signals_held
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.hdf5_datasets import dataset_types, name_objective, open_datasets
+from bertdata.shards.hdf5_datasets import open_datasets, read_dataset_types, write_objective
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, one_line
 from bertdata.shards.hdf5_storage import check_storage
 from bertdata.shards.hdf5_varlength import CHUNK_ROWS, VarlengthColumn, append_varlength, create_varlength
@@ -59,7 +59,10 @@ class _Rows(NamedTuple):
 
 
 class NvidiaWriter:
-    """Writes rows in blocks of a fixed size. The file's bytes do not depend on the size of the batches."""
+    """Writer of rows in blocks of a fixed size.
+
+    The file's bytes do not depend on the size of the batches that it receives.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
         check_packed_layout(layout)
@@ -72,7 +75,7 @@ class NvidiaWriter:
         self._blocks = PackRegrouping(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
         with signals_held():
-            name_objective(self._scratch.file, layout.objective)
+            write_objective(self._scratch.file, layout.objective)
             for name, field in _FIELDS.items():
                 create_varlength(self._scratch.file, name, field.type)
             for what in _SIZES:
@@ -101,13 +104,13 @@ class NvidiaWriter:
 
 
 class NvidiaReader(PackReader):
-    """Reads packed rows from a file of any program, with any integer types. The file must be seekable."""
+    """Reader of packed rows from a file of any program, with any integer types. Files must be seekable."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective) -> None:
         self._name, self._kind = name, objective.batch_type
-        check_row_fields(dataset_types(file), _FIELDS, name)
+        check_row_fields(read_dataset_types(file), _FIELDS, name)
         datasets = open_datasets(file, name, list(_FIELDS))
         try:
             check_storage(datasets, file.seek(0, 2), name)
@@ -134,7 +137,7 @@ class NvidiaReader(PackReader):
             stop = min(start + CHUNK_ROWS, self.rows)
             rows = {of: _Rows(*column.read(start, stop)) for of, column in self._columns.items()}
             record = RecordCheck(name=self._name, first=start)
-            packs = _sequences(rows, self._kind, record)
+            packs = _read_sequences(rows, self._kind, record)
             check_packs(packs, self.layout, record)
             _check_segments(packs, rows["segments"], record)
             yield PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
@@ -163,7 +166,7 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
     places = masks.places + np.repeat(at.starts - at.row_starts, counts)
     return {
         "ids": _Rows(examples.ids, id_ends),
-        "segments": _Rows(_segments(examples), id_ends),
+        "segments": _Rows(_make_segments(examples), id_ends),
         "mask_places": _Rows(places, row_ends),
         "originals": _Rows(masks.originals, row_ends),
         "pair_labels": _Rows(pair_labels(examples), sequences),
@@ -172,7 +175,7 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
     }
 
 
-def _segments(examples: ExampleBatch) -> Array:
+def _make_segments(examples: ExampleBatch) -> Array:
     """Return 0 for each id of a first segment and 1 for each other id."""
     sizes = lengths(examples.ends)
     changes = np.asarray(examples.ends, np.int64) - sizes + segment_lengths(examples)
@@ -180,13 +183,16 @@ def _segments(examples: ExampleBatch) -> Array:
     return segments
 
 
-def _sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
-    """Return the sequences of the rows, not yet checked. ShardError if the parts of a row contradict."""
+def _read_sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
+    """Return the sequences of the rows, not yet checked.
+
+    ShardError if the parts of a row contradict each other.
+    """
     ids, counts = rows["ids"], rows["pair_labels"].ends
     _check_lengths(rows, "segments", "ids", record)
     _check_lengths(rows, "originals", "mask_places", record)
-    sizes = _add_up(rows, "lengths", "ids", record)
-    masks = _add_up(rows, "mask_lengths", "originals", record)
+    sizes = _check_sums(rows, "lengths", "ids", record)
+    masks = _check_sums(rows, "mask_lengths", "originals", record)
     # In the file a masked position counts from the row's start, in a batch from its sequence's start.
     # row of sizes [3, 4]: place 5 in the row is position 2 of the second sequence.
     ends = np.cumsum(sizes)
@@ -204,7 +210,7 @@ def _sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: R
     return PackBatch(examples=examples, ends=counts)
 
 
-def _add_up(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck) -> Array:
+def _check_sums(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck) -> Array:
     """Return the sizes of the sequences. In each row they must add up to the row's number of items.
 
     of: field with the sizes. items: field whose items are counted.
@@ -229,7 +235,7 @@ def _check_lengths(rows: dict[str, _Rows], of: str, as_in: str, record: RecordCh
 
 
 def _check_segments(packs: PackBatch, found: _Rows, record: RecordCheck) -> None:
-    expected = _segments(packs.examples)
+    expected = _make_segments(packs.examples)
     record.refuse_items(
         found.values != expected,
         found.ends,

@@ -35,7 +35,7 @@ class PackBatch:
 
 
 class PackWriter(Protocol):
-    """Encodes packed rows in a container. ``close`` completes the file but leaves the sink open.
+    """Interface of a writer of packed rows. ``close`` completes the file but leaves the sink open.
 
     ShardError names a row that the layout cannot hold, with too many ids, examples or masks.
     """
@@ -46,7 +46,7 @@ class PackWriter(Protocol):
 
 
 class PackReader(ShardReader):
-    """Decodes a shard of packed rows. Used as a ShardReader it returns their examples, row after row.
+    """Reader of a shard of packed rows. Used as a ShardReader it returns their examples, row after row.
 
     ``len`` is the number of examples, ``rows`` the number of packed rows. ShardError names the file and the
     row that cannot be read.
@@ -65,7 +65,7 @@ class PackReader(ShardReader):
 
 
 class PackRegrouping:
-    """Collects packed rows from batches of any size, and returns batches of exactly ``size`` rows."""
+    """Buffer that takes packed rows in batches of any size and returns batches of exactly ``size`` rows."""
 
     def __init__(self, size: int) -> None:
         assert size > 0, size

@@ -16,7 +16,7 @@ def index_name(shard: str) -> str:
 
 
 class RecordIndex(FrameCounter):
-    """Builds the index of a file from the bytes that are written to it."""
+    """Index of a file, built from the bytes that are written to it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Convert grids of packed rows to TFRecords and back, with the native kernel or its Python twin.
 
-Each grid is a feature with as many numbers as the grid is wide. Some features are floats, but all hold
-integers.
+A record holds one packed row. The row of each grid is a feature of the record. Some features are lists of
+floats, but their values are always integers.
 """
 
 from array import array
@@ -30,17 +30,18 @@ def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None)
     """Return the framed canonical records of the rows."""
     fields = row_fields(layout.packing or "", "tfrecord")
     if not use_native(engine or default_engine()):
-        return b"".join(_records(grids, fields))
+        return b"".join(_encode_records(grids, fields))
     count = len(next(iter(grids.values())))
     rows = np.arange(1, count + 1, dtype=np.uint32)
     columns: list[Array] = []
     for _, field in sorted(fields.items()):
         columns += [grids[field.of].reshape(-1), rows * np.uint32(field.width(layout) or 0)]
-    framed: memoryview = _format(layout).encode(columns)
+    framed: memoryview = _make_format(layout).encode(columns)
     return framed
 
 
-def _records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
+def _encode_records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
+    """Yield the framed record of each row. This is the Python twin of the kernel's ``encode``."""
     for row in range(len(next(iter(grids.values())))):
         values = {name: grids[field.of][row].tolist() for name, field in fields.items()}
         features = {
@@ -64,7 +65,7 @@ def decode_rows(
             }
         return
     ordered = [field for _, field in sorted(fields.items())]
-    for columns in decoded_columns(file, name, _format(layout), size):
+    for columns in decoded_columns(file, name, _make_format(layout), size):
         yield {
             field.of: np.asarray(columns[2 * number]).reshape(-1, field.width(layout) or 0)
             for number, field in enumerate(ordered)
@@ -72,18 +73,20 @@ def decode_rows(
 
 
 def _read_rows(file: IO[bytes], name: str, layout: ShardLayout) -> Iterator[dict[str, list[int]]]:
+    """Yield the values of each record by field. This is the Python twin of the kernel's ``decode``."""
     fields = row_fields(layout.packing or "", "tfrecord")
     for record, payload in enumerate(read_payloads(file, name)):
         try:
             features = decode_example(payload)
             if len(features) > len(fields):
                 raise NotAnExample("holds more features than such an example has")
-            yield {key: _row_values(features.get(key), key, field, layout) for key, field in fields.items()}
+            yield {key: _check_values(features.get(key), key, field, layout) for key, field in fields.items()}
         except NotAnExample as error:
             raise ShardError(f"{name}: record {record}: {error}") from None
 
 
-def _row_values(values: Any, key: str, field: Any, layout: ShardLayout) -> list[int]:
+def _check_values(values: Any, key: str, field: Any, layout: ShardLayout) -> list[int]:
+    """Return a field's values as integers. NotAnExample for a wrong type, number of values or value."""
     is_float, width = field.type == "float32", field.width(layout)
     if not isinstance(values, array if is_float else list):
         raise NotAnExample(f"lacks the {'floats' if is_float else 'integers'} {key}")
@@ -97,7 +100,7 @@ def _row_values(values: Any, key: str, field: Any, layout: ShardLayout) -> list[
 
 
 @lru_cache(maxsize=8)
-def _format(layout: ShardLayout) -> Any:
+def _make_format(layout: ShardLayout) -> Any:
     """Return the kernel's record format. Each field has two columns: its values and their ends."""
     fields = sorted(row_fields(layout.packing or "", "tfrecord").items())
     columns, described = [], []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bertdata.packing.methods import plan_packs
 from bertdata.packing.pack_plan import plan_of
-from bertdata.packing.permutation import Permutations, permuted, round_keys
+from bertdata.packing.permutation import Permutations, permute_number, round_keys
 from bertdata.packing.placement import Numbering, Placement
 
 KEYS = round_keys("some name")
@@ -18,12 +18,12 @@ KEYS = round_keys("some name")
 def arrays_of(size: int, name: str = "some name") -> list[int]:
     """The permutation of all numbers below the size, by the fast form."""
     both = Permutations([3, size], ["another", name])
-    return both.places(np.ones(size, np.intp), np.arange(size)).tolist()
+    return both.permute(np.ones(size, np.intp), np.arange(size)).tolist()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 16, 17, 100, 255, 256, 257, 1000])
 def test_every_number_has_a_place_of_its_own_and_both_forms_agree(size):
-    found = [permuted(number, size, KEYS) for number in range(size)]
+    found = [permute_number(number, size, KEYS) for number in range(size)]
     assert sorted(found) == list(range(size))
     assert arrays_of(size) == found
 
@@ -31,12 +31,12 @@ def test_every_number_has_a_place_of_its_own_and_both_forms_agree(size):
 @given(st.integers(1, 1 << 60), st.lists(st.integers(0, (1 << 60) - 1), min_size=1, max_size=20), st.text())
 def test_both_forms_agree_on_large_sizes(size, numbers, name):
     below = [number % size for number in numbers]
-    places = Permutations([size], [name]).places(np.zeros(len(below), np.intp), np.array(below))
-    assert places.tolist() == [permuted(number, size, round_keys(name)) for number in below]
+    places = Permutations([size], [name]).permute(np.zeros(len(below), np.intp), np.array(below))
+    assert places.tolist() == [permute_number(number, size, round_keys(name)) for number in below]
 
 
 def test_places_do_not_change_between_versions():
-    assert [permuted(number, 10, round_keys("12345/length/128")) for number in range(10)] == EXPECTED
+    assert [permute_number(number, 10, round_keys("12345/length/128")) for number in range(10)] == EXPECTED
 
 
 EXPECTED = [3, 0, 2, 6, 7, 5, 1, 4, 9, 8]
@@ -99,8 +99,8 @@ def test_a_place_is_what_the_plan_and_the_two_permutations_say():
     lengths = np.full(13, 3, np.uint16)
     expected = []
     for number in range(13):
-        row, place = slots[permuted(number, 13, round_keys("77/length/3"))]
-        expected.append((permuted(row, 11, round_keys("77/rows")), place))
+        row, place = slots[permute_number(number, 13, round_keys("77/length/3"))]
+        expected.append((permute_number(row, 11, round_keys("77/rows")), place))
     assert place_all(lengths, plan, 77, 5) == expected
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertdata.dataset.mixture.turns import Turns, by_deadlines, by_midpoints, holds_shares
+from bertdata.dataset.mixture.turns import Turns, holds_shares, order_by_deadlines, order_by_midpoints
 
 WEIGHTS = st.lists(st.integers(1, 40), min_size=1, max_size=8)
 
@@ -34,10 +34,10 @@ def test_seven_to_three_worked_by_hand():
 
 def test_deadlines_worked_by_hand():
     # 97 to 1 to 1 to 1: by midpoints the three small ones would follow each other in the middle
-    assert not holds_shares(by_midpoints([97, 1, 1, 1]), [97, 1, 1, 1])
+    assert not holds_shares(order_by_midpoints([97, 1, 1, 1]), [97, 1, 1, 1])
     # of 6 places, turn 0 of source 0 is to come before place 2, turn 1 from 2 on before 4, turn 2 from 4 on
     # before 6; each other source before 6, and by its midpoint before turn 2
-    assert by_deadlines([3, 1, 1, 1]).tolist() == [0, 1, 0, 2, 3, 0]
+    assert order_by_deadlines([3, 1, 1, 1]).tolist() == [0, 1, 0, 2, 3, 0]
 
 
 @given(weights=WEIGHTS)
@@ -52,17 +52,17 @@ def test_each_source_is_within_one_example_of_its_share_at_every_prefix(weights)
 
 @given(weights=st.lists(st.integers(1, 400), min_size=1, max_size=3))
 def test_up_to_three_sources_midpoints_always_hold_the_shares(weights):
-    assert holds_shares(by_midpoints(weights), weights)
+    assert holds_shares(order_by_midpoints(weights), weights)
 
 
 @given(weights=WEIGHTS)
 def test_midpoints_are_those_of_exact_fractions(weights):
-    assert by_midpoints(weights).tolist() == by_the_words(weights)
+    assert order_by_midpoints(weights).tolist() == by_the_words(weights)
 
 
 @pytest.mark.parametrize("pair", list(permutations((999_983, 999_979, 500_000, 2), 2)))
 def test_midpoints_of_large_weights_are_in_exact_order(pair):
-    found = by_midpoints(pair)
+    found = order_by_midpoints(pair)
     numbers = np.empty(len(found), np.int64)
     for source in range(2):
         numbers[found == source] = np.arange(pair[source])
@@ -73,7 +73,7 @@ def test_midpoints_of_large_weights_are_in_exact_order(pair):
 
 @given(weights=WEIGHTS)
 def test_deadlines_hold_the_shares_of_any_weights(weights):
-    found = by_deadlines(weights)
+    found = order_by_deadlines(weights)
     assert np.bincount(found, minlength=len(weights)).tolist() == weights
     assert holds_shares(found, weights)
 

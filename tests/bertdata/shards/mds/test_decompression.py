@@ -37,7 +37,7 @@ def test_damage_is_told_from_too_much(ending: str) -> None:
 def test_zeros_without_end_take_no_memory(
     bertdata: Any, ending: str, pack: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(container, "MOST_UNLISTED", 1_000_000)
+    monkeypatch.setattr(container, "MAX_UNLISTED_BYTES", 1_000_000)
     path = tmp_path / f"shard.00000.mds.{ending}"
     path.write_bytes(pack((1).to_bytes(4, "little") + b"\0" * 100_000_000))
     outcomes: list[Any] = []
