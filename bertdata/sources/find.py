@@ -10,7 +10,7 @@ from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.fields import TextFields
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, plain_name
-from bertdata.sources.recognise import check_kind, kind_of, read_beginning, unknown_kind
+from bertdata.sources.recognise import check_kind, kind_of, make_unknown_kind_error, read_beginning
 from bertdata.sources.saved_datasets import INFO, NOT_LISTED, SPLITS, STATE, refuse_unlisted, take_data_files
 from bertdata.sources.settings import RecordSettings
 
@@ -71,7 +71,7 @@ def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
         return kind
     known = kind_of(begin)
     if known is None:
-        raise unknown_kind(begin)
+        raise make_unknown_kind_error(begin)
     return known
 
 

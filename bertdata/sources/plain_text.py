@@ -63,12 +63,12 @@ class FilePiece:
         return ReadPiece([_record(1, data, settings)], 1)
 
 
-def file_pieces(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
+def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
     """Yield the single piece of a file that is one document."""
     yield FilePiece(path, storage.size(path))
 
 
-def block_pieces(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
+def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
     """Yield the pieces of a file of documents separated by blank lines.
 
     A document without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
@@ -127,7 +127,7 @@ def _is_blank(line: bytes) -> bool:
 
 
 def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadRecord:
-    if len(data) >= settings.raw_bytes:  # block_pieces cut its end
+    if len(data) >= settings.raw_bytes:  # split_text_blocks cut its end
         return BadRecord(number, "too_long", f"a document of {settings.raw_bytes} bytes or more")
     try:
         return Record(number, data.decode())

@@ -7,7 +7,7 @@ from itertools import pairwise
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_check import md5_of
-from bertdata.text.punkt.patterns import patterns_of
+from bertdata.text.punkt.patterns import make_patterns
 from bertdata.text.punkt.tables import PunktTables
 from bertdata.text.punkt.variants import VARIANTS
 from bertdata.unicode import characters
@@ -28,7 +28,7 @@ class Abbreviations:
     md5: str
     words: tuple[tuple[str, ...], ...]
 
-    def added_to(self, tables: PunktTables) -> PunktTables:
+    def add_to(self, tables: PunktTables) -> PunktTables:
         """Return the tables with these abbreviations added.
 
         Each word that ends with a period becomes a known abbreviation: its period does not end a sentence.
@@ -77,5 +77,5 @@ def _words(text: str, where: str) -> tuple[str, ...]:
 def _is_word(word: str) -> bool:
     """Return True if every variant of Punkt sees exactly one word in the text, and more than periods."""
     return word.strip(".-") != "" and all(
-        patterns_of(variant).word.findall(word) == [word] for variant in VARIANTS
+        make_patterns(variant).word.findall(word) == [word] for variant in VARIANTS
     )

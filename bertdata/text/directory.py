@@ -26,7 +26,7 @@ from bertdata.text.manifest import (
 )
 from bertdata.text.punkt.variants import ALIASES
 from bertdata.text.settings import SegmentCounts
-from bertdata.text.withheld_leaks import InOrder, count_withheld_in_training, in_threads
+from bertdata.text.withheld_leaks import InOrder, count_withheld_in_training, map_in_threads
 from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 EXTRACTED = "extracted"
@@ -104,7 +104,7 @@ class TextDirectory(Generic[PlanKind]):
         files: Iterable[FileEntry],
         *,
         release: bool = True,
-        in_order: InOrder = in_threads,
+        in_order: InOrder = map_in_threads,
         unprotected: int | None = None,
     ) -> TextManifest:
         """Write the manifest, MD5SUMS and the copy of the articles' manifest, and release the directory.

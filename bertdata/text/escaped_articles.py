@@ -23,7 +23,7 @@ never contains ``&amp;`` in this much text.
 _READ_BYTES = 1 << 20
 
 
-def with_escapes(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
+def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
     """Return the kinds, with ``ESCAPED_ARTICLES`` for articles that contain escapes.
 
     told: "yes" or "no" for articles without a manifest. None: their text is kept as it is.

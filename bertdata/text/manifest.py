@@ -10,7 +10,7 @@ from typing import Any
 from bertdata.io.file_check import FileEntry, entries_json, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
 from bertdata.sources.kinds import ESCAPED_ARTICLES
-from bertdata.text.input_kinds import ARTICLES, told_kinds
+from bertdata.text.input_kinds import ARTICLES, describe_kinds
 from bertdata.text.languages import ENGLISH
 from bertdata.text.settings import OF_RUN, SegmentCounts
 
@@ -167,7 +167,7 @@ def plan_terms(
 
     Only the contents of input files without a manifest are missing.
     """
-    told = told_kinds(kinds)
+    told = describe_kinds(kinds)
     return {
         **settings,
         "punkt": punkt and punkt["variant"],

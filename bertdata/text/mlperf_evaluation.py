@@ -68,7 +68,7 @@ def count_articles(pieces: list[bytes]) -> int:
     return sum(not piece.isspace() for piece in pieces if piece)
 
 
-def most_eval_articles(articles: Sequence[int]) -> int:
+def find_most_eval_articles(articles: Sequence[int]) -> int:
     """Return the largest number to withhold that works and leaves at least half of all articles for training.
 
     articles: number of articles of each file. A file's quota must not exceed it. A file without articles can
@@ -106,7 +106,7 @@ def with_remedy(
 ) -> TooFewArticles:
     """Return the error with a number of articles that works for these files. This reads all files."""
     articles = list(run_in_order(_articles_of, zip(files, kinds, strict=True), workers))
-    number, total = most_eval_articles(articles), sum(articles)
+    number, total = find_most_eval_articles(articles), sum(articles)
     return TooFewArticles(f"{str(error).removesuffix(' N')} {number} works here ({total} articles in all)")
 
 

@@ -46,6 +46,6 @@ def format_articles(data: bytes, name: str) -> FormattedText:
     return FormattedText(articles=articles, outside=outside)
 
 
-def formatted_text(articles: list[str]) -> bytes:
+def join_formatted_articles(articles: list[str]) -> bytes:
     """Return the file as the original program writes it: each article's line followed by an empty line."""
     return "".join([article + "\n\n" for article in articles]).encode()

@@ -23,7 +23,7 @@ from bertdata.text.record_documents import DocumentTexts
 _NUMBER_BYTES = 8
 
 
-def waiting_texts(texts: DocumentTexts) -> bytes:
+def pack_waiting_texts(texts: DocumentTexts) -> bytes:
     """Return the scratch file's bytes for a piece's held-out documents."""
     head = array("Q", [len(texts.sizes), len(texts.text)])
     return head.tobytes() + array("Q", [*texts.ends, *texts.sizes]).tobytes() + texts.text

@@ -10,7 +10,7 @@ from bertdata.io.file_check import FileEntry, fits
 from bertdata.io.file_identity import FileIdentity
 from bertdata.wiki.articles.files import ArticleFiles, file_name
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.block_work import PackagePages, articles_of
+from bertdata.wiki.block_work import PackagePages, extract_blocks
 from bertdata.wiki.dump.dump import PageBlock
 from bertdata.wiki.dump.revisions import has_several
 from bertdata.wiki.extractor import START, BlockArticles, BlockState, ExtractorSettings, PageOutcome
@@ -137,7 +137,7 @@ class ArticleWriter:
             ArticleFiles(self._commit, self._files, self._note_file) as files,
             PackagePages(self._settings) as package,
         ):
-            for block, found, entered in articles_of(blocks, self._settings, pool, begun.state):
+            for block, found, entered in extract_blocks(blocks, self._settings, pool, begun.state):
                 if block.skipped is not None:
                     self.report.skip(*block.skipped)
                 else:

@@ -13,7 +13,7 @@ from bertdata._native import Engine
 from bertdata.errors import InputError
 from bertdata.wiki.dump.page_ends import LinePageEnds, PageEnds
 from bertdata.wiki.dump.site import parse_head
-from bertdata.wiki.dump.text import HashedFile, is_compressed, open_file, plain_newlines, read_texts
+from bertdata.wiki.dump.text import HashedFile, is_compressed, normalise_newlines, open_file, read_texts
 from bertdata.wiki.pages import CUT_OFF, TOO_LARGE, Skipped, page_name
 from bertdata.wiki.worker_pool import WorkerPool
 
@@ -187,7 +187,7 @@ class Dump:
     ) -> None:
         self._file = HashedFile(file)
         self.compressed = is_compressed(self._file)
-        texts = plain_newlines(read_texts(self._file, name, pool, engine))
+        texts = normalise_newlines(read_texts(self._file, name, pool, engine))
         head, rest, position = read_head(texts, name)
         self.site = parse_head(head, name, extractor)
         self._blocks = PageBlocks(

@@ -126,7 +126,7 @@ def read_texts(
             yield data, file.tell()
 
 
-def plain_newlines(texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+def normalise_newlines(texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
     r"""Replace every ``\r\n`` and ``\r`` by ``\n``, as wikiextractor does when it opens a dump."""
     carry = b""
     for text, position in texts:

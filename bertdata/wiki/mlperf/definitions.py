@@ -4,7 +4,7 @@ import re
 
 from bertdata.unicode.characters import upper
 from bertdata.wiki.mlperf.entities import unescape
-from bertdata.wiki.mlperf.tags import next_of
+from bertdata.wiki.mlperf.tags import make_next_search
 
 _UNCLOSED_NOINCLUDE = re.compile(r"<noinclude\s*>")
 
@@ -50,7 +50,7 @@ def _elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
     return found
 
 
-def definition_title(name: str, prefix: str, namespaces: frozenset[str]) -> str:
+def find_definition_title(name: str, prefix: str, namespaces: frozenset[str]) -> str:
     """Return the title that a call looks up.
 
     name: name in the call.
@@ -72,7 +72,7 @@ def split_nowiki(text: str) -> list[tuple[str, str]]:
     if "<nowiki>" not in text:
         return [(text, "")]
     pairs: list[tuple[str, str]] = []
-    next_line = next_of(text, "\n")
+    next_line = make_next_search(text, "\n")
     end = searched = 0
     close = -1
     while (begin := text.find("<nowiki>", searched)) >= 0:

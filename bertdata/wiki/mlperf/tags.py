@@ -81,7 +81,7 @@ def _closers(text: str) -> Iterator[Mark]:
 
 
 def _ignored(text: str) -> Iterator[Mark]:
-    next_end = next_of(text, ">")
+    next_end = make_next_search(text, ">")
     for name in _IGNORED_NAME.finditer(text):
         end = next_end(name.end())
         if end < 0:
@@ -90,7 +90,7 @@ def _ignored(text: str) -> Iterator[Mark]:
 
 
 def _self_closing(text: str) -> Iterator[Mark]:
-    next_end = next_of(text, ">")
+    next_end = make_next_search(text, ">")
     for name in _SELF_CLOSING_NAME.finditer(text):
         end = next_end(name.end())
         if end < 0:
@@ -105,7 +105,7 @@ def _ends_with_slash(text: str, begin: int, end: int) -> bool:
     return end > begin and text[end - 1] == "/"
 
 
-def next_of(text: str, characters: str) -> Callable[[int], int]:
+def make_next_search(text: str, characters: str) -> Callable[[int], int]:
     """Return a search for the next of the characters, which returns -1 if there is none.
 
     The start positions of successive searches must not decrease. Results are remembered, so that all searches
@@ -144,7 +144,7 @@ def _opener(text: str, tag: str) -> Search:
     A tag with a slash inside, such as ``<ref name="a/b">``, does not count.
     """
     pattern = re.compile(rf"<\s*{tag}{EDGE}", re.IGNORECASE)
-    next_end = next_of(text, "/>")
+    next_end = make_next_search(text, "/>")
 
     def search(begin: int) -> Mark | None:
         while (name := pattern.search(text, begin)) is not None:
@@ -199,7 +199,7 @@ def _number_apart(text: str, marks: list[Mark], placeholder: str) -> str:
 def _elements(text: str, tag: str) -> list[Mark]:
     name = re.compile(rf"<\s*{tag}", re.IGNORECASE)
     closer = re.compile(rf"<\s*/\s*{tag}\s*>", re.IGNORECASE)
-    next_end = next_of(text, ">")
+    next_end = make_next_search(text, ">")
     found: list[Mark] = []
     behind = 0
     while (opener := name.search(text, behind)) is not None:

@@ -41,7 +41,7 @@ def in_sequence(
     for result in ordered:
         if not result.facts.follows(state):
             result = again(result.facts.number, state)
-        state = result.facts.state_behind(state)
+        state = result.facts.find_state_after(state)
         yield result
 
 
