@@ -91,6 +91,8 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
             others[reason] = [name for name in others[reason] if storage.base_name(name) not in _OF_DATASETS]
             if not others[reason]:
                 del others[reason]
+        # A directory saved by datasets may hold caches with the ending .arrow. Reading them would repeat
+        # records, so only the files in its state.json are taken.
         if not any(name.endswith(".arrow") for name in wanted):
             return wanted, others
         _, unlisted = take_data_files(directory, names)

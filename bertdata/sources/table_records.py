@@ -137,6 +137,7 @@ def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
     A dictionary-encoded column stores a repeated text once. As records, each row gets a copy of it, so a
     small batch may expand to gigabytes.
     """
+    # sizes of the rows' values: [30, 10, 5] MB, limit 32 MB -> slices [row 0], [row 1, row 2]
     columns = [_column_at(batch, name) for name in list_wanted_columns(settings) if _has(batch.schema, name)]
     lengths = [_lengths(column).to_pylist() for column in columns]
     sizes = [sum(size or 0 for size in row) for row in zip(*lengths, strict=True)]
@@ -158,6 +159,7 @@ def _lengths(column: Any) -> Any:
     from pyarrow import compute, types
 
     kind = column.type
+    # dictionary ["long text", "b"], indices [0, 0, 1] -> [9, 9, 1]
     if types.is_dictionary(kind):
         _check_places(column)
         return compute.take(_lengths(column.dictionary), column.indices)

@@ -135,7 +135,7 @@ def _members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
                 continue
             raise ValueError("other bytes stand behind its end")
         data = yield from unpack(file, packing, path, data)
-        if len(data) < 6:
+        if len(data) < 6:  # too short to recognise the next member
             data += file.read(BLOCK_BYTES)
 
 
@@ -172,6 +172,8 @@ def _unpack_zstd(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
     unpacker, start = _zstandard(path).ZstdDecompressor().decompressobj(), 0
     if data[:4] != _SIGNATURES["zstd"][0]:
         return (yield from _pass_skippable(file, data))
+    # zlib, bz2 and lzma take a limit for their output; the zstandard package does not. So the input is passed
+    # in small pieces instead.
     while True:
         yield unpacker.decompress(data[start : start + _ZSTD_BYTES])
         start += _ZSTD_BYTES

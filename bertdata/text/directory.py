@@ -129,6 +129,8 @@ class TextDirectory(Generic[PlanKind]):
             withheld_in_training=count_withheld_in_training(self.commit.directory, made, in_order),
             unprotected=unprotected,
         )
+        # Remove files of earlier runs that this run did not make: finished files of the old manifest, and
+        # unfinished files that were noted. Otherwise a reader that lists the directory would take them too.
         old = self.commit.manifest()
         listed = parse_text_manifest(old, MANIFEST_NAME).files if old is not None else ()
         stale = {*self.commit.noted(), *(entry.name for entry in listed)}

@@ -41,6 +41,7 @@ def withhold(
     than its
     quota: the original program would loop forever.
     """
+    # "A1\n\nA2\n\n" -> ["A1", "A2", ""]: the empty last piece can be drawn too.
     articles = split_articles(text)
     wanted = quota(index, files, eval_articles)
     pieces = len(articles) if draws_rest else len(articles) - 1

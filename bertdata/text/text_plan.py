@@ -127,6 +127,8 @@ def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
     relative to the manifest's directory. Without a manifest they are relative to the deepest common
     directory. They never depend on where that directory is.
     """
+    # "out/AA/wiki_00", "out/AB/wiki_00" -> common directory "out", which may have the manifest.
+    # "out/AA/wiki_00", "out/AA/wiki_01" -> common directory "out/AA", whose parent may have it.
     split = [path.split("/") for path in files]
     common = _common_directory(split)
     for depth in (len(common), len(common) - 1):

@@ -38,6 +38,8 @@ def count_withheld_in_training(
     names = [file.name for file in files if not is_list(file.name)]
     withheld = set(held_out(names))
     held = tuple((storage.join(directory, file.name), file.md5) for file in files if file.name in withheld)
+    # Each training file is searched for the withheld digests in a worker. A withheld text that occurs twice
+    # in the evaluation set counts twice, so its digest is counted here.
     digests = Counter(digest for path, _ in held for digest in read_text_digests(path))
     if not digests:
         return None

@@ -79,7 +79,11 @@ class ArticleFiles:
 
 
 def starts_file(written: int, article: int) -> bool:
-    """Return True if an article of this size starts a new file after ``written`` bytes."""
+    """Return True if the current file is full, so that the next article starts a new file.
+
+    written: bytes in the current file.
+    article: bytes of the article.
+    """
     return written + article > FILE_BYTES
 
 

@@ -103,6 +103,8 @@ class ArticleWriter:
                 f"{self._settings.rules.dump}: was changed since the earlier run began: md5 {self.dump_md5}, "
                 f"then {progress.dump_md5}; remove {self._commit.directory} to extract the new one"
             )
+        # A page that is to be left out now, but was not then, may be in the kept files. If it is a template,
+        # the files are useless. If it is an article, _from_offset finds out and raises PageIsKept.
         new_ids = frozenset(self._settings.rules.skip_pages).difference(progress.skip_pages)
         if new_ids & self.left_out:
             return  # a template is left out now that any of the kept articles may have used
@@ -236,6 +238,8 @@ def _from_offset(blocks: Iterable[PageBlock], begin: int, new_ids: Collection[st
     """
     marks = [f"<id>{number}</id>".encode() for number in new_ids]
     for block in blocks:
+        # The offset may be inside a block, because an earlier run with another engine or number of workers
+        # may have cut the dump into other blocks.
         passed = block.data[: max(0, begin - block.begin)]
         if any(mark in passed for mark in marks):
             raise PageIsKept

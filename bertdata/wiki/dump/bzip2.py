@@ -128,6 +128,8 @@ def _stream_of(block: Block) -> bytes:
 
     The checksum of a stream with a single block equals the checksum of the block.
     """
+    # Header "BZh9" (32 bits), the block's bits, end mark (48 bits), checksum (32 bits), padding to whole
+    # bytes.
     value = (int.from_bytes(b"BZh9", "big") << block.length | block.bits) << 80
     value |= END_MAGIC << 32 | block.checksum
     length = 32 + block.length + 80

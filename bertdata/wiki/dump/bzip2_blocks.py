@@ -188,6 +188,7 @@ class _Window:
         more = self._file.read(_READ_BYTES)
         self.at_end = not more
         self._data += more
+        # The last bytes are not scanned yet, because a mark may continue in the next read.
         last = self.end if self.at_end else max(self._scanned, self.end - _LOOKAHEAD_BYTES)
         found = self._find_marks(self._data, self._scanned - self._start, last - self._start)
         self._marks = sorted(
@@ -318,6 +319,8 @@ def find_marks(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bool]]
     A magic number at bit k of byte i fills the bytes i+1 to i+5 completely. These five bytes are searched
     for.
     """
+    # bytes.find is far faster than a loop over bits. For each of the eight bit offsets, search for the five
+    # bytes that the magic number then fills, and compare the bits around them only at a hit.
     for magic, is_end in ((BLOCK_MAGIC, False), (END_MAGIC, True)):
         for k in range(8):
             needle = ((magic >> k) & _MASK40).to_bytes(5, "big")

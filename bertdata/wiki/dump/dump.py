@@ -81,6 +81,8 @@ class PageBlocks:
                 yield from self._cut(buffer, end, begin)
                 buffer, begin, searched = buffer[end:], begin + end, 0
             elif len(buffer) > self._max_page_bytes:
+                # No page end in so much text: a damaged dump, or a page that is too large. Skip it without
+                # keeping its text.
                 skipped = Skipped(reason=TOO_LARGE, name=page_name(buffer))
                 yield PageBlock(data=b"", begin=begin, position=self._position, skipped=skipped)
                 buffer, passed = self._pass_over(buffer)

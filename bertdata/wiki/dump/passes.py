@@ -93,10 +93,13 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             max_page_bytes=self._settings.max_page_bytes,
             rules=self.rules,
         )
+        # This pass can be skipped if nothing has to be learned from the pages before they are rendered.
         newest = ""
         if self.day is not None and not self._settings.templates:
             return settings._replace(day=self._dated(report, newest)), None
         with self._opened.open() as dump, TemplateFileWriter() as templates:
+            # Decompression is the slowest part of reading, so the blocks of a compressed dump are kept for
+            # the second pass. A plain dump is simply read again.
             blocks = kept.passing(dump.blocks()) if dump.compressed else dump.blocks()
             for block in self._definitions(blocks, settings, templates, report, left_out):
                 if self.day is None:

@@ -71,6 +71,7 @@ def split_nowiki(text: str) -> list[tuple[str, str]]:
     """
     if "<nowiki>" not in text:
         return [(text, "")]
+    # "a <nowiki>{{b}}</nowiki> c" -> [("a ", "<nowiki>{{b}}</nowiki>"), (" c", "")]
     pairs: list[tuple[str, str]] = []
     next_line = make_next_search(text, "\n")
     end = searched = 0

@@ -34,6 +34,8 @@ def invoke(module: str, function: str, arguments: Arguments, work: Work) -> str:
 
 def _take(names: tuple[str, ...], arguments: Arguments) -> list[str]:
     """Return the value of each name. A missing name takes the next unnamed value, or is empty."""
+    # names ("s", "i", "j"), call "sub|abc|i=2|3" -> arguments {"1": "abc", "i": "2", "2": "3"}
+    # -> s = "abc" (first unnamed value), i = "2", j = "3" (second unnamed value)
     taken = []
     number = 1
     for name in names:
