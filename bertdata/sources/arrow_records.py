@@ -32,7 +32,7 @@ def find_arrow_columns(path: str, settings: RecordSettings) -> TextFields:
 
 
 def split_arrow(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
-    """Yield the pieces of an Arrow file."""
+    """Divide an Arrow file into pieces (see ``bertdata.sources.piece``)."""
     with _open(path) as (schema, batches):
         check_columns(schema, settings, path)
         found: Found = []

@@ -50,7 +50,7 @@ class ArticlesPiece:
 def split_articles_file(
     path: str, settings: RecordSettings, *, escaped: bool = False
 ) -> Iterator[ArticlesPiece]:
-    """Yield the pieces of a file of articles.
+    """Divide a file of articles into pieces (see ``bertdata.sources.piece``).
 
     An article without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
     is counted as too long.

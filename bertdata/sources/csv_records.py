@@ -66,7 +66,7 @@ def _delimiting(path: str, settings: RecordSettings, kind: str) -> Delimiting:
 
 
 def split_csv(path: str, settings: RecordSettings, *, kind: str) -> Iterator[RowsPiece]:
-    """Yield the pieces of a file. An empty file has none."""
+    """Divide a CSV or TSV file into pieces (see ``bertdata.sources.piece``). An empty file has none."""
     delimiting = _delimiting(path, settings, kind)
     with open_unpacked(path) as file:
         rows = RowReader(file, delimiting, settings.raw_bytes)

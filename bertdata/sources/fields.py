@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 BETWEEN_PARAGRAPHS = "\n\n"
 
 MISSING = object()
-"""Returned for a field that the record does not have."""
+"""Value that ``value_at`` returns for a field that the record does not have."""
 
 
 class TextFields(NamedTuple):

@@ -62,7 +62,10 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
 
 
 def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
-    """Return the kind of a file, or None for an empty file. Check the kind if the user chose it."""
+    """Return the kind of a file, or None for an empty file.
+
+    kind: kind that the user chose, which is checked, or None to recognise it.
+    """
     begin = read_beginning(path)
     if begin.is_empty:
         return None

@@ -52,7 +52,7 @@ class ValuesPiece:
 
 
 def split_json_values(path: str, settings: RecordSettings) -> Iterator[ValuesPiece]:
-    """Yield the pieces of a JSON file.
+    """Divide a JSON file into pieces (see ``bertdata.sources.piece``).
 
     Raises InputError if the file is cut short or has anything unexpected between its values.
     """

@@ -49,7 +49,7 @@ class LinesPiece:
 
 
 def split_json_lines(path: str, settings: RecordSettings) -> Iterator[RangePiece | LinesPiece]:
-    """Yield the pieces of a file of JSON lines."""
+    """Divide a file of JSON lines into pieces (see ``bertdata.sources.piece``)."""
     with storage.open_input(path) as file:
         packed = detect_packing(file.read(6)) is not None
     if packed:

@@ -39,7 +39,7 @@ _BATCH_ROWS = 256
 
 @dataclass(frozen=True, slots=True)
 class RowGroupPiece:
-    """The rows of one row group."""
+    """Piece of a Parquet file: the rows of one row group."""
 
     path: str
     group: int
@@ -68,7 +68,7 @@ def find_parquet_columns(path: str, settings: RecordSettings) -> TextFields:
 
 
 def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece | RowsPiece]:
-    """Yield the pieces of a Parquet file."""
+    """Divide a Parquet file into pieces (see ``bertdata.sources.piece``)."""
     with _open(path) as table:
         check_columns(table.schema_arrow, settings, path)
         packed = _is_packed(path)

@@ -64,12 +64,12 @@ class FilePiece:
 
 
 def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
-    """Yield the single piece of a file that is one document."""
+    """Yield a file that is one document as a single piece."""
     yield FilePiece(path, storage.size(path))
 
 
 def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
-    """Yield the pieces of a file of documents separated by blank lines.
+    """Divide a file of documents between blank lines into pieces (see ``bertdata.sources.piece``).
 
     A document without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
     is counted as too long.
@@ -92,9 +92,9 @@ def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPie
 
 
 def _last_blank_line(data: bytes, start: int) -> int:
-    r"""Return the position after the last certain blank line from ``start`` on, or 0 if there is none.
+    r"""Return the position after the last blank line from ``start`` on, or 0 if there is none.
 
-    A blank line at the very end of the data is not certain: a ``\r`` there may continue as ``\r\n``.
+    A blank line at the very end of the data does not count, because its ``\r`` may continue as ``\r\n``.
     """
     at = data.rfind(b"\n\n", start)
     if at >= 0:

@@ -16,35 +16,36 @@ class RecordSettings:
 
     text_field: str | None = setting(
         None,
-        "name of the field or column of text, of one within another a.b; the only one of texts is found by "
-        "itself",
+        "field or column that holds the text (a.b for a field inside another); not needed if there is only "
+        "one text field",
     )
-    id_field: str | None = setting(None, "name of the field of a record's id, which errors name")
+    id_field: str | None = setting(None, "field that holds a record's id, which error messages then name")
     language_field: str | None = setting(
-        None, "name of the field of a record's language, a code of ISO 639-1, which must be --language"
+        None, "field that holds a record's language, an ISO 639-1 code, which must equal --language"
     )
     max_record_bytes: int = setting(1 << 24, "longest text of a record, in bytes of UTF-8")
     skip_bad_records: bool = setting(
         False,
-        "leave out records that are malformed, empty, too long or of another language, and count them, where "
-        "the first one ends the run otherwise",
+        "leave out and count records that are malformed, empty, too long or in another language; without "
+        "this flag the first such record ends the run",
     )
     quoting: str | None = setting(
         None,
-        "of CSV and TSV. csv: double quotes enclose a field, with separators and line ends in it; none: they "
-        "are text (by default csv for .csv, none for .tsv)",
+        "quotes in CSV and TSV. csv: a field in double quotes may hold separators and line ends; none: "
+        "quotes are ordinary text (default: csv for .csv, none for .tsv)",
         QUOTING,
     )
     separator: str | None = setting(
         None,
-        "between the fields of CSV and TSV, a character or tab; by default the file's own: , ; | or a tab",
+        "separator of the fields in CSV and TSV, a character or the word tab; by default it is recognised: "
+        ", ; | or a tab",
     )
     no_heading: bool = setting(
-        False, "the first line of CSV and TSV is a record; columns are then numbered from 0"
+        False, "treat the first line of CSV and TSV as a record; columns are then numbered from 0"
     )
     as_is: bool = setting(
         False,
-        "read files of --input-kind text or blocks as text, though their bytes tell another kind, such as "
+        "with --input-kind text or blocks: read files as text even if they look like another format, such as "
         "JSON",
     )
 

@@ -105,7 +105,10 @@ def eval_md5(withheld: list[bytes]) -> bytes:
 def with_remedy(
     error: TooFewArticles, files: Sequence[str], kinds: Sequence[str], workers: int = 1
 ) -> TooFewArticles:
-    """Return the error with a number of articles that works for these files. This reads all files."""
+    """Return the error, completed with the largest number of articles that works for these files.
+
+    All files are read to find that number.
+    """
     articles = list(run_in_order(_articles_of, zip(files, kinds, strict=True), workers))
     number, total = find_most_eval_articles(articles), sum(articles)
     return TooFewArticles(f"{str(error).removesuffix(' N')} {number} works here ({total} articles in all)")

@@ -21,11 +21,11 @@ SENTENCES = ("punkt", "lines", "none")
 class PartSettings:
     """Everything that determines the parts, except the records and the Punkt tables."""
 
-    part_size: float = setting(26.92, "largest part in MiB of text, before sentences are split")
+    part_size: float = setting(26.92, "largest part, in MiB of text before it is split into sentences")
     sentences: str = setting(
         "punkt",
-        "lines of a part: punkt, the sentences by the language's splitter; lines, each line of text a "
-        "sentence; none, the text with its own line ends, for objectives that need no sentences",
+        "what a line of a part is: punkt, a sentence found by the language's splitter; lines, a line of "
+        "text, taken as a sentence; none, a line of text, for objectives that need no sentences",
         SENTENCES,
     )
     punkt: str = setting_of(SegmentSettings, "punkt")

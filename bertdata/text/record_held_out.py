@@ -42,7 +42,10 @@ def read_waiting(paths: Iterable[str]) -> Iterator[DocumentTexts]:
 def write_held_out(
     text: TextDirectory[PlanKind], waiting: Iterable[DocumentTexts], part_bytes: float
 ) -> list[FileEntry]:
-    """Write the documents into evaluation parts, note the parts, and return their manifest entries."""
+    """Write the documents into evaluation parts and return the parts' manifest entries.
+
+    Each part is recorded in the directory's unfinished notes, so that a later run can remove it.
+    """
     made: list[FileEntry] = []
     sink: HashingSink | None = None
     cuts = PartCuts(part_bytes)
@@ -60,6 +63,6 @@ def write_held_out(
 
 
 def _noted(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:
-    """Open the file for writing, and note it so that a later run that does not make it removes it."""
+    """Open an evaluation part for writing, and record it in the directory's unfinished notes."""
     text.commit.note(name, {})
     return text.open(name)

@@ -77,7 +77,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
 
 
 def plan_pieces(plan: RecordPlan) -> Iterator[NumberedPiece]:
-    """Yield the pieces of all files, in order."""
+    """Divide all files into pieces (see ``bertdata.sources.piece``), in order."""
     for file, (path, kind) in enumerate(zip(plan.files, plan.kinds, strict=True)):
         pieces = SOURCE_KINDS[kind].pieces(path, plan.settings.records)
         for number, piece in enumerate(pieces):

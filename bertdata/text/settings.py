@@ -40,33 +40,34 @@ class SegmentSettings:
     the language.
     """
 
-    recipe: str = setting("mlperf", "whose text stage to follow: mlperf or nvidia")
+    recipe: str = setting("mlperf", "text stage to reproduce: mlperf or nvidia")
     eval_articles: int = setting(
-        10_000, "articles withheld for evaluation, over all files; a small dump has to give fewer"
+        10_000, "number of articles to withhold for evaluation; choose fewer for a small dump"
     )
-    block_size: float = setting(26.92, "largest part in MiB of extracted text")
+    block_size: float = setting(26.92, "largest part, in MiB of extracted text")
     training_shards: int = setting(256, "number of training shards")
     test_shards: int = setting(256, "number of test shards")
-    test_fraction: float = setting(0.1, "share of the sentences that the test shards aim at")
+    test_fraction: float = setting(0.1, "share of all sentences to put into the test shards")
     punkt: str = setting(
         "3.4.5",
-        "release of nltk whose sentence ends to place: 3.4.5 (published data), 3.10.0, 3.10.4; current means "
+        "split sentences like this release of nltk: 3.4.5 (published data), 3.10.0, 3.10.4; current means "
         "3.10.0",
     )
-    prefix: str = setting(_PREFIX + ENGLISH, "what the shards' names begin with")
+    prefix: str = setting(_PREFIX + ENGLISH, "start of the shards' names")
     language: str = setting(
         ENGLISH,
-        "language of the text, a code of ISO 639-1: sentences by Punkt (cs da de el en es et fi fr it ml nl "
-        "no pl pt ru sl sv tr) or by end marks (ja ko zh); of any other one each line of text is a sentence",
+        "language of the text, an ISO 639-1 code: sentences are split by Punkt (cs da de el en es et fi fr "
+        "it ml nl no pl pt ru sl sv tr) or at end marks (ja ko zh); for any other language each line is a "
+        "sentence",
     )
     abbreviations: Abbreviations | None = setting(
         None,
-        "abbreviations that Punkt's tables lack, one a line, such as Nr. or z. B.; # begins a comment",
+        "file of further abbreviations for Punkt, one per line, such as Nr. or z. B.; # starts a comment",
     )
     escaped_articles: str | None = setting(
         None,
-        "whether the extractor of articles without a manifest wrote &amp; for &: yes takes such escapes "
-        "back, once, no keeps the text; a manifest tells by itself",
+        "for articles without a manifest: yes if their extractor wrote &amp; for &, to undo such escapes; no "
+        "to keep the text; a manifest already says which",
         YES_NO,
     )
 
@@ -116,7 +117,7 @@ class SegmentSettings:
         return {name: getattr(self, name) for name in names} | self._of_language()
 
     def by_name(self) -> dict[str, Any]:
-        """Return all settings, with those of the language as a manifest stores them."""
+        """Return all settings by name, with the language's settings as a manifest stores them."""
         others = [item.name for item in fields(self) if item.name not in _NOT_IN_MANIFEST]
         return {name: getattr(self, name) for name in others} | self._of_language()
 

@@ -33,19 +33,19 @@ class SelectionSettings:
 
     exclude: tuple[EvaluationFile, ...] = setting(
         (),
-        "evaluation set, of any kind of source: documents that share an n-gram of words with one of its "
-        "texts are left out; may be repeated",
+        "file of an evaluation set, in any input format: leave out documents that share a word n-gram with "
+        "one of its texts; may be repeated",
     )
-    exclude_ngram: int = setting(13, "words of an n-gram of --exclude")
+    exclude_ngram: int = setting(13, "number of words per n-gram for --exclude")
     dedup: str | None = setting(
         None,
-        "exact: of documents of the same text only the first one is kept, in the order of the files",
+        "exact: keep only the first of several documents with the same text",
         DEDUP,
     )
     eval_share: str | None = setting(
         None,
-        "share of the documents to hold out of training, in percent with its sign, by a hash of their text; "
-        "they go to eval-00000.txt ...",
+        "share of the documents to hold out of training, such as 1%, chosen by a hash of their text; they "
+        "are written to eval-00000.txt ...",
     )
 
     def __post_init__(self) -> None:

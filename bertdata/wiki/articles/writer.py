@@ -115,7 +115,11 @@ class ArticleWriter:
         self.left_out |= set(progress.left_out)
 
     def _read_notes(self) -> tuple[list[FileEntry], ExtractReport, _Progress | None]:
-        """Return the complete files, and report and progress at the end of the last, or None without any."""
+        """Read the notes of an earlier run.
+
+        Returns its complete files, and the report and progress at the end of the last file. The progress is
+        None if there are no files.
+        """
         entries: list[FileEntry] = []
         report, progress = self.report, None
         while (note := self._commit.read_note(file_name(len(entries)))) is not None:

@@ -233,10 +233,10 @@ class _Window:
             self._read()
 
     def end_before_other_bytes(self, bit: int) -> int | None:
-        """Return the last doubtful end mark from this bit on, once ``next_mark`` has found no more marks.
+        """Return the end mark of the file's last stream if bytes that are not bzip2 follow it.
 
-        It ends the file's last stream, and ignored bytes follow it. Returns None if there is no such mark, or
-        if the file ends inside the first bytes of another stream.
+        Call it when ``next_mark`` has found no more marks after ``bit``. Returns None if there is no such end
+        mark, or if the file ends inside the first bytes of another stream.
         """
         found = self._doubtful_end
         if found is None or found < bit or self._begins_stream(_behind_end(found)):
@@ -248,7 +248,7 @@ class _Window:
         return not self._begins_stream(position) and self.next_mark(8 * position) is None
 
     def _begins_stream(self, position: int) -> bool:
-        """Return True if the bytes there start a stream. The file may end within its first bytes."""
+        """Return True if a stream starts at this byte. The file may end within its first bytes."""
         found = self.bytes_at(position, _STREAM_BEGIN_BYTES)
         return any(begin.startswith(found) for begin in _STREAM_BEGINS)
 

@@ -170,7 +170,8 @@ def _closer(text: str, tag: str) -> Search:
 def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
     """Replace the elements with this tag by ``placeholder_1``, ``placeholder_2`` and so on.
 
-    Equal elements get the number of the first of them. Their other numbers are not used.
+    Equal elements get the number of the first of them, and their other numbers are not used. With the
+    placeholder "formula", the elements A, B, A, C become formula_1, formula_2, formula_1, formula_4.
     """
     marks = _elements(text, tag)
     elements = [text[begin:end] for begin, end in marks]
