@@ -24,6 +24,8 @@ def read_csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextF
     like a record: then the file probably has no line of names.
     """
     names = _names(path, settings, kind)
+    # Without a heading, the first record would be taken for a name and be lost. With several columns this
+    # shows at once, since the text field must be chosen among the names.
     is_sure = settings.no_heading or settings.text_field is not None or len(names) > 1
     if not is_sure and _reads_like_a_record(names[0]):
         raise SettingsError(

@@ -142,6 +142,8 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
     Returns the value (None if it is too long), the block that was read last, and the position after the value
     in that block.
     """
+    # Collect the value over as many blocks as it spans. Once it is too long, its bytes are dropped and only
+    # its end is searched for, so memory stays bounded.
     end = _Word() if data[at : at + 1] not in b'{["' else _ValueEnd()
     parts: list[bytes] = []
     held = 0

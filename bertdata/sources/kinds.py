@@ -83,7 +83,7 @@ SOURCE_KINDS = {
 CHOSEN_KINDS = tuple(name for name in SOURCE_KINDS if name != ESCAPED_ARTICLES)
 """The kinds that ``--input-kind`` accepts."""
 RECORD_KINDS = tuple(name for name in CHOSEN_KINDS if name not in (ARTICLES, TEXT))
-"""The kinds that can only be read as records."""
+"""The kinds that can only be read as records, not by the recipes mlperf and nvidia."""
 
 
 def are_articles(kind: str) -> bool:
@@ -92,7 +92,7 @@ def are_articles(kind: str) -> bool:
 
 
 def plain_name(path: str) -> str:
-    """Return the path without the ending of a compression such as ``.gz``."""
+    """Return the path without an ending such as ``.gz`` that says how the file is compressed."""
     for ending in ENDINGS:
         path = path.removesuffix(ending)
     return path

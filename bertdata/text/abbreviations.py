@@ -35,6 +35,8 @@ class Abbreviations:
         Adjacent words of one abbreviation become a collocation: no sentence ends between them, whether or not
         the second word has a capital letter.
         """
+        # words ("z.", "b.") -> types {"z", "b"}, pairs {("z", "b.")}: Punkt's tables store abbreviations and
+        # the first word of a collocation without the final period.
         types = {word[:-1] for words in self.words for word in words if word.endswith(".")}
         pairs = {
             (first[:-1], second)

@@ -105,6 +105,8 @@ class _ArticlesManifests:
         It is searched in ``DIR`` for the file ``DIR/AA/wiki_00``, then in the file's directory. A file that
         was compressed after its extraction is looked up without the ending of its compression.
         """
+        # "out/AA/wiki_00": first look in "out" for a manifest that lists "AA/wiki_00", then in "out/AA" for a
+        # manifest that lists "wiki_00".
         components = path.split("/")
         for depth in (2, 1):
             directory = _directory(components[:-depth]) if len(components) >= depth else None

@@ -52,6 +52,8 @@ def write_held_out(
     with ExitStack() as stack:
         for found in waiting:
             ends: Sequence[int] = [0, *found.ends]
+            # The waiting documents come in the order of the records, so these parts are cut as if the
+            # held-out documents were the only ones.
             for run in cuts.runs(found.sizes):
                 if sink is None or run.part > len(made):
                     if sink is not None:

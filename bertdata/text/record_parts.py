@@ -239,6 +239,7 @@ class _PartWriter:
         ends = [texts.ends[first - 1] if first else 0, *texts.ends[first:]]
         for run in self._cuts.runs(texts.sizes[first:]):
             if run.part > len(self._parts.made):
+                # This run of documents starts a new part, so close the current part before writing.
                 self.finish(work, first + run.start)
             self._write(_PART, texts.text[ends[run.start] : ends[run.stop]])
         if found.withheld.sizes:

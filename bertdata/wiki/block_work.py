@@ -91,6 +91,8 @@ class PackagePages:
         unknown = sum(outcome.reason == UNKNOWN for outcome in found.outcomes)
         if not unknown:
             return found, 0
+        # The articles are concatenated, and each outcome has the size of its article (0 for a skipped page).
+        # Cut them apart, and put the package's article where the kernel left a gap.
         pieces, outcomes, at = [], [], 0
         for outcome in found.outcomes:
             piece = found.articles[at : at + outcome.size]

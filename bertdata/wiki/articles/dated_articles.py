@@ -49,6 +49,7 @@ class DatedArticles:
 
     def on(self, day: datetime.date) -> list[bytes]:
         """Return all articles as they are on the day."""
+        # Render only the pages that may mention the date, and put their articles in place.
         settings = self.settings._replace(day=day)
         articles = list(self.articles)
         for place, page in self.pages.items():

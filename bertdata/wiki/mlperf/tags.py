@@ -111,6 +111,7 @@ def make_next_search(text: str, characters: str) -> Callable[[int], int]:
     The start positions of successive searches must not decrease. Results are remembered, so that all searches
     together read the text once.
     """
+    # Position of the next occurrence per character: -2 not searched yet, -1 no more occurrences.
     found = dict.fromkeys(characters, -2)
 
     def search(begin: int) -> int:

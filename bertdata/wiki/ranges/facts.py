@@ -44,6 +44,7 @@ class RangeFacts:
 
         The range was read as if the dump started there.
         """
+        # The same test as ``extractor.follows``, from the range's facts instead of its data.
         if self.blocks == 0:
             return True
         if state.last_id is not None and state.last_id == self.first_id:
