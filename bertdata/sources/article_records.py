@@ -60,6 +60,8 @@ def split_articles_file(
         while more := file.read(PIECE_BYTES):
             rest += more
             rest = rest.removeprefix(_BOM)
+            # Cut after the last complete article. ``looked_at`` avoids searching the same bytes again while
+            # a long article grows.
             closing = rest.rfind(_END, looked_at)
             if cut := rest.find(b"\n", closing + 1) + 1 if closing >= 0 else 0:
                 yield ArticlesPiece(rest[:cut], cut, escaped)

@@ -74,6 +74,8 @@ def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece
         packed = _is_packed(path)
         for group in range(table.num_row_groups):
             size, unpacked = _group_bytes(table, group, settings)
+            # A worker that reads the group by itself holds all its records at once. That is only allowed if
+            # the group is small, including texts that are stored once but occur in many rows.
             longest = 0 if packed else _longest_shared(path, table, group, list_wanted_columns(settings))
             if not packed and unpacked <= _LARGE_GROUP_BYTES and longest <= _SHARED_BYTES:
                 yield RowGroupPiece(path, group, size)
@@ -168,6 +170,8 @@ def _dictionary_bytes(path: str, column: Any) -> int:
     with storage.open_input(path) as file:
         file.seek(column.dictionary_page_offset)
         head = file.read(_PAGE_HEAD_BYTES)
+    # head 15 04 15 80 20: field 1 is the varint 04, zigzag-decoded 2 (a dictionary page). Field 2 is the
+    # varint 80 20 -> 0x1000, zigzag-decoded 0x800 = 2048 bytes.
     place, value = 0, 0
     for _ in range(2):
         if head[place : place + 1] != b"\x15":

@@ -106,6 +106,7 @@ def _last_blank_line(data: bytes, start: int) -> int:
 def _documents(data: bytes) -> Iterator[bytes]:
     """Yield the documents: consecutive lines that hold more than white space. No list of lines is built."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    # begin: start of the open document, or -1 between documents. last: end of its last line so far.
     begin = last = -1
     at = 0
     while at < len(data):
@@ -123,6 +124,7 @@ def _documents(data: bytes) -> Iterator[bytes]:
 
 
 def _is_blank(line: bytes) -> bool:
+    # bytes.isspace() knows ASCII only. A line of other Unicode white space starts with a byte above 0x7F.
     return line.isspace() or (line[0] >= 0x80 and line.decode(errors="replace").isspace())
 
 

@@ -75,6 +75,7 @@ def find_most_eval_articles(articles: Sequence[int]) -> int:
     articles: number of articles of each file. A file's quota must not exceed it. A file without articles can
     contribute its empty last piece.
     """
+    # Start from an upper bound, then count down until no file has to give more articles than it has.
     files = len(articles)
     most = min(sum(articles) // 2, (max(min(articles), 1) + 1) * files)
     while any(quota(index, files, most) > max(found, 1) for index, found in enumerate(articles)):

@@ -94,6 +94,8 @@ def _sizes(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int
 
 def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
     """Return names of the files, relative to the files of the same kind, and the manifest of the articles."""
+    # Articles are named relative to their manifest, other files relative to their common directory. So each
+    # kind is named separately, and the names are put back into the order of the files.
     names: dict[int, str] = {}
     manifest = None
     of_articles = [ARTICLES if are_articles(kind) else kind for kind in kinds]

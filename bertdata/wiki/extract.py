@@ -158,6 +158,7 @@ class _Extraction:
 
     def _second_pass(self, kept: KeptBlocks, writer: ArticleWriter) -> None:
         """Extract and write the articles, from the kept blocks if there are any, else from the dump."""
+        # The first pass has kept all blocks and computed the md5, or the dump is read (again) here.
         if kept.complete:
             self._write(kept.taken_back(), writer)
             return

@@ -72,6 +72,7 @@ def evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[
 
     Raises InputError that names a record which cannot be read.
     """
+    # Formats with fields are read for all their texts. Plain text and articles are read like any source.
     begin = read_beginning(path)
     kind = kind_of(begin)
     if kind == "jsonl":

@@ -50,6 +50,7 @@ class ArticleFiles:
 
     def close(self) -> FileEntry:
         """Complete the current file and return its entry."""
+        # Written at once: a file has about a megabyte, and many small writes are slow on remote storage.
         self._sink.write(b"".join(self._waiting))
         self._waiting.clear()
         self._growing.close()

@@ -221,10 +221,11 @@ class _Window:
         Returns None at the end of the file, and if the distance is longer than any block.
         """
         while True:
+            # The marks are sorted in descending order, so the last element is the next mark in the file.
             while self._marks:
                 found, is_end = self._marks.pop()
                 if found < bit:
-                    continue
+                    continue  # inside the block that was read already
                 if not is_end or self._ends_stream(found):
                     return is_end, found
                 self._doubtful_end = found

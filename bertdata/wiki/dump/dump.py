@@ -146,6 +146,7 @@ class PageBlocks:
 
         Returns the rest, and the number of bytes skipped.
         """
+        # Keep only the bytes in which a page end may start that continues in the next read.
         passed = 0
         while (end := self._find_ends.first(buffer, 0)) < 0:
             kept = self._find_ends.searched(buffer)

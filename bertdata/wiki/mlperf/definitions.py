@@ -14,6 +14,7 @@ def read_definition(escaped: str) -> str:
 
     escaped: wikitext of the template page, escaped as in the dump's XML.
     """
+    # "A<noinclude>docs</noinclude><includeonly>B</includeonly>" -> "AB"
     text = _drop(unescape(escaped), "<!--", "-->")
     text = _drop(text, "<noinclude>", "</noinclude>")
     # An element that is not closed hides the rest of the page.

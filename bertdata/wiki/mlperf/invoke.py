@@ -52,6 +52,8 @@ def _length(work: Work, text: str) -> str:
 
 
 def _sub(work: Work, text: str, first: str, last: str) -> str:
+    # Lua counts characters from 1 and includes the last one; negative numbers count from the end.
+    # ("abcdef", "2", "3") -> text[1:3] = "bc"; ("abcdef", "-3", "-1") -> text[-3:6] = "def"
     begin = parse_integer(first or "1")
     end = parse_integer(last or "-1")
     if begin > 0:

@@ -50,6 +50,8 @@ def _label(inside: str) -> str:
 
 
 def _stays(title: str) -> bool:
+    # "wikt:word" stays, "Category:Towns" is removed, "Berlin" stays. A colon in front, as in
+    # ":Category:Towns", is ignored: the prefix after it decides.
     colon = title.find(":")
     if colon > 0:
         return title[:colon] in _PREFIXES

@@ -104,6 +104,8 @@ def extract_range(
         _open_pool(settings) as pool,
         PackagePages(settings) as package,
     ):
+        # The articles of all files are concatenated here. Where the output files start is only known when the
+        # sizes of all articles of all ranges are known (``fold.deal_out_articles``).
         for block, found, _ in extract_blocks(reading.blocks(), settings, pool, state):
             reading.take(block, found)
             if block.skipped is not None:
