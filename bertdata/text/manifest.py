@@ -28,9 +28,9 @@ ARTICLES_COPY = "sources/articles.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextInput:
-    """Manifest entry of an input file.
+    """Manifest entry of an input file. Its counts have the same meaning as in SegmentCounts.
 
-    The counts are those of SegmentCounts, and ``kind`` is a key of KINDS.
+    kind: a key of ``input_kinds.KINDS``, or a source kind for records.
     """
 
     name: str
@@ -60,7 +60,7 @@ class TextInput:
 
 
 def _without_records(counts: dict[str, Any]) -> dict[str, Any]:
-    """Return the counts without those that only records have."""
+    """Return the counts except the counters that only records use."""
     return {name: value for name, value in counts.items() if name not in _OF_RECORDS}
 
 

@@ -101,7 +101,7 @@ def _class_of(change: Change) -> int:
 
 @cache
 def _combining() -> dict[int, int]:
-    """Return the combining classes of Unicode 11.0 without those of characters newer than Unicode 9.0."""
+    """Return the combining classes of Unicode 11.0 for the characters that exist in Unicode 9.0."""
     newer = {point for first, last in library_classes().newer_mark for point in range(first, last + 1)}
     return {point: value for point, value in unicode11().combining.items() if point not in newer}
 

@@ -31,7 +31,7 @@ class _Progress(NamedTuple):
     namespace, redirect, inside_text, last_id: state of reading at the block's start.
     dump_md5: md5 of the dump, if there was a first pass.
     skip_pages: ids of pages to leave out.
-    left_out: those of them that were met.
+    left_out: ids of pages that were found in the dump and left out.
     """
 
     begin: int

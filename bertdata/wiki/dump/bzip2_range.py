@@ -75,8 +75,8 @@ class Bzip2Range:
             whole = block if waiting is None else waiting.joined(block)
             text = decompress_block(self._engine, whole)
             if text is NoText.DAMAGED and waiting is not None and may_be_false:
-                # The first block, joined with the second, is still damaged. It was false, so the second
-                # stands alone.
+                # The first block, joined with the second, is still damaged. So the first was the end of an
+                # earlier block. Forget it, and try the second alone.
                 may_be_false = False
                 whole, waiting = block, None
                 text = decompress_block(self._engine, block)
