@@ -52,8 +52,8 @@ def extract_dump(
     workers: number of threads (kernels) or processes (Python).
     limits: limits of the work on a single page.
 
-    The files equal the output of the extractor's command (``WikiExtractor.py DUMP -o DIR``) run at midnight of
-    the frozen date, for any engine and any number of workers. If the directory is already finished with the
+    The files equal the output of the extractor's command (``WikiExtractor.py DUMP -o DIR``) run at midnight
+    of the frozen date, for any engine and any number of workers. If the directory is already finished with the
     same plan, nothing is done.
 
     Raises InputError with the position for a damaged dump and for a page that exceeds the limits, and
