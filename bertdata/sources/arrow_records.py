@@ -9,13 +9,13 @@ from bertdata.sources.fields import TextFields
 from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, numbered
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.table_records import (
-    batch_records,
-    batch_texts,
     check_columns,
-    columns_with_texts,
-    fitting_batches,
-    pyarrow_of,
-    text_columns,
+    find_columns_with_texts,
+    find_text_columns,
+    import_pyarrow,
+    read_batch_records,
+    read_batch_texts,
+    split_batch,
 )
 from bertdata.sources.unpacking import open_seekable, open_unpacked
 
@@ -25,22 +25,22 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"
 _SLICE_ROWS = 256
 
 
-def arrow_columns(path: str, settings: RecordSettings) -> TextFields:
+def find_arrow_columns(path: str, settings: RecordSettings) -> TextFields:
     """Return the columns that hold text."""
     with _open(path) as (schema, _):
-        return text_columns(schema)
+        return find_text_columns(schema)
 
 
-def arrow_pieces(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
-    """Yield the pieces of an Arrow file."""
+def split_arrow(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
+    """Divide an Arrow file into pieces (see ``bertdata.sources.piece``)."""
     with _open(path) as (schema, batches):
         check_columns(schema, settings, path)
         found: Found = []
         held = 0
         for batch in batches:
             for start in range(0, batch.num_rows, _SLICE_ROWS):
-                for rows in fitting_batches(batch.slice(start, _SLICE_ROWS), settings):
-                    records = batch_records(rows, settings)
+                for rows in split_batch(batch.slice(start, _SLICE_ROWS), settings):
+                    records = read_batch_records(rows, settings)
                     found += records
                     held += sum(len(getattr(record, "text", "")) for record in records)
                     if held >= PIECE_BYTES:
@@ -49,12 +49,12 @@ def arrow_pieces(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
         yield RowsPiece(numbered(found), held)
 
 
-def arrow_texts(path: str) -> Iterator[str]:
+def read_arrow_texts(path: str) -> Iterator[str]:
     """Yield all texts in all columns of a file, at any depth."""
     with _open(path) as (schema, batches):
-        names = columns_with_texts(schema)
+        names = find_columns_with_texts(schema)
         for batch in batches:
-            yield from batch_texts(batch, names)
+            yield from read_batch_texts(batch, names)
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
     as a stream. Other writers, such as polars, place the blocks differently; their files are read by the
     footer.
     """
-    pyarrow = pyarrow_of(path)
+    pyarrow = import_pyarrow(path)
     with open_unpacked(path) as unpacked:
         head = unpacked.read(len(FILE_MAGIC) + len(STREAM_MARK))
         by_footer = head.startswith(FILE_MAGIC) and not head.endswith(STREAM_MARK)

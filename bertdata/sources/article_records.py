@@ -47,8 +47,10 @@ class ArticlesPiece:
         return ReadPiece(found, len(found))
 
 
-def article_pieces(path: str, settings: RecordSettings, *, escaped: bool = False) -> Iterator[ArticlesPiece]:
-    """Yield the pieces of a file of articles.
+def split_articles_file(
+    path: str, settings: RecordSettings, *, escaped: bool = False
+) -> Iterator[ArticlesPiece]:
+    """Divide a file of articles into pieces (see ``bertdata.sources.piece``).
 
     An article without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
     is counted as too long.
@@ -58,6 +60,8 @@ def article_pieces(path: str, settings: RecordSettings, *, escaped: bool = False
         while more := file.read(PIECE_BYTES):
             rest += more
             rest = rest.removeprefix(_BOM)
+            # Cut after the last complete article. ``looked_at`` avoids searching the same bytes again while
+            # a long article grows.
             closing = rest.rfind(_END, looked_at)
             if cut := rest.find(b"\n", closing + 1) + 1 if closing >= 0 else 0:
                 yield ArticlesPiece(rest[:cut], cut, escaped)
@@ -77,7 +81,7 @@ def _record(number: int, data: bytes, settings: RecordSettings, escaped: bool = 
     if head is None:
         return BadRecord(number, "malformed", 'begins with no <doc id="...">')
     identity, text = head[1].decode(errors="replace"), data[head.end() :].strip(b"\n")
-    if len(data) >= settings.raw_bytes:  # article_pieces cut its end, perhaps inside a character
+    if len(data) >= settings.raw_bytes:  # split_articles_file cut its end, perhaps inside a character
         return BadRecord(number, "too_long", f"an article of {settings.raw_bytes} bytes or more", identity)
     is_whole = _WHOLE_OPENING.search(data, 0, head.end()) is not None
     # An article may quote "<doc id=" in its text. If its first line has all attributes, only another complete

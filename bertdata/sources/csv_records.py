@@ -6,7 +6,7 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.io.file_kind import HEAD_BYTES
 from bertdata.sources.delimited import Delimiting, Row, RowReader, find_delimiting
 from bertdata.sources.fields import TextFields
-from bertdata.sources.json_lines import record_of
+from bertdata.sources.json_lines import make_record
 from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, numbered
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
@@ -17,13 +17,15 @@ _MOST_WORDS = 5
 _ENDS = (".", "!", "?", "…", "。", "！", "？", "।")
 
 
-def csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextFields:
+def read_csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextFields:
     """Return the names of the columns.
 
     Raises InputError if the file has no line of names, and SettingsError for a single column whose name reads
     like a record: then the file probably has no line of names.
     """
     names = _names(path, settings, kind)
+    # Without a heading, the first record would be taken for a name and be lost. With several columns this
+    # shows at once, since the text field must be chosen among the names.
     is_sure = settings.no_heading or settings.text_field is not None or len(names) > 1
     if not is_sure and _reads_like_a_record(names[0]):
         raise SettingsError(
@@ -65,8 +67,8 @@ def _delimiting(path: str, settings: RecordSettings, kind: str) -> Delimiting:
     return find_delimiting(head, path, kind, quoting=settings.quoting, separator=settings.separator)
 
 
-def csv_pieces(path: str, settings: RecordSettings, *, kind: str) -> Iterator[RowsPiece]:
-    """Yield the pieces of a file. An empty file has none."""
+def split_csv(path: str, settings: RecordSettings, *, kind: str) -> Iterator[RowsPiece]:
+    """Divide a CSV or TSV file into pieces (see ``bertdata.sources.piece``). An empty file has none."""
     delimiting = _delimiting(path, settings, kind)
     with open_unpacked(path) as file:
         rows = RowReader(file, delimiting, settings.raw_bytes)
@@ -101,4 +103,4 @@ def _record(
         if delimiting.quoting == "none" and any(field.startswith('"') for field in row.fields):
             fault += " (quotes are text here; --quoting csv lets them enclose a field)"
         return BadRecord(0, "malformed", fault)
-    return record_of(0, dict(zip(names, row.fields, strict=True)), settings)
+    return make_record(0, dict(zip(names, row.fields, strict=True)), settings)

@@ -1,11 +1,9 @@
 """Read rows of delimited text (CSV and TSV).
 
-The sources, the evaluation sets and the tables for fine-tuning all use this reader. Quoting is one of:
-
-- ``csv``: RFC 4180. A field in double quotes may contain separators and line ends, and ``""`` in it is a
-quote.
-- ``none``: a quote is an ordinary character and every line is a row, as most programs write tab-separated
-  files::
+The sources, the evaluation sets and the tables for fine-tuning all use this reader. There are two ways of
+quoting. With ``csv`` (RFC 4180), a field in double quotes may contain separators and line ends, and ``""`` in
+it is a quote. With ``none``, a quote is an ordinary character and every line is a row, as most programs write
+tab-separated files::
 
     text<TAB>id
     "I saw it once.<TAB>1        one row of two fields, the first starts with a quote

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 BETWEEN_PARAGRAPHS = "\n\n"
 
 MISSING = object()
-"""Returned for a field that the record does not have."""
+"""Value that ``value_at`` returns for a field that the record does not have."""
 
 
 class TextFields(NamedTuple):
@@ -42,7 +42,7 @@ def value_at(fields: Mapping[str, Any], name: str) -> Any:
     return value_at(inner, rest) if dot and isinstance(inner, Mapping) else MISSING
 
 
-def text_of_value(value: Any) -> str | None:
+def read_text_value(value: Any) -> str | None:
     """Return the text in a field's value, or None if the value is not a text.
 
     Raises UnicodeDecodeError for bytes that are not UTF-8.
@@ -52,11 +52,11 @@ def text_of_value(value: Any) -> str | None:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, list) and all(item is None or isinstance(item, str | bytes) for item in value):
-        return BETWEEN_PARAGRAPHS.join(text_of_value(item) or "" for item in value if item is not None)
+        return BETWEEN_PARAGRAPHS.join(read_text_value(item) or "" for item in value if item is not None)
     return None
 
 
-def texts_in(value: Any) -> Iterator[str]:
+def find_texts(value: Any) -> Iterator[str]:
     """Yield all texts within a value, at any depth, in order. Bytes that are not UTF-8 are skipped."""
     waiting = [value]
     while waiting:

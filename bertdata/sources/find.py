@@ -10,7 +10,7 @@ from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.fields import TextFields
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, plain_name
-from bertdata.sources.recognise import check_kind, kind_of, read_beginning, unknown_kind
+from bertdata.sources.recognise import check_kind, kind_of, make_unknown_kind_error, read_beginning
 from bertdata.sources.saved_datasets import INFO, NOT_LISTED, SPLITS, STATE, refuse_unlisted, take_data_files
 from bertdata.sources.settings import RecordSettings
 
@@ -62,7 +62,10 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
 
 
 def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
-    """Return the kind of a file, or None for an empty file. Check the kind if the user chose it."""
+    """Return the kind of a file, or None for an empty file.
+
+    kind: kind that the user chose, which is checked, or None to recognise it.
+    """
     begin = read_beginning(path)
     if begin.is_empty:
         return None
@@ -71,7 +74,7 @@ def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
         return kind
     known = kind_of(begin)
     if known is None:
-        raise unknown_kind(begin)
+        raise make_unknown_kind_error(begin)
     return known
 
 
@@ -91,6 +94,8 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
             others[reason] = [name for name in others[reason] if storage.base_name(name) not in _OF_DATASETS]
             if not others[reason]:
                 del others[reason]
+        # A directory saved by datasets may hold caches with the ending .arrow. Reading them would repeat
+        # records, so only the files in its state.json are taken.
         if not any(name.endswith(".arrow") for name in wanted):
             return wanted, others
         _, unlisted = take_data_files(directory, names)

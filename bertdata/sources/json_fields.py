@@ -9,7 +9,7 @@ from bertdata.io.file_kind import HEAD_BYTES, find_kind, json_members
 from bertdata.sources.fields import TextFields
 
 
-def fields_of_objects(objects: Sequence[Mapping[str, Any]]) -> TextFields:
+def find_text_fields(objects: Sequence[Mapping[str, Any]]) -> TextFields:
     """Return the text fields of these objects, in the order in which they occur."""
     texts: dict[str, None] = {}
     paragraphs: dict[str, None] = {}
@@ -38,7 +38,7 @@ def _inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
             yield from _inner_fields(item, f"{before}{name}.")
 
 
-def fields_of_head(head: bytes) -> TextFields:
+def find_text_fields_in_head(head: bytes) -> TextFields:
     """Return the string fields of the first object, when ``head`` holds only the start of that object."""
     found = [(depth, name) for depth, name in json_members(head)]
     least = min((depth for depth, _ in found), default=0)

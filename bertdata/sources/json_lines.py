@@ -7,7 +7,7 @@ from typing import Any
 
 from bertdata.io.foreign_text import MOST_NESTED, TOO_DEEP
 from bertdata.io.json_text import parse_json_text
-from bertdata.sources.fields import MISSING, text_of_value, value_at
+from bertdata.sources.fields import MISSING, read_text_value, value_at
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 
@@ -33,6 +33,7 @@ def parse_line(line: bytes) -> Any:
     >>> parse_line(b'{"text": "A b."}')
     {'text': 'A b.'}
     """
+    # Counting brackets is cheap and excludes nearly all lines, so that the exact depth is rarely needed.
     if line.count(b"[") + line.count(b"{") > MOST_NESTED and _depth(line) > MOST_NESTED:
         raise ValueError(TOO_DEEP)
     if orjson is not None:
@@ -54,14 +55,14 @@ def _depth(line: bytes) -> int:
     return most
 
 
-def line_records(data: bytes, settings: RecordSettings) -> Iterator[Record | BadRecord]:
+def read_line_records(data: bytes, settings: RecordSettings) -> Iterator[Record | BadRecord]:
     """Yield the records of whole lines, numbered by line. Blank lines have no record."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if line and not line.isspace():
-            yield json_record(number, line, settings)
+            yield parse_record(number, line, settings)
 
 
-def json_record(number: int, line: bytes, settings: RecordSettings) -> Record | BadRecord:
+def parse_record(number: int, line: bytes, settings: RecordSettings) -> Record | BadRecord:
     """Return the record of a JSON value: an object, or a bare string if no text field is named."""
     if len(line) > settings.raw_bytes:
         return BadRecord(number, "too_long", f"a line of more than {settings.raw_bytes} bytes")
@@ -75,10 +76,10 @@ def json_record(number: int, line: bytes, settings: RecordSettings) -> Record | 
         return Record(number, value)
     if not isinstance(value, dict):
         return BadRecord(number, "malformed", f"is JSON, but no object: {_shown_source(line.decode())}")
-    return record_of(number, value, settings, line)
+    return make_record(number, value, settings, line)
 
 
-def record_of(
+def make_record(
     number: int, fields: dict[str, Any], settings: RecordSettings, line: bytes | None = None
 ) -> Record | BadRecord:
     """Return the record with these fields.
@@ -96,7 +97,7 @@ def record_of(
     if value is None:
         return BadRecord(number, "empty", f"its field {name!r} is null", identity)
     try:
-        text = text_of_value(value)
+        text = read_text_value(value)
     except UnicodeDecodeError as error:
         fault = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
         return BadRecord(number, "malformed", fault, identity)
@@ -121,7 +122,7 @@ def _identity(value: Any, name: str, line: bytes | None) -> str | None:
         return value.decode(errors="backslashreplace")
     if line is None or isinstance(value, str) or _is_plain_integer(value):
         return str(value)
-    return member_source(line.decode(), name)
+    return find_member_source(line.decode(), name)
 
 
 def _is_plain_integer(value: Any) -> bool:
@@ -130,21 +131,23 @@ def _is_plain_integer(value: Any) -> bool:
     return is_integer and value != 0 and value.bit_length() <= _MOST_BITS
 
 
-def member_source(text: str, name: str) -> str:
+def find_member_source(text: str, name: str) -> str:
     """Return the value of an object's member as the JSON writes it, the last one if the name is repeated.
 
-    >>> member_source('{"id": 1.50, "of": {"id": 1e3}}', "of.id")
+    >>> find_member_source('{"id": 1.50, "of": {"id": 1e3}}', "of.id")
     '1e3'
     """
     members = _members(text)
     if name in members:
         return members[name]
     first, _, rest = name.partition(".")
-    return member_source(members[first], rest)
+    return find_member_source(members[first], rest)
 
 
 def _members(text: str) -> dict[str, str]:
     """Return the members of a JSON object as they are written, by name. The text must be a valid object."""
+    # Scan '{"id": 1.50, "of": {}}' member by member: raw_decode finds where a name or value ends, and the
+    # value is cut out of the text as it is written.
     members: dict[str, str] = {}
     at = _behind_blanks(text, 0) + 1
     while text[at := _behind_blanks(text, at)] != "}":
@@ -169,7 +172,7 @@ def _shown(value: Any, name: str, line: bytes | None) -> str:
         return "missing or null"
     if line is None or isinstance(value, str):
         return _cut(repr(value))
-    return _cut(member_source(line.decode(), name))
+    return _cut(find_member_source(line.decode(), name))
 
 
 def _shown_source(text: str) -> str:

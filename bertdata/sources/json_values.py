@@ -21,8 +21,8 @@ from typing import BinaryIO
 from bertdata.errors import InputError
 from bertdata.io.file_kind import BOM, HEAD_BYTES
 from bertdata.sources.fields import TextFields
-from bertdata.sources.json_fields import fields_of_head, fields_of_objects, refuse_inner_records
-from bertdata.sources.json_lines import json_record, parse_line
+from bertdata.sources.json_fields import find_text_fields, find_text_fields_in_head, refuse_inner_records
+from bertdata.sources.json_lines import parse_line, parse_record
 from bertdata.sources.piece import PIECE_BYTES, Found, ReadPiece
 from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
@@ -45,14 +45,14 @@ class ValuesPiece:
     def read(self, settings: RecordSettings) -> ReadPiece:
         fault = f"a value of more than {settings.raw_bytes} bytes"
         found: Found = [
-            BadRecord(number, "too_long", fault) if value is None else json_record(number, value, settings)
+            BadRecord(number, "too_long", fault) if value is None else parse_record(number, value, settings)
             for number, value in enumerate(self.values, 1)
         ]
         return ReadPiece(found, len(found))
 
 
-def json_value_pieces(path: str, settings: RecordSettings) -> Iterator[ValuesPiece]:
-    """Yield the pieces of a JSON file.
+def split_json_values(path: str, settings: RecordSettings) -> Iterator[ValuesPiece]:
+    """Divide a JSON file into pieces (see ``bertdata.sources.piece``).
 
     Raises InputError if the file is cut short or has anything unexpected between its values.
     """
@@ -73,7 +73,7 @@ def json_value_pieces(path: str, settings: RecordSettings) -> Iterator[ValuesPie
     yield ValuesPiece(values, held)
 
 
-def json_value_columns(path: str, settings: RecordSettings) -> TextFields | None:
+def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | None:
     """Return the text fields of the first objects, or None if the values are bare texts.
 
     Raises InputError if no field is named and the file is a single object that contains a list of objects:
@@ -93,7 +93,7 @@ def json_value_columns(path: str, settings: RecordSettings) -> TextFields | None
     is_list = head.removeprefix(BOM).lstrip()[:1] == b"["
     if settings.text_field is None and not is_list and len(objects) < 2:
         refuse_inner_records(head, path)
-    return fields_of_objects(objects) if objects else fields_of_head(head)
+    return find_text_fields(objects) if objects else find_text_fields_in_head(head)
 
 
 def json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
@@ -142,6 +142,8 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
     Returns the value (None if it is too long), the block that was read last, and the position after the value
     in that block.
     """
+    # Collect the value over as many blocks as it spans. Once it is too long, its bytes are dropped and only
+    # its end is searched for, so memory stays bounded.
     end = _Word() if data[at : at + 1] not in b'{["' else _ValueEnd()
     parts: list[bytes] = []
     held = 0

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from bertdata.sources.arrow_records import arrow_columns, arrow_pieces
-from bertdata.sources.article_records import article_pieces
-from bertdata.sources.csv_records import csv_columns, csv_pieces
+from bertdata.sources.arrow_records import find_arrow_columns, split_arrow
+from bertdata.sources.article_records import split_articles_file
+from bertdata.sources.csv_records import read_csv_columns, split_csv
 from bertdata.sources.delimited import USUAL
 from bertdata.sources.fields import TextFields
-from bertdata.sources.json_values import json_value_columns, json_value_pieces
-from bertdata.sources.line_pieces import json_line_columns, json_pieces
-from bertdata.sources.parquet_records import parquet_columns, parquet_pieces
+from bertdata.sources.json_values import find_json_value_fields, split_json_values
+from bertdata.sources.line_pieces import find_json_line_fields, split_json_lines
+from bertdata.sources.parquet_records import find_parquet_columns, split_parquet
 from bertdata.sources.piece import SourcePiece
-from bertdata.sources.plain_text import block_pieces, file_pieces
+from bertdata.sources.plain_text import split_text_blocks, take_whole_file
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import ENDINGS
 
@@ -59,31 +59,31 @@ class SourceKind:
 
 
 SOURCE_KINDS = {
-    TEXT: SourceKind(endings=(".txt",), pieces=file_pieces),
-    ARTICLES: SourceKind(endings=(), pieces=article_pieces, names=re.compile(r"wiki_\d+")),
+    TEXT: SourceKind(endings=(".txt",), pieces=take_whole_file),
+    ARTICLES: SourceKind(endings=(), pieces=split_articles_file, names=re.compile(r"wiki_\d+")),
     ESCAPED_ARTICLES: SourceKind(
-        endings=(), pieces=partial(article_pieces, escaped=True), names=re.compile(r"wiki_\d+")
+        endings=(), pieces=partial(split_articles_file, escaped=True), names=re.compile(r"wiki_\d+")
     ),
-    BLOCKS: SourceKind(endings=(".txt",), pieces=block_pieces),
+    BLOCKS: SourceKind(endings=(".txt",), pieces=split_text_blocks),
     "jsonl": SourceKind(
-        endings=(".jsonl", ".ndjson", ".json"), pieces=json_pieces, columns=json_line_columns
+        endings=(".jsonl", ".ndjson", ".json"), pieces=split_json_lines, columns=find_json_line_fields
     ),
-    "json": SourceKind(endings=(".json",), pieces=json_value_pieces, columns=json_value_columns),
+    "json": SourceKind(endings=(".json",), pieces=split_json_values, columns=find_json_value_fields),
     **{
         name: SourceKind(
             endings=(f".{name}",),
-            pieces=partial(csv_pieces, kind=name),
-            columns=partial(csv_columns, kind=name),
+            pieces=partial(split_csv, kind=name),
+            columns=partial(read_csv_columns, kind=name),
         )
         for name in USUAL
     },
-    "parquet": SourceKind(endings=(".parquet",), pieces=parquet_pieces, columns=parquet_columns),
-    "arrow": SourceKind(endings=(".arrow",), pieces=arrow_pieces, columns=arrow_columns),
+    "parquet": SourceKind(endings=(".parquet",), pieces=split_parquet, columns=find_parquet_columns),
+    "arrow": SourceKind(endings=(".arrow",), pieces=split_arrow, columns=find_arrow_columns),
 }
 CHOSEN_KINDS = tuple(name for name in SOURCE_KINDS if name != ESCAPED_ARTICLES)
 """The kinds that ``--input-kind`` accepts."""
 RECORD_KINDS = tuple(name for name in CHOSEN_KINDS if name not in (ARTICLES, TEXT))
-"""The kinds that can only be read as records."""
+"""The kinds that can only be read as records, not by the recipes mlperf and nvidia."""
 
 
 def are_articles(kind: str) -> bool:
@@ -92,7 +92,7 @@ def are_articles(kind: str) -> bool:
 
 
 def plain_name(path: str) -> str:
-    """Return the path without the ending of a compression such as ``.gz``."""
+    """Return the path without an ending such as ``.gz`` that says how the file is compressed."""
     for ending in ENDINGS:
         path = path.removesuffix(ending)
     return path

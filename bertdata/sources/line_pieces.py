@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 from bertdata.io import storage
 from bertdata.io.file_kind import BOM, HEAD_BYTES
 from bertdata.sources.fields import TextFields
-from bertdata.sources.json_fields import fields_of_head, fields_of_objects, refuse_inner_records
-from bertdata.sources.json_lines import line_records, parse_line
+from bertdata.sources.json_fields import find_text_fields, find_text_fields_in_head, refuse_inner_records
+from bertdata.sources.json_lines import parse_line, read_line_records
 from bertdata.sources.piece import PIECE_BYTES, ReadPiece
 from bertdata.sources.settings import RecordSettings
-from bertdata.sources.unpacking import open_unpacked, packing_of
+from bertdata.sources.unpacking import detect_packing, open_unpacked
 
 _LINES_LOOKED_AT = 100
 
@@ -48,12 +48,12 @@ class LinesPiece:
         return _read_lines(self.data, settings)
 
 
-def json_pieces(path: str, settings: RecordSettings) -> Iterator[RangePiece | LinesPiece]:
-    """Yield the pieces of a file of JSON lines."""
+def split_json_lines(path: str, settings: RecordSettings) -> Iterator[RangePiece | LinesPiece]:
+    """Divide a file of JSON lines into pieces (see ``bertdata.sources.piece``)."""
     with storage.open_input(path) as file:
-        packed = packing_of(file.read(6)) is not None
+        packed = detect_packing(file.read(6)) is not None
     if packed:
-        for data in line_blocks(path, settings.raw_bytes):
+        for data in read_line_blocks(path, settings.raw_bytes):
             yield LinesPiece(data, len(data))
         return
     size = storage.size(path)
@@ -61,7 +61,7 @@ def json_pieces(path: str, settings: RecordSettings) -> Iterator[RangePiece | Li
         yield RangePiece(path, start, min(start + PIECE_BYTES, size))
 
 
-def json_line_columns(path: str, settings: RecordSettings) -> TextFields:
+def find_json_line_fields(path: str, settings: RecordSettings) -> TextFields:
     """Return the text fields in the first lines of a file of JSON lines.
 
     Raises InputError if no field is named and the file is a single object that contains a list of objects.
@@ -72,7 +72,7 @@ def json_line_columns(path: str, settings: RecordSettings) -> TextFields:
     is_single = len(objects) < 2 and head.strip().count(b"\n") == 0
     if settings.text_field is None and is_single:
         refuse_inner_records(head, path)
-    return fields_of_objects(objects) if objects else fields_of_head(head)
+    return find_text_fields(objects) if objects else find_text_fields_in_head(head)
 
 
 def _first_objects(head: bytes) -> Iterator[dict[str, Any]]:
@@ -87,7 +87,7 @@ def _first_objects(head: bytes) -> Iterator[dict[str, Any]]:
 
 def _read_lines(data: bytes, settings: RecordSettings) -> ReadPiece:
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-    return ReadPiece(list(line_records(data, settings)), lines)
+    return ReadPiece(list(read_line_records(data, settings)), lines)
 
 
 def _lines_of_range(file: BinaryIO, start: int, end: int, raw_bytes: int) -> bytes:
@@ -112,7 +112,7 @@ def _rest_of_line(file: BinaryIO, raw_bytes: int) -> bytes:
     return file.readline(raw_bytes + 1)
 
 
-def line_blocks(path: str, raw_bytes: int) -> Iterator[bytes]:
+def read_line_blocks(path: str, raw_bytes: int) -> Iterator[bytes]:
     """Yield the unpacked file in blocks of whole lines, without its byte-order mark."""
     with open_unpacked(path) as file:
         data = file.read(PIECE_BYTES).removeprefix(BOM)

@@ -15,16 +15,16 @@ from bertdata.sources.fields import TextFields
 from bertdata.sources.piece import PIECE_BYTES, ReadPiece, RowsPiece, numbered
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.table_records import (
-    batch_records,
-    batch_texts,
     check_columns,
-    columns_with_texts,
-    fitting_batches,
-    pyarrow_of,
-    text_columns,
-    wanted_columns,
+    find_columns_with_texts,
+    find_text_columns,
+    import_pyarrow,
+    list_wanted_columns,
+    read_batch_records,
+    read_batch_texts,
+    split_batch,
 )
-from bertdata.sources.unpacking import BLOCK_BYTES, open_seekable, packing_of
+from bertdata.sources.unpacking import BLOCK_BYTES, detect_packing, open_seekable
 
 _LARGE_GROUP_BYTES = 1 << 25
 """Uncompressed size of a row group's columns from which on the row group counts as large."""
@@ -39,7 +39,7 @@ _BATCH_ROWS = 256
 
 @dataclass(frozen=True, slots=True)
 class RowGroupPiece:
-    """The rows of one row group."""
+    """Piece of a Parquet file: the rows of one row group."""
 
     path: str
     group: int
@@ -61,35 +61,37 @@ class RowGroupPiece:
         return ReadPiece(found, len(found))
 
 
-def parquet_columns(path: str, settings: RecordSettings) -> TextFields:
+def find_parquet_columns(path: str, settings: RecordSettings) -> TextFields:
     """Return the columns that hold text."""
     with _open(path) as table:
-        return text_columns(table.schema_arrow)
+        return find_text_columns(table.schema_arrow)
 
 
-def parquet_pieces(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece | RowsPiece]:
-    """Yield the pieces of a Parquet file."""
+def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece | RowsPiece]:
+    """Divide a Parquet file into pieces (see ``bertdata.sources.piece``)."""
     with _open(path) as table:
         check_columns(table.schema_arrow, settings, path)
         packed = _is_packed(path)
         for group in range(table.num_row_groups):
             size, unpacked = _group_bytes(table, group, settings)
-            longest = 0 if packed else _longest_shared(path, table, group, wanted_columns(settings))
+            # A worker that reads the group by itself holds all its records at once. That is only allowed if
+            # the group is small, including texts that are stored once but occur in many rows.
+            longest = 0 if packed else _longest_shared(path, table, group, list_wanted_columns(settings))
             if not packed and unpacked <= _LARGE_GROUP_BYTES and longest <= _SHARED_BYTES:
                 yield RowGroupPiece(path, group, size)
                 continue
             yield from _rows_of_large(table, group, settings, path, size)
 
 
-def parquet_texts(path: str) -> Iterator[str]:
+def read_parquet_texts(path: str) -> Iterator[str]:
     """Yield all texts in all columns of a file, at any depth."""
     with _open(path) as table:
-        names = columns_with_texts(table.schema_arrow)
+        names = find_columns_with_texts(table.schema_arrow)
         with _naming(path):
             for group in range(table.num_row_groups):
                 rows = _rows_at_once(path, table, group, names)
                 for batch in table.iter_batches(rows, row_groups=[group], columns=names):
-                    yield from batch_texts(batch, names)
+                    yield from read_batch_texts(batch, names)
 
 
 def _rows_of_large(
@@ -108,17 +110,17 @@ def _rows_of_large(
 
 def _batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
     """Yield the records of a row group in batches of rows."""
-    names = wanted_columns(settings)
+    names = list_wanted_columns(settings)
     rows = _rows_at_once(path, table, group, names)
     with _naming(path, f"row group {group}: "):
         for batch in table.iter_batches(rows, row_groups=[group], columns=names):
-            for fitting in fitting_batches(batch, settings):
-                yield batch_records(fitting, settings)
+            for fitting in split_batch(batch, settings):
+                yield read_batch_records(fitting, settings)
 
 
 def _group_bytes(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
     """Return the size of a row group's wanted columns, in the file and uncompressed."""
-    columns = list(_columns_of(table, group, wanted_columns(settings)))
+    columns = list(_columns_of(table, group, list_wanted_columns(settings)))
     size = sum(column.total_compressed_size for column in columns)
     return size, sum(column.total_uncompressed_size for column in columns)
 
@@ -168,6 +170,8 @@ def _dictionary_bytes(path: str, column: Any) -> int:
     with storage.open_input(path) as file:
         file.seek(column.dictionary_page_offset)
         head = file.read(_PAGE_HEAD_BYTES)
+    # head 15 04 15 80 20: field 1 is the varint 04, zigzag-decoded 2 (a dictionary page). Field 2 is the
+    # varint 80 20 -> 0x1000, zigzag-decoded 0x800 = 2048 bytes.
     place, value = 0, 0
     for _ in range(2):
         if head[place : place + 1] != b"\x15":
@@ -185,7 +189,7 @@ def _dictionary_bytes(path: str, column: Any) -> int:
 
 def _is_packed(path: str) -> bool:
     with storage.open_input(path) as file:
-        return packing_of(file.read(6)) is not None
+        return detect_packing(file.read(6)) is not None
 
 
 @contextmanager
@@ -194,7 +198,7 @@ def _open(path: str) -> Iterator[Any]:
 
     Raises InputError if it is damaged.
     """
-    pyarrow_of(path)
+    import_pyarrow(path)
     from pyarrow import parquet
 
     with (

@@ -63,13 +63,13 @@ class FilePiece:
         return ReadPiece([_record(1, data, settings)], 1)
 
 
-def file_pieces(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
-    """Yield the single piece of a file that is one document."""
+def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
+    """Yield a file that is one document as a single piece."""
     yield FilePiece(path, storage.size(path))
 
 
-def block_pieces(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
-    """Yield the pieces of a file of documents separated by blank lines.
+def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
+    """Divide a file of documents between blank lines into pieces (see ``bertdata.sources.piece``).
 
     A document without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
     is counted as too long.
@@ -92,9 +92,9 @@ def block_pieces(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
 
 
 def _last_blank_line(data: bytes, start: int) -> int:
-    r"""Return the position after the last certain blank line from ``start`` on, or 0 if there is none.
+    r"""Return the position after the last blank line from ``start`` on, or 0 if there is none.
 
-    A blank line at the very end of the data is not certain: a ``\r`` there may continue as ``\r\n``.
+    A blank line at the very end of the data does not count, because its ``\r`` may continue as ``\r\n``.
     """
     at = data.rfind(b"\n\n", start)
     if at >= 0:
@@ -106,6 +106,7 @@ def _last_blank_line(data: bytes, start: int) -> int:
 def _documents(data: bytes) -> Iterator[bytes]:
     """Yield the documents: consecutive lines that hold more than white space. No list of lines is built."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    # begin: start of the open document, or -1 between documents. last: end of its last line so far.
     begin = last = -1
     at = 0
     while at < len(data):
@@ -123,11 +124,12 @@ def _documents(data: bytes) -> Iterator[bytes]:
 
 
 def _is_blank(line: bytes) -> bool:
+    # bytes.isspace() knows ASCII only. A line of other Unicode white space starts with a byte above 0x7F.
     return line.isspace() or (line[0] >= 0x80 and line.decode(errors="replace").isspace())
 
 
 def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadRecord:
-    if len(data) >= settings.raw_bytes:  # block_pieces cut its end
+    if len(data) >= settings.raw_bytes:  # split_text_blocks cut its end
         return BadRecord(number, "too_long", f"a document of {settings.raw_bytes} bytes or more")
     try:
         return Record(number, data.decode())

@@ -18,7 +18,7 @@ from bertdata.sources.arrow_records import FILE_MAGIC, STREAM_MARK
 from bertdata.sources.article_records import FRAME
 from bertdata.sources.json_lines import parse_line
 from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT, plain_name
-from bertdata.sources.unpacking import open_unpacked, packing_of
+from bertdata.sources.unpacking import detect_packing, open_unpacked
 
 _PLAIN = (TEXT, BLOCKS)
 _TABLES = ("parquet", "arrow")
@@ -64,7 +64,7 @@ class Beginning:
 def read_beginning(path: str) -> Beginning:
     """Read the first bytes of the file, unpacked if the file is compressed."""
     with storage.open_input(path) as file:
-        packing = packing_of(file.read(6))
+        packing = detect_packing(file.read(6))
     with open_unpacked(path) as unpacked:
         return Beginning(path, unpacked.read(HEAD_BYTES), packing)
 
@@ -76,6 +76,8 @@ def recognise(path: str) -> str | None:
 
 def kind_of(begin: Beginning) -> str | None:
     """Return the kind that the bytes determine. For CSV, TSV and plain text the file's name decides."""
+    # From the most certain mark to the least: magic numbers, then text that starts like articles or JSON,
+    # then other known formats, and the file's name at last.
     head = begin.head
     if head.startswith(b"PAR1"):
         return "parquet"
@@ -85,7 +87,7 @@ def kind_of(begin: Beginning) -> str | None:
         return ARTICLES
     if _is_json_lines(begin.text):
         return "jsonl"
-    other = other_kind(begin)
+    other = recognise_other_kind(begin)
     if other is not None:
         return {"JSON": "json", "JSON, one object a line": "jsonl"}.get(other.name)
     name = plain_name(begin.path)
@@ -100,7 +102,7 @@ def holds_frame(begin: Beginning) -> bool:
     return begin.text.startswith(FRAME) or b"\n" + FRAME in begin.text
 
 
-def other_kind(begin: Beginning) -> FileKind | None:
+def recognise_other_kind(begin: Beginning) -> FileKind | None:
     """Return the format of a file that is not plain text, with advice what to do, or None."""
     if _DUMP.match(begin.text):
         remedy = f"extract its articles: bertdata extract {shlex.quote(begin.path)} --output articles"
@@ -137,9 +139,9 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def unknown_kind(begin: Beginning) -> InputError:
+def make_unknown_kind_error(begin: Beginning) -> InputError:
     """Return the error for a file whose kind is unknown."""
-    other = other_kind(begin)
+    other = recognise_other_kind(begin)
     if other is not None:
         return _refusal(begin, other.name, "text or records", _remedy(begin, other))
     if is_binary(begin.head):
@@ -162,12 +164,12 @@ def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
         if not as_is:
             _check_plain(begin, found)
         return
-    if found == kind or (found is None and kind not in _TABLES and other_kind(begin) is None):
+    if found == kind or (found is None and kind not in _TABLES and recognise_other_kind(begin) is None):
         return
     if found in _TABLES or kind in _TABLES or (found, kind) == ("json", "jsonl"):
         what = "no file of that kind" if found is None else found
         raise InputError(f"{begin.path}: looks like {what}, expected {kind}")
-    if found is None and (other := other_kind(begin)) is not None:
+    if found is None and (other := recognise_other_kind(begin)) is not None:
         raise _refusal(begin, other.name, kind, _remedy(begin, other))
     if kind in ("csv", "tsv") and found in ("json", "jsonl", ARTICLES):
         raise InputError(f"{begin.path}: looks like {found}, expected {kind}")
@@ -179,7 +181,7 @@ def _check_plain(begin: Beginning, found: str | None) -> None:
     if found in _NAMES:
         remedy = f"leave --input-kind out to read its texts, {as_is}"
         raise _refusal(begin, _NAMES[found], "plain text", remedy)
-    if (other := other_kind(begin)) is not None:
+    if (other := recognise_other_kind(begin)) is not None:
         raise _refusal(begin, other.name, "plain text", _remedy(begin, other))
     if is_binary(begin.head):
         raise _refusal(begin, "binary data (it holds NUL)", "plain text", as_is.removeprefix("or "))

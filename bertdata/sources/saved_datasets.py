@@ -74,6 +74,7 @@ def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], li
     dropped: set[str] = set()
     for state in (name for name in names if storage.base_name(name) == STATE):
         folder = _folder(state)
+        # Other programs write a state.json too. Only together with dataset_info.json it is a saved dataset.
         if _below(folder, INFO) not in there:
             continue
         path = storage.join(directory, state)

@@ -64,8 +64,9 @@ class RecordSettings:
 
     @property
     def raw_bytes(self) -> int:
-        """Longest line in bytes that is read. JSON may write a character as ``\\uXXXX``, and has other
-        fields.
+        """Longest line in bytes that is read.
+
+        It exceeds the longest text, because JSON may write a character as ``\\uXXXX`` and has other fields.
         """
         return 8 * self.max_record_bytes + (1 << 16)
 

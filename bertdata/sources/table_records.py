@@ -5,8 +5,8 @@ from itertools import islice
 from typing import Any
 
 from bertdata.errors import InputError, MissingExtraError, install_extra
-from bertdata.sources.fields import TextFields, texts_in
-from bertdata.sources.json_lines import record_of
+from bertdata.sources.fields import TextFields, find_texts
+from bertdata.sources.json_lines import make_record
 from bertdata.sources.piece import Found
 from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
@@ -15,7 +15,7 @@ BATCH_BYTES = 1 << 25
 """Largest size in bytes of the texts of a batch of rows that is turned into records at once."""
 
 
-def pyarrow_of(path: str) -> Any:
+def import_pyarrow(path: str) -> Any:
     """Return the package pyarrow.
 
     Raises MissingExtraError, which names the file at ``path``, if pyarrow is not installed.
@@ -27,7 +27,7 @@ def pyarrow_of(path: str) -> Any:
     return pyarrow
 
 
-def text_columns(schema: Any) -> TextFields:
+def find_text_columns(schema: Any) -> TextFields:
     """Return the names of the columns that hold text, including dictionary-encoded columns."""
     texts = [field.name for field in schema if _is_text(field.type)]
     paragraphs = [field.name for field in schema if _is_list_of_texts(field.type)]
@@ -69,7 +69,7 @@ def _inner_texts(field: Any) -> Iterator[str]:
         yield from (f"{field.name}.{name}" for name in _inner_texts(inner))
 
 
-def columns_with_texts(schema: Any) -> list[str]:
+def find_columns_with_texts(schema: Any) -> list[str]:
     """Return the columns that hold strings at any depth. Without any, return the columns that hold bytes."""
     found = [field.name for field in schema if _holds(field.type, _is_text)]
     return found or [field.name for field in schema if _holds(field.type, _is_bytes)]
@@ -80,18 +80,18 @@ def _holds(kind: Any, wanted: Callable[[Any], bool]) -> bool:
     return wanted(kind) or any(_holds(one, wanted) for one in inner)
 
 
-def batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
+def read_batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
     """Yield all texts in the named columns of a batch, at any depth. Bytes that are not UTF-8 are skipped."""
     for name in names:
         column = batch.column(name)
         column.validate(full=True)
         for value in column:
-            yield from texts_in(value.as_py())
+            yield from find_texts(value.as_py())
 
 
 def check_columns(schema: Any, settings: RecordSettings, path: str) -> None:
     """Raise InputError if a column that the settings name is missing or occurs twice."""
-    for name in wanted_columns(settings):
+    for name in list_wanted_columns(settings):
         if not _has(schema, name):
             raise InputError(f"{path}: has no column {name!r}")
         if schema.names.count(name) > 1:
@@ -125,19 +125,20 @@ def _column_at(batch: Any, name: str) -> Any:
     return compute.struct_field(batch.column(first), others)
 
 
-def wanted_columns(settings: RecordSettings) -> list[str]:
+def list_wanted_columns(settings: RecordSettings) -> list[str]:
     """Return the columns that the settings name: text, id and language."""
     names = (settings.text_field, settings.id_field, settings.language_field)
     return [name for name in names if name is not None]
 
 
-def fitting_batches(batch: Any, settings: RecordSettings) -> Iterator[Any]:
+def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
     """Yield the batch in slices whose values take at most BATCH_BYTES in memory, or of a single row.
 
     A dictionary-encoded column stores a repeated text once. As records, each row gets a copy of it, so a
     small batch may expand to gigabytes.
     """
-    columns = [_column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)]
+    # sizes of the rows' values: [30, 10, 5] MB, limit 32 MB -> slices [row 0], [row 1, row 2]
+    columns = [_column_at(batch, name) for name in list_wanted_columns(settings) if _has(batch.schema, name)]
     lengths = [_lengths(column).to_pylist() for column in columns]
     sizes = [sum(size or 0 for size in row) for row in zip(*lengths, strict=True)]
     if sum(sizes) <= BATCH_BYTES:
@@ -158,6 +159,7 @@ def _lengths(column: Any) -> Any:
     from pyarrow import compute, types
 
     kind = column.type
+    # dictionary ["long text", "b"], indices [0, 0, 1] -> [9, 9, 1]
     if types.is_dictionary(kind):
         _check_places(column)
         return compute.take(_lengths(column.dictionary), column.indices)
@@ -179,12 +181,14 @@ def _lengths(column: Any) -> Any:
     return pa.array([0] * len(column), pa.int64())
 
 
-def batch_records(batch: Any, settings: RecordSettings) -> Found:
+def read_batch_records(batch: Any, settings: RecordSettings) -> Found:
     """Return the records of a batch of rows, numbered from 1.
 
-    The batch must fit into memory when expanded: see fitting_batches.
+    The batch must fit into memory when expanded: see split_batch.
     """
-    columns = {name: _column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)}
+    columns = {
+        name: _column_at(batch, name) for name in list_wanted_columns(settings) if _has(batch.schema, name)
+    }
     for column in columns.values():
         _check_places(column)
     # If one text may be too long, or is not UTF-8, convert row by row, so that only that row is a bad record.
@@ -196,7 +200,7 @@ def batch_records(batch: Any, settings: RecordSettings) -> Found:
         return [_single(columns, row, settings) for row in range(batch.num_rows)]
     names = list(values)
     rows = zip(*values.values(), strict=True) if names else iter([()] * batch.num_rows)
-    return [record_of(n, dict(zip(names, row, strict=True)), settings) for n, row in enumerate(rows, 1)]
+    return [make_record(n, dict(zip(names, row, strict=True)), settings) for n, row in enumerate(rows, 1)]
 
 
 def _check_places(column: Any) -> None:
@@ -230,7 +234,7 @@ def _single(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> A
         values = {name: cell.as_py() for name, cell in cells.items()}
     except UnicodeDecodeError as error:
         return BadRecord(row + 1, "malformed", f"byte 0x{error.object[error.start]:02x} is not UTF-8")
-    return record_of(row + 1, values, settings)
+    return make_record(row + 1, values, settings)
 
 
 def _text_bytes(cell: Any) -> int:

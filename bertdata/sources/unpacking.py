@@ -38,7 +38,7 @@ block takes at least 3 bytes and unpacks to at most 128 KiB, so small inputs bou
 _BzipOrXz = bz2.BZ2Decompressor | lzma.LZMADecompressor
 
 
-def packing_of(head: bytes) -> str | None:
+def detect_packing(head: bytes) -> str | None:
     """Return the compression of a file that starts with these bytes, or None if it is not compressed."""
     for name, (signature, mask) in _SIGNATURES.items():
         if len(head) >= len(mask) and bytes(a & b for a, b in zip(head, mask, strict=False)) == signature:
@@ -53,7 +53,7 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
     Reading raises InputError if the compressed data are damaged or cut short.
     """
     with storage.open_input(path) as file:
-        packing = packing_of(file.read(6))
+        packing = detect_packing(file.read(6))
         file.seek(0)
         if packing is None:
             yield file
@@ -62,12 +62,12 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, reader)
 
 
-def unpacked_blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
+def unpack_blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
     """Return an iterator over the unpacked blocks of a compressed file.
 
     Iterating raises InputError if the data are damaged or cut short.
     """
-    packing = packing_of(file.read(6))
+    packing = detect_packing(file.read(6))
     file.seek(0)
     assert packing is not None
     return _unpack(file, packing, path)
@@ -77,7 +77,7 @@ def unpacked_blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
 def open_seekable(path: str) -> Iterator[BinaryIO]:
     """Open the file for reading in any order. A compressed file is unpacked into a temporary file first."""
     with storage.open_input(path) as plain:
-        if packing_of(plain.read(6)) is None:
+        if detect_packing(plain.read(6)) is None:
             plain.seek(0)
             yield plain
             return
@@ -129,13 +129,13 @@ def _members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
     unpack = {"gzip": _unpack_gzip, "zstd": _unpack_zstd}.get(packing, _unpack_member)
     data = file.read(BLOCK_BYTES)
     while data:
-        if packing_of(data[:6].ljust(6, b"\0")) != packing:
+        if detect_packing(data[:6].ljust(6, b"\0")) != packing:
             if data.strip(b"\0") == b"" and packing in ("gzip", "xz"):  # tape archives are padded with NULs
                 data = file.read(BLOCK_BYTES)
                 continue
             raise ValueError("other bytes stand behind its end")
         data = yield from unpack(file, packing, path, data)
-        if len(data) < 6:
+        if len(data) < 6:  # too short to recognise the next member
             data += file.read(BLOCK_BYTES)
 
 
@@ -172,6 +172,8 @@ def _unpack_zstd(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
     unpacker, start = _zstandard(path).ZstdDecompressor().decompressobj(), 0
     if data[:4] != _SIGNATURES["zstd"][0]:
         return (yield from _pass_skippable(file, data))
+    # zlib, bz2 and lzma take a limit for their output; the zstandard package does not. So the input is passed
+    # in small pieces instead.
     while True:
         yield unpacker.decompress(data[start : start + _ZSTD_BYTES])
         start += _ZSTD_BYTES

@@ -7,7 +7,7 @@ from itertools import pairwise
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_check import md5_of
-from bertdata.text.punkt.patterns import patterns_of
+from bertdata.text.punkt.patterns import make_patterns
 from bertdata.text.punkt.tables import PunktTables
 from bertdata.text.punkt.variants import VARIANTS
 from bertdata.unicode import characters
@@ -28,13 +28,15 @@ class Abbreviations:
     md5: str
     words: tuple[tuple[str, ...], ...]
 
-    def added_to(self, tables: PunktTables) -> PunktTables:
+    def add_to(self, tables: PunktTables) -> PunktTables:
         """Return the tables with these abbreviations added.
 
         Each word that ends with a period becomes a known abbreviation: its period does not end a sentence.
         Adjacent words of one abbreviation become a collocation: no sentence ends between them, whether or not
         the second word has a capital letter.
         """
+        # words ("z.", "b.") -> types {"z", "b"}, pairs {("z", "b.")}: Punkt's tables store abbreviations and
+        # the first word of a collocation without the final period.
         types = {word[:-1] for words in self.words for word in words if word.endswith(".")}
         pairs = {
             (first[:-1], second)
@@ -77,5 +79,5 @@ def _words(text: str, where: str) -> tuple[str, ...]:
 def _is_word(word: str) -> bool:
     """Return True if every variant of Punkt sees exactly one word in the text, and more than periods."""
     return word.strip(".-") != "" and all(
-        patterns_of(variant).word.findall(word) == [word] for variant in VARIANTS
+        make_patterns(variant).word.findall(word) == [word] for variant in VARIANTS
     )

@@ -151,6 +151,7 @@ def _lines(text: bytes) -> list[bytes]:
 
 
 # Rules only remove text. A line that lacks the common text of a group cannot gain it while the group runs.
+# "See [[Berlin]] now." contains "[" but neither "<" nor "alt=", so only the link rules are tried on it.
 _GROUPS = tuple(
     (common, [(rule.needs, rule.replacement, re.compile(rule.pattern).sub) for rule in rules])
     for common, rules in ((b"[", LINK_RULES), (b"alt=", TEXT_RULES), (b"<", TAG_RULES))

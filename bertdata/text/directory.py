@@ -26,7 +26,7 @@ from bertdata.text.manifest import (
 )
 from bertdata.text.punkt.variants import ALIASES
 from bertdata.text.settings import SegmentCounts
-from bertdata.text.withheld_leaks import InOrder, count_withheld_in_training, in_threads
+from bertdata.text.withheld_leaks import InOrder, count_withheld_in_training, map_in_threads
 from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 EXTRACTED = "extracted"
@@ -104,7 +104,7 @@ class TextDirectory(Generic[PlanKind]):
         files: Iterable[FileEntry],
         *,
         release: bool = True,
-        in_order: InOrder = in_threads,
+        in_order: InOrder = map_in_threads,
         unprotected: int | None = None,
     ) -> TextManifest:
         """Write the manifest, MD5SUMS and the copy of the articles' manifest, and release the directory.
@@ -129,6 +129,8 @@ class TextDirectory(Generic[PlanKind]):
             withheld_in_training=count_withheld_in_training(self.commit.directory, made, in_order),
             unprotected=unprotected,
         )
+        # Remove files of earlier runs that this run did not make: finished files of the old manifest, and
+        # unfinished files that were noted. Otherwise a reader that lists the directory would take them too.
         old = self.commit.manifest()
         listed = parse_text_manifest(old, MANIFEST_NAME).files if old is not None else ()
         stale = {*self.commit.noted(), *(entry.name for entry in listed)}

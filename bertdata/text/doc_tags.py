@@ -95,7 +95,7 @@ class FrameWatch:
         self.articles += 1
 
     def see_closing(self) -> None:
-        """Note a line with ``</doc>``."""
+        """Note that the article is closed."""
         self._opened_at = 0
 
     def finish(self) -> None:

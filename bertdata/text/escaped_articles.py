@@ -23,7 +23,7 @@ never contains ``&amp;`` in this much text.
 _READ_BYTES = 1 << 20
 
 
-def with_escapes(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
+def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
     """Return the kinds, with ``ESCAPED_ARTICLES`` for articles that contain escapes.
 
     told: "yes" or "no" for articles without a manifest. None: their text is kept as it is.
@@ -105,6 +105,8 @@ class _ArticlesManifests:
         It is searched in ``DIR`` for the file ``DIR/AA/wiki_00``, then in the file's directory. A file that
         was compressed after its extraction is looked up without the ending of its compression.
         """
+        # "out/AA/wiki_00": first look in "out" for a manifest that lists "AA/wiki_00", then in "out/AA" for a
+        # manifest that lists "wiki_00".
         components = path.split("/")
         for depth in (2, 1):
             directory = _directory(components[:-depth]) if len(components) >= depth else None

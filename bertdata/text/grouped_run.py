@@ -93,6 +93,8 @@ class GroupedRun:
         for group in groups:
             note = kept.get(group.name)
             if note is None:
+                # The results of this group are the next ones of the pool. ``make`` consumes them one by one
+                # through _noting, so that a group's texts are never in memory all at once.
                 inputs: list[TextInput] = []
                 texts = (text for _, text in islice(results, len(group.numbers)))
                 note = make(group, self._noting(group, texts, inputs))
@@ -119,6 +121,8 @@ class GroupedRun:
 
     def _kept(self, groups: Sequence[Group], is_whole: Callable[[Note], bool]) -> dict[str, Note]:
         """Return the notes of an earlier run that still match their inputs and outputs, by group name."""
+        # First the cheap tests: the note exists, names this group's files, and the output files are
+        # unchanged. Only for groups that pass, the input files are hashed, in parallel.
         noted = {
             group.name: note
             for group in groups

@@ -85,7 +85,7 @@ def _document_paragraphs(data: bytes, name: str) -> StrippedText:
 
 
 def _format_document(data: bytes, name: str) -> FormattedText:
-    return FormattedText(articles=[plain_text.book_line(data, name)], outside=0)
+    return FormattedText(articles=[plain_text.join_book_lines(data, name)], outside=0)
 
 
 KINDS = {
@@ -123,7 +123,7 @@ def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:
         KINDS[kind].check_beginning(path)
 
 
-def told_kinds(kinds: Iterable[str]) -> str | None:
+def describe_kinds(kinds: Iterable[str]) -> str | None:
     """Return a description of the files' kinds in order, such as ``3 text, 2 articles``.
 
     Returns None if all are articles.

@@ -93,6 +93,6 @@ def language_notes(code: str) -> tuple[str, ...]:
     return (f"language {code}: Punkt has no tables of it, so each line of text is taken as one sentence",)
 
 
-def table_md5s(language: Language) -> dict[str, str]:
+def list_table_md5s(language: Language) -> dict[str, str]:
     """Return the md5s of the language's Punkt tables by file name, sorted. Empty if it has none."""
     return {} if language.tables is None else dict(sorted(PUNKT_ASSETS[language.tables].files.items()))

@@ -57,5 +57,5 @@ def _load(chosen: LoadSplitter) -> Splitter:
         return MarkSplitter(language.code)
     tables = parse_tables(find_punkt_tables(chosen.tables, language.tables))
     if chosen.abbreviations is not None:
-        tables = chosen.abbreviations.added_to(tables)
+        tables = chosen.abbreviations.add_to(tables)
     return SentenceSplitter(tables, chosen.variant, engine=chosen.engine)

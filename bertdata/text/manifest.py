@@ -10,7 +10,7 @@ from typing import Any
 from bertdata.io.file_check import FileEntry, entries_json, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
 from bertdata.sources.kinds import ESCAPED_ARTICLES
-from bertdata.text.input_kinds import ARTICLES, told_kinds
+from bertdata.text.input_kinds import ARTICLES, describe_kinds
 from bertdata.text.languages import ENGLISH
 from bertdata.text.settings import OF_RUN, SegmentCounts
 
@@ -28,9 +28,9 @@ ARTICLES_COPY = "sources/articles.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextInput:
-    """Manifest entry of an input file.
+    """Manifest entry of an input file. Its counts have the same meaning as in SegmentCounts.
 
-    The counts are those of SegmentCounts, and ``kind`` is a key of KINDS.
+    kind: a key of ``input_kinds.KINDS``, or a source kind for records.
     """
 
     name: str
@@ -60,7 +60,7 @@ class TextInput:
 
 
 def _without_records(counts: dict[str, Any]) -> dict[str, Any]:
-    """Return the counts without those that only records have."""
+    """Return the counts except the counters that only records use."""
     return {name: value for name, value in counts.items() if name not in _OF_RECORDS}
 
 
@@ -167,7 +167,7 @@ def plan_terms(
 
     Only the contents of input files without a manifest are missing.
     """
-    told = told_kinds(kinds)
+    told = describe_kinds(kinds)
     return {
         **settings,
         "punkt": punkt and punkt["variant"],

@@ -41,6 +41,7 @@ def withhold(
     than its
     quota: the original program would loop forever.
     """
+    # "A1\n\nA2\n\n" -> ["A1", "A2", ""]: the empty last piece can be drawn too.
     articles = split_articles(text)
     wanted = quota(index, files, eval_articles)
     pieces = len(articles) if draws_rest else len(articles) - 1
@@ -68,12 +69,13 @@ def count_articles(pieces: list[bytes]) -> int:
     return sum(not piece.isspace() for piece in pieces if piece)
 
 
-def most_eval_articles(articles: Sequence[int]) -> int:
+def find_most_eval_articles(articles: Sequence[int]) -> int:
     """Return the largest number to withhold that works and leaves at least half of all articles for training.
 
     articles: number of articles of each file. A file's quota must not exceed it. A file without articles can
     contribute its empty last piece.
     """
+    # Start from an upper bound, then count down until no file has to give more articles than it has.
     files = len(articles)
     most = min(sum(articles) // 2, (max(min(articles), 1) + 1) * files)
     while any(quota(index, files, most) > max(found, 1) for index, found in enumerate(articles)):
@@ -104,9 +106,12 @@ def eval_md5(withheld: list[bytes]) -> bytes:
 def with_remedy(
     error: TooFewArticles, files: Sequence[str], kinds: Sequence[str], workers: int = 1
 ) -> TooFewArticles:
-    """Return the error with a number of articles that works for these files. This reads all files."""
+    """Return the error, completed with the largest number of articles that works for these files.
+
+    All files are read to find that number.
+    """
     articles = list(run_in_order(_articles_of, zip(files, kinds, strict=True), workers))
-    number, total = most_eval_articles(articles), sum(articles)
+    number, total = find_most_eval_articles(articles), sum(articles)
     return TooFewArticles(f"{str(error).removesuffix(' N')} {number} works here ({total} articles in all)")
 
 

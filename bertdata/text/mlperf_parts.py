@@ -23,6 +23,7 @@ def plan_parts(sizes: Sequence[int], block_size: float, names: Sequence[str]) ->
             f"{names[0]}: {sizes[0]} bytes, expected at most a block of {block_bytes:.0f} bytes "
             f"({block_size} MiB) for the first file; choose a larger block size"
         )
+    # block 10: sizes [4, 5, 3, 20, 1] -> parts [0, 0, 1, 2, 3]
     numbers: list[int] = []
     number = part_bytes = 0
     for size in sizes:

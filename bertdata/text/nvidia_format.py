@@ -30,6 +30,8 @@ def format_articles(data: bytes, name: str) -> FormattedText:
     is_open = False
     outside = 0
     for number, line in enumerate(data.decode().split("\n"), 1):
+        # As in the original, "<doc id=" and "</doc>" count anywhere in a line. The first line after the tag
+        # is the title, which is dropped when the article is closed.
         if "<doc id=" in line:
             watch.see_opening(line.encode(), number)
             is_open = True
@@ -46,6 +48,6 @@ def format_articles(data: bytes, name: str) -> FormattedText:
     return FormattedText(articles=articles, outside=outside)
 
 
-def formatted_text(articles: list[str]) -> bytes:
+def join_formatted_articles(articles: list[str]) -> bytes:
     """Return the file as the original program writes it: each article's line followed by an empty line."""
     return "".join([article + "\n\n" for article in articles]).encode()

@@ -43,6 +43,8 @@ def distribute(
     test = _Kind(shards=test_shards, nominal=(total - training_total) // test_shards)
     for kind in (training, test):
         kind.place_first_articles(stacks)
+    # The numbers of articles left after each of the last four rounds. If they are all equal, no shard could
+    # take an article, so the limit must grow or the loop would never end.
     history: deque[int] = deque(maxlen=_HISTORY_ROUNDS)
     while stacks.unplaced:
         for kind in (training, test):

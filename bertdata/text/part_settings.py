@@ -7,12 +7,12 @@ from bertdata.config.declared import setting, setting_of
 from bertdata.errors import SettingsError
 from bertdata.sources.settings import RecordSettings
 from bertdata.text.abbreviations import Abbreviations
-from bertdata.text.languages import language_of, table_md5s
+from bertdata.text.languages import language_of, list_table_md5s
 from bertdata.text.manifest import RECORDS
 from bertdata.text.mlperf_parts import MEBIBYTE
 from bertdata.text.punkt.variants import variant_named
 from bertdata.text.selection.settings import SelectionSettings
-from bertdata.text.settings import PUNKT_NAMES, SegmentSettings, check_escaped_articles, language_entries
+from bertdata.text.settings import PUNKT_NAMES, SegmentSettings, check_escaped_articles, make_language_entries
 
 SENTENCES = ("punkt", "lines", "none")
 
@@ -59,11 +59,11 @@ class PartSettings:
 
     def tables(self) -> dict[str, str]:
         """Return the md5s of the Punkt tables that split the text, by file name."""
-        return table_md5s(language_of(self.language)) if self.sentences == "punkt" else {}
+        return list_table_md5s(language_of(self.language)) if self.sentences == "punkt" else {}
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings without ``punkt``, as a manifest stores them."""
         found = {"recipe": RECORDS, "part_size": self.part_size, "sentences": self.sentences}
         found |= self.records.as_json() | self.selection.as_json()
-        found |= language_entries(self.language, self.abbreviations)
+        found |= make_language_entries(self.language, self.abbreviations)
         return found | {"between": "\n"} if self.sentences == "none" else found

@@ -75,7 +75,7 @@ def paragraphs(data: bytes, name: str) -> bytes:
     return b"\n".join([b"", *filter(None, lines), b""])
 
 
-def book_line(data: bytes, name: str) -> str:
+def join_book_lines(data: bytes, name: str) -> str:
     r"""Return the document as one line, as NVIDIA's programs format a book. Lines end at ``\n`` only."""
     lines = map(str.strip, check_plain_text(data, name).split("\n"))
     return "".join([line + " " for line in lines if line])

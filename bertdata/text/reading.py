@@ -11,7 +11,7 @@ from bertdata.io import storage
 from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, utf8_remedy
 from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
 from bertdata.sources.kinds import plain_name
-from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, open_unpacked, packing_of, unpacked_blocks
+from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, detect_packing, open_unpacked, unpack_blocks
 
 # Does not match wiki_00.1, which the original program leaves in the same directory.
 _EXTRACTED_NAME = re.compile(rf"(.*/)?wiki_\d+({'|'.join(map(re.escape, ENDINGS))})?")
@@ -60,7 +60,7 @@ def open_articles(path: str) -> AbstractContextManager[BinaryIO]:
     return open_unpacked(path) if path.endswith(ENDINGS) else storage.open_input(path)
 
 
-def articles_size(path: str) -> int:
+def measure_articles(path: str) -> int:
     """Return the size of an extracted file in bytes, unpacked if it is compressed.
 
     Parts are cut by this size, so that compressed articles give the same parts as plain ones.
@@ -79,11 +79,11 @@ def unpack_articles(data: bytes, name: str) -> bytes:
 
     Raises InputError for damaged data, and for a file that unpacks to more than MOST_UNPACKED_BYTES.
     """
-    if not name.endswith(ENDINGS) or packing_of(data[:6]) is None:
+    if not name.endswith(ENDINGS) or detect_packing(data[:6]) is None:
         return data
     found: list[bytes] = []
     left = MOST_UNPACKED_BYTES
-    for block in unpacked_blocks(BytesIO(data), name):
+    for block in unpack_blocks(BytesIO(data), name):
         found.append(block)
         left -= len(block)
         if left < 0:

@@ -125,6 +125,8 @@ class PieceToDocuments:
         removed: list[Removed],
     ) -> PieceText:
         """Divide the documents into training and held-out documents."""
+        # A document's hash decides whether it is held out. So equal texts are always on the same side, and
+        # the choice depends neither on the number of workers nor on the other documents.
         limit = self.settings.selection.hash_limit
         training: list[int] = []
         withheld: list[int] = []
@@ -132,6 +134,8 @@ class PieceToDocuments:
             if len(document) > 1:
                 held_out = limit and is_held_out(text_hash(bodies[number]), limit)
                 (withheld if held_out else training).append(number)
+        # The counts are made before held-out documents join the list of removed records, since they are
+        # counted as articles and have their own counter.
         removed += map(bad, faults)
         counts = SegmentCounts(
             articles=len(training) + len(withheld),

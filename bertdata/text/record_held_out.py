@@ -23,7 +23,7 @@ from bertdata.text.record_documents import DocumentTexts
 _NUMBER_BYTES = 8
 
 
-def waiting_texts(texts: DocumentTexts) -> bytes:
+def pack_waiting_texts(texts: DocumentTexts) -> bytes:
     """Return the scratch file's bytes for a piece's held-out documents."""
     head = array("Q", [len(texts.sizes), len(texts.text)])
     return head.tobytes() + array("Q", [*texts.ends, *texts.sizes]).tobytes() + texts.text
@@ -42,13 +42,18 @@ def read_waiting(paths: Iterable[str]) -> Iterator[DocumentTexts]:
 def write_held_out(
     text: TextDirectory[PlanKind], waiting: Iterable[DocumentTexts], part_bytes: float
 ) -> list[FileEntry]:
-    """Write the documents into evaluation parts, note the parts, and return their manifest entries."""
+    """Write the documents into evaluation parts and return the parts' manifest entries.
+
+    Each part is recorded in the directory's unfinished notes, so that a later run can remove it.
+    """
     made: list[FileEntry] = []
     sink: HashingSink | None = None
     cuts = PartCuts(part_bytes)
     with ExitStack() as stack:
         for found in waiting:
             ends: Sequence[int] = [0, *found.ends]
+            # The waiting documents come in the order of the records, so these parts are cut as if the
+            # held-out documents were the only ones.
             for run in cuts.runs(found.sizes):
                 if sink is None or run.part > len(made):
                     if sink is not None:
@@ -60,6 +65,6 @@ def write_held_out(
 
 
 def _noted(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:
-    """Open the file for writing, and note it so that a later run that does not make it removes it."""
+    """Open an evaluation part for writing, and record it in the directory's unfinished notes."""
     text.commit.note(name, {})
     return text.open(name)

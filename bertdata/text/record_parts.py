@@ -25,7 +25,7 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.record_cuts import PartCuts
 from bertdata.text.record_documents import PieceText, PieceToDocuments
-from bertdata.text.record_held_out import read_waiting, waiting_texts, write_held_out
+from bertdata.text.record_held_out import pack_waiting_texts, read_waiting, write_held_out
 from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import bad_record_error
 from bertdata.text.selection.duplicates import DuplicateList
@@ -239,10 +239,11 @@ class _PartWriter:
         ends = [texts.ends[first - 1] if first else 0, *texts.ends[first:]]
         for run in self._cuts.runs(texts.sizes[first:]):
             if run.part > len(self._parts.made):
+                # This run of documents starts a new part, so close the current part before writing.
                 self.finish(work, first + run.start)
             self._write(_PART, texts.text[ends[run.start] : ends[run.stop]])
         if found.withheld.sizes:
-            self._write(_EVAL, waiting_texts(found.withheld))
+            self._write(_EVAL, pack_waiting_texts(found.withheld))
         if found.removed:
             self._write(REMOVED, removed_lines(found.removed, work.file, before, self._parts.inputs))
 

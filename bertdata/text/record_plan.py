@@ -8,8 +8,8 @@ from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.patterns import expand
 from bertdata.sources.find import find_sources, with_text_field
 from bertdata.sources.kinds import SOURCE_KINDS, are_articles
-from bertdata.text.escaped_articles import with_escapes
-from bertdata.text.input_kinds import told_kinds
+from bertdata.text.escaped_articles import mark_escaped_articles
+from bertdata.text.input_kinds import describe_kinds
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import refuse_compressed_copies
@@ -43,7 +43,7 @@ class RecordPlan:
         """Return a description of the run, for the user."""
         given = ", ".join(f"{name} {value}" for name, value in self.settings.as_json().items())
         return [
-            f"{directory}: text: {given}, input kinds {told_kinds(self.kinds)}",
+            f"{directory}: text: {given}, input kinds {describe_kinds(self.kinds)}",
             *(f"  read  {path} ({storage.size(path)} bytes)" for path in self.files),
             f"{directory}: parts of at most {self.settings.part_size} MiB of text; their number is known "
             "when all records are read",
@@ -55,8 +55,8 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
 
     kind: kind of all files. None: each file's bytes determine its kind.
 
-    Raises the errors of find_sources, with_escapes and with_text_field, and SettingsError for text held out
-    of training and for a file together with its compressed copy.
+    Raises the errors of find_sources, mark_escaped_articles and with_text_field. Raises SettingsError for
+    text held out of training, and for a file together with its compressed copy.
     """
     text = with_training_text(expand(sources))
     found = find_sources(text.paths, kind, as_is=settings.records.as_is)
@@ -64,7 +64,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
     refuse_held_out(found.files)
     named = zip(found.files, found.kinds, strict=True)
     refuse_compressed_copies(path for path, one in named if are_articles(one))
-    kinds = with_escapes(found.files, found.kinds, settings.escaped_articles)
+    kinds = mark_escaped_articles(found.files, found.kinds, settings.escaped_articles)
     return RecordPlan(
         settings=replace(settings, records=with_text_field(settings.records, found.files, kinds)),
         files=found.files,
@@ -77,7 +77,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
 
 
 def plan_pieces(plan: RecordPlan) -> Iterator[NumberedPiece]:
-    """Yield the pieces of all files, in order."""
+    """Divide all files into pieces (see ``bertdata.sources.piece``), in order."""
     for file, (path, kind) in enumerate(zip(plan.files, plan.kinds, strict=True)):
         pieces = SOURCE_KINDS[kind].pieces(path, plan.settings.records)
         for number, piece in enumerate(pieces):

@@ -1,4 +1,4 @@
-"""Run the text stage on articles or documents, and write parts or shards."""
+"""Run the text stage on files of articles or plain text, and write MLPerf's parts or NVIDIA's shards."""
 
 from collections.abc import Callable, Sequence
 

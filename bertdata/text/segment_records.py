@@ -53,6 +53,10 @@ def segment_records(
     if selection.exclude:  # loaded before the workers are forked, so that they share it
         loaded = load_ngrams(selection.exclude, selection.exclude_ngram, engine, plan.settings.records)
         unprotected = loaded.short_texts
+    # 1. Hash all files, to recognise a finished directory and to notice files that change during the run.
+    # 2. With --dedup, a first pass over all records finds the duplicates.
+    # 3. The main pass writes the parts; held-out documents and removed records wait in scratch files.
+    # 4. _finish writes the held-out documents, the list of removed records and the manifest.
     with ProcessPool(workers) as pool:
         identities = [hashed for _, hashed in pool.in_order(hashed_file, plan.identities)]
         md5s = [identity.md5 for identity in identities]

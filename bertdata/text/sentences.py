@@ -27,7 +27,7 @@ class SentenceSplitter:
         )
 
     def split(self, paragraph: str) -> list[str]:
-        """Return the sentences of a paragraph, as split_sentences does."""
+        """Return the sentences of a paragraph. See split_sentences for details."""
         if self._kernel is None:
             return split_sentences(paragraph, self._tables, self._variant)
         sentences: list[str] = self._kernel.split(paragraph)

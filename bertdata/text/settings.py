@@ -6,7 +6,7 @@ from typing import Any
 from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
 from bertdata.text.abbreviations import Abbreviations
-from bertdata.text.languages import ENGLISH, language_of, table_md5s
+from bertdata.text.languages import ENGLISH, language_of, list_table_md5s
 from bertdata.text.punkt.variants import ALIASES, VARIANTS, variant_named
 
 TEXT_RECIPES = ("mlperf", "nvidia")
@@ -123,19 +123,19 @@ class SegmentSettings:
         return {name: getattr(self, name) for name in names} | self._of_language()
 
     def by_name(self) -> dict[str, Any]:
-        """Return all settings, with those of the language as a manifest stores them."""
+        """Return all settings by name, with the language's settings as a manifest stores them."""
         others = [item.name for item in fields(self) if item.name not in _NOT_IN_MANIFEST]
         return {name: getattr(self, name) for name in others} | self._of_language()
 
     def _of_language(self) -> dict[str, Any]:
-        return language_entries(self.language, self.abbreviations)
+        return make_language_entries(self.language, self.abbreviations)
 
     def tables(self) -> dict[str, str]:
         """Return the md5s of the language's Punkt tables, by file name."""
-        return table_md5s(language_of(self.language))
+        return list_table_md5s(language_of(self.language))
 
 
-def language_entries(language: str, abbreviations: Abbreviations | None) -> dict[str, Any]:
+def make_language_entries(language: str, abbreviations: Abbreviations | None) -> dict[str, Any]:
     """Return a manifest's entries about the language.
 
     English has none. For another language they include ``between``, the text between two sentences.

@@ -10,11 +10,11 @@ from bertdata.io import storage
 from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.sources.kinds import are_articles
-from bertdata.text.escaped_articles import with_escapes
-from bertdata.text.input_kinds import ARTICLES, told_kinds
+from bertdata.text.escaped_articles import mark_escaped_articles
+from bertdata.text.input_kinds import ARTICLES, describe_kinds
 from bertdata.text.mlperf_parts import plan_parts
 from bertdata.text.nvidia_sharding import distribute
-from bertdata.text.reading import articles_size
+from bertdata.text.reading import measure_articles
 from bertdata.text.settings import SegmentSettings
 from bertdata.wiki.articles.manifest import ARTICLES_KIND, parse_articles_manifest
 
@@ -47,7 +47,7 @@ class TextPlan:
         given = ", ".join(f"{name} {value}" for name, value in self.settings.by_name().items())
         written = [*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())]
         there = set(storage.list_files(directory))
-        told = "" if told_kinds(self.kinds) is None else f", input kinds {told_kinds(self.kinds)}"
+        told = "" if describe_kinds(self.kinds) is None else f", input kinds {describe_kinds(self.kinds)}"
         return [
             f"{directory}: text: {given}{told}",
             *(f"  read  {path} ({storage.size(path)} bytes)" for path in files),
@@ -61,16 +61,16 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
     """Return the plan for these files.
 
     kinds: kind of each file. Empty: all are extracted articles. Whether articles contain escapes is
-    determined from their manifest or the settings (``with_escapes``).
+    determined from their manifest or the settings (``mark_escaped_articles``).
 
     Raises InputError for a first file larger than a block (mlperf), and for a file whose size differs from
     its directory's manifest.
     """
     identities = storage.each(files, identify)
-    kinds = with_escapes(files, list(kinds) or [ARTICLES] * len(files), settings.escaped_articles)
+    kinds = mark_escaped_articles(files, list(kinds) or [ARTICLES] * len(files), settings.escaped_articles)
     inputs, articles = _name_inputs(files, kinds)
     if settings.recipe == "nvidia":
-        names, part_of = nvidia_shard_names(settings), []
+        names, part_of = list_nvidia_shard_names(settings), []
     else:
         part_of = plan_parts(_sizes(identities, kinds), settings.block_size, files)
         names = [mlperf_part_name(number) for number in range(max(part_of) + 1)]
@@ -89,11 +89,13 @@ def _sizes(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int
     """Return the bytes of text in each file, by which parts are cut."""
     sizes = {one.path: one.state.bytes for one in identities}
     articles = {one.path for one, kind in zip(identities, kinds, strict=True) if are_articles(kind)}
-    return storage.each(list(sizes), lambda path: articles_size(path) if path in articles else sizes[path])
+    return storage.each(list(sizes), lambda path: measure_articles(path) if path in articles else sizes[path])
 
 
 def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
     """Return names of the files, relative to the files of the same kind, and the manifest of the articles."""
+    # Articles are named relative to their manifest, other files relative to their common directory. So each
+    # kind is named separately, and the names are put back into the order of the files.
     names: dict[int, str] = {}
     manifest = None
     of_articles = [ARTICLES if are_articles(kind) else kind for kind in kinds]
@@ -127,6 +129,8 @@ def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
     relative to the manifest's directory. Without a manifest they are relative to the deepest common
     directory. They never depend on where that directory is.
     """
+    # "out/AA/wiki_00", "out/AB/wiki_00" -> common directory "out", which may have the manifest.
+    # "out/AA/wiki_00", "out/AA/wiki_01" -> common directory "out/AA", whose parent may have it.
     split = [path.split("/") for path in files]
     common = _common_directory(split)
     for depth in (len(common), len(common) - 1):
@@ -161,7 +165,7 @@ def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | No
     return data
 
 
-def nvidia_shard_names(settings: SegmentSettings) -> list[str]:
+def list_nvidia_shard_names(settings: SegmentSettings) -> list[str]:
     """Return the names of NVIDIA's text shards: the training shards, then the test shards."""
     kinds = {"training": settings.training_shards, "test": settings.test_shards}
     return [
@@ -170,7 +174,7 @@ def nvidia_shard_names(settings: SegmentSettings) -> list[str]:
 
 
 def deal_articles(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
-    """Return the numbers of the articles in each shard of nvidia_shard_names.
+    """Return the numbers of the articles in each shard of list_nvidia_shard_names.
 
     sentences: number of sentences of each article.
     """

@@ -34,6 +34,7 @@ def with_training_text(paths: Iterable[str]) -> TrainingText:
         if listed is None:
             found.append(path)
             continue
+        # held_out recognises evaluation files, and test shards if there are training shards, by their names.
         left_out = held_out(listed)
         found += [storage.join(path, name) for name in listed if name not in left_out]
         notes += _notes(path, left_out)

@@ -21,7 +21,7 @@ InOrder = Callable[[Callable[[str], frozenset[bytes]], Sequence[str]], Iterable[
 """
 
 
-def in_threads(
+def map_in_threads(
     function: Callable[[str], frozenset[bytes]], paths: Sequence[str]
 ) -> Iterable[tuple[str, frozenset[bytes]]]:
     """Call the function for each path, in threads of this process."""
@@ -29,7 +29,7 @@ def in_threads(
 
 
 def count_withheld_in_training(
-    directory: str, files: Sequence[FileEntry], in_order: InOrder = in_threads
+    directory: str, files: Sequence[FileEntry], in_order: InOrder = map_in_threads
 ) -> int | None:
     """Count the withheld texts of a directory that are also in its training text.
 
@@ -38,7 +38,9 @@ def count_withheld_in_training(
     names = [file.name for file in files if not is_list(file.name)]
     withheld = set(held_out(names))
     held = tuple((storage.join(directory, file.name), file.md5) for file in files if file.name in withheld)
-    digests = Counter(digest for path, _ in held for digest in text_digests(path))
+    # Each training file is searched for the withheld digests in a worker. A withheld text that occurs twice
+    # in the evaluation set counts twice, so its digest is counted here.
+    digests = Counter(digest for path, _ in held for digest in read_text_digests(path))
     if not digests:
         return None
     training = [storage.join(directory, name) for name in names if name not in withheld]
@@ -48,7 +50,7 @@ def count_withheld_in_training(
     return sum(digests[digest] for digest in found)
 
 
-def text_digests(path: str) -> Iterator[bytes]:
+def read_text_digests(path: str) -> Iterator[bytes]:
     """Yield the md5 of each text in a file whose texts are separated by blank lines."""
     for text in storage.read_bytes(path).split(b"\n\n"):
         if stripped := text.strip():
@@ -65,7 +67,7 @@ class _Search:
     held: tuple[tuple[str, str], ...]
 
     def __call__(self, path: str) -> frozenset[bytes]:
-        return _withheld_digests(self.held).intersection(text_digests(path))
+        return _withheld_digests(self.held).intersection(read_text_digests(path))
 
 
 @lru_cache(maxsize=1)
@@ -75,4 +77,4 @@ def _withheld_digests(held: tuple[tuple[str, str], ...]) -> frozenset[bytes]:
     They are read once per process. The md5s are part of the cache key, so that another run reads its files
     again.
     """
-    return frozenset(digest for path, _ in held for digest in text_digests(path))
+    return frozenset(digest for path, _ in held for digest in read_text_digests(path))

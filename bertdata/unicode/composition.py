@@ -61,6 +61,9 @@ def _compose(changes: list[Change]) -> list[Change]:
     composed: list[Change] = []
     starter, last = None, 0
     for character, added in changes:
+        # A character can compose with the last starter if it follows directly, or if all marks in between
+        # have lower classes. "a" + U+0323 (class 220) + U+0302 (class 230): U+0323 composes first, then
+        # U+0302 composes with the result.
         combining = combining_class(character)
         if starter is not None and (starter == len(composed) - 1 or last < combining):
             first, first_added = composed[starter]
@@ -77,6 +80,7 @@ def _compose(changes: list[Change]) -> list[Change]:
 
 def pair(first: str, second: str) -> str | None:
     """Return the composite of two characters, or None."""
+    # Hangul syllables are computed: leading consonant + vowel, then syllable + trailing consonant.
     leading, vowel, trailing = ord(first) - _LEADING, ord(second) - _VOWELS, ord(second) - _TRAILING
     if 0 <= leading < 19 and 0 <= vowel < 21:
         return chr(_SYLLABLES + (leading * 21 + vowel) * 28)
@@ -97,7 +101,7 @@ def _class_of(change: Change) -> int:
 
 @cache
 def _combining() -> dict[int, int]:
-    """Return the combining classes of Unicode 11.0 without those of characters newer than Unicode 9.0."""
+    """Return the combining classes of Unicode 11.0 for the characters that exist in Unicode 9.0."""
     newer = {point for first, last in library_classes().newer_mark for point in range(first, last + 1)}
     return {point: value for point, value in unicode11().combining.items() if point not in newer}
 

@@ -15,8 +15,8 @@ from bertdata.wiki.extractor import (
     BlockState,
     ExtractorSettings,
     PageOutcome,
+    find_state_after,
     follows,
-    state_behind,
 )
 from bertdata.wiki.open_extractor import open_extractor
 from bertdata.wiki.pages import UNKNOWN
@@ -34,7 +34,7 @@ def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlo
     return found._replace(revisions=count_revisions(block.data, settings.engine))
 
 
-def definitions_in_block(
+def find_block_definitions(
     settings: ExtractorSettings, state: BlockState, block: PageBlock
 ) -> BlockDefinitions:
     """Return the template definitions in a block.
@@ -44,7 +44,7 @@ def definitions_in_block(
     return open_extractor(settings).definitions(block.data, state)
 
 
-def articles_of(
+def extract_blocks(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState
 ) -> Iterator[tuple[PageBlock, BlockArticles, BlockState]]:
     """Yield each block with its articles and the state at its start.
@@ -58,21 +58,21 @@ def articles_of(
         if not follows(block.data, found, state):
             [(_, found)] = pool.in_order(partial(extract_block, settings, state), [block])
         yield block, found, state
-        state = state_behind(found, state)
+        state = find_state_after(found, state)
 
 
-def definitions_of(
+def find_definitions(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState = START
 ) -> Iterator[tuple[PageBlock, BlockDefinitions]]:
     """Yield each block with its template definitions.
 
     state: state at the start of the first block.
     """
-    for block, found in pool.in_order(partial(definitions_in_block, settings, START), blocks):
+    for block, found in pool.in_order(partial(find_block_definitions, settings, START), blocks):
         if not follows(block.data, found, state):
-            [(_, found)] = pool.in_order(partial(definitions_in_block, settings, state), [block])
+            [(_, found)] = pool.in_order(partial(find_block_definitions, settings, state), [block])
         yield block, found
-        state = state_behind(found, state)
+        state = find_state_after(found, state)
 
 
 class PackagePages:
@@ -91,6 +91,8 @@ class PackagePages:
         unknown = sum(outcome.reason == UNKNOWN for outcome in found.outcomes)
         if not unknown:
             return found, 0
+        # The articles are concatenated, and each outcome has the size of its article (0 for a skipped page).
+        # Cut them apart, and put the package's article where the kernel left a gap.
         pieces, outcomes, at = [], [], 0
         for outcome in found.outcomes:
             piece = found.articles[at : at + outcome.size]

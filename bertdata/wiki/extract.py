@@ -52,9 +52,9 @@ def extract_dump(
     workers: number of threads (kernels) or processes (Python).
     limits: limits of the work on a single page.
 
-    The files have the same bytes as those of the extractor's command (``WikiExtractor.py DUMP -o DIR``) run
-    at midnight of the frozen date, for any engine and any number of workers. If the directory is already
-    finished with the same plan, nothing is done.
+    The files equal the output of the extractor's command (``WikiExtractor.py DUMP -o DIR``) run at midnight
+    of the frozen date, for any engine and any number of workers. If the directory is already finished with the
+    same plan, nothing is done.
 
     Raises InputError with the position for a damaged dump and for a page that exceeds the limits, and
     DatasetError for a directory that holds something else.
@@ -158,6 +158,7 @@ class _Extraction:
 
     def _second_pass(self, kept: KeptBlocks, writer: ArticleWriter) -> None:
         """Extract and write the articles, from the kept blocks if there are any, else from the dump."""
+        # The first pass has kept all blocks and computed the md5, or the dump is read (again) here.
         if kept.complete:
             self._write(kept.taken_back(), writer)
             return

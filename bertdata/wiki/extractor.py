@@ -127,7 +127,7 @@ def has_usual_begin(data: bytes) -> bool:
     return re.match(_USUAL_BEGIN, data) is not None
 
 
-def state_behind(result: BlockArticles | BlockDefinitions, state: BlockState) -> BlockState:
+def find_state_after(result: BlockArticles | BlockDefinitions, state: BlockState) -> BlockState:
     """Return the state after a block.
 
     state: the state before it. The result must have been made with this state, or with START if it follows.

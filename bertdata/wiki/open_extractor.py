@@ -1,4 +1,4 @@
-"""Open the extractor for a program and an engine."""
+"""Open the extractor that fits a program ("3.1.0" or "mlperf") and an engine (kernel or Python)."""
 
 import datetime
 from collections.abc import Iterable

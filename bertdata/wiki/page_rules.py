@@ -54,6 +54,7 @@ class PageRules(NamedTuple):
 
     def error(self, death: WorkerDied) -> BertDataError:
         """Return the error for the death of a worker. It names the page that the worker was working on."""
+        # A worker that was not working on a page died for another reason, so its error is passed on.
         if not death.work:
             return death
         if death.limit == work_limits.CPU:

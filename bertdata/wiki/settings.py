@@ -93,10 +93,10 @@ class ExtractSettings(_Fields):
 
     def day_of(self, dump: str) -> datetime.date | None:
         """Return the day of the settings or the dump's file name, or None if only the dump's pages tell."""
-        return self.date or name_date(dump)
+        return self.date or parse_name_date(dump)
 
 
-def name_date(name: str) -> datetime.date | None:
+def parse_name_date(name: str) -> datetime.date | None:
     """Return the date in a dump's file name, such as ``enwiki-20200101-pages-articles.xml.bz2``, or None."""
     for found in re.finditer(_NAME_DATE, name):
         try:

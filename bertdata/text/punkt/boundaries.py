@@ -12,7 +12,7 @@ For "3.10.4" this must also hold for the installed package ``regex``.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bertdata.text.punkt.patterns import Patterns, patterns_of
+from bertdata.text.punkt.patterns import Patterns, make_patterns
 from bertdata.text.punkt.tables import PunktTables
 from bertdata.text.punkt.variants import Variant
 from bertdata.text.punkt.words import contains_sentence_end
@@ -44,7 +44,7 @@ def split_sentences(paragraph: str, tables: PunktTables, variant: Variant) -> li
     >>> split_sentences("(Dr. No came.) He left.", tables, "3.10.0")
     ['(Dr. No came.)', 'He left.']
     """
-    patterns = patterns_of(variant)
+    patterns = make_patterns(variant)
     spans = _with_closing_marks(paragraph, _spans(paragraph, tables, patterns), patterns)
     return [paragraph[first:last] for first, last in spans]
 

@@ -49,7 +49,7 @@ class Patterns:
 
 
 @cache
-def patterns_of(variant: Variant) -> Patterns:
+def make_patterns(variant: Variant) -> Patterns:
     """Return the patterns of a variant."""
     is_regex = variant == "3.10.4"
     quotes = _QUOTES if is_regex else ""

@@ -62,7 +62,7 @@ def _is_abbreviation(lowered: str, tables: PunktTables) -> bool:
 
 
 def _is_number(lowered: str) -> bool:
-    """Return True for digits of any script with periods, commas and hyphens among them."""
+    """Return True if the word is a number: digits of any script, with periods, commas and hyphens."""
     digits = "".join("0" if characters.is_decimal(character) else character for character in lowered)
     return bool(_NUMBER.fullmatch(digits))
 

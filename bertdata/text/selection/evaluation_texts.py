@@ -12,14 +12,21 @@ from bertdata.errors import InputError
 from bertdata.io.file_identity import changed, identify
 from bertdata.io.file_kind import utf8_remedy
 from bertdata.io.json_text import parse_json_text
-from bertdata.sources.arrow_records import arrow_texts
+from bertdata.sources.arrow_records import read_arrow_texts
 from bertdata.sources.delimited import USUAL, RowReader, find_delimiting
-from bertdata.sources.fields import texts_in
+from bertdata.sources.fields import find_texts
 from bertdata.sources.json_lines import parse_line
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS
-from bertdata.sources.line_pieces import line_blocks
-from bertdata.sources.parquet_records import parquet_texts
-from bertdata.sources.recognise import Beginning, is_binary, kind_of, other_kind, read_beginning, unknown_kind
+from bertdata.sources.line_pieces import read_line_blocks
+from bertdata.sources.parquet_records import read_parquet_texts
+from bertdata.sources.recognise import (
+    Beginning,
+    is_binary,
+    kind_of,
+    make_unknown_kind_error,
+    read_beginning,
+    recognise_other_kind,
+)
 from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked
@@ -65,6 +72,7 @@ def evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[
 
     Raises InputError that names a record which cannot be read.
     """
+    # Formats with fields are read for all their texts. Plain text and articles are read like any source.
     begin = read_beginning(path)
     kind = kind_of(begin)
     if kind == "jsonl":
@@ -72,20 +80,20 @@ def evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[
     elif kind == "json" or (kind is None and begin.text.lstrip()[:1] in (b"{", b"[")):
         yield from _texts_of_json(path)
     elif kind == "parquet":
-        yield from parquet_texts(path)
+        yield from read_parquet_texts(path)
     elif kind == "arrow":
-        yield from arrow_texts(path)
+        yield from read_arrow_texts(path)
     elif kind in USUAL:
         yield from _texts_of_table(begin, kind, tables)
     else:
-        if kind is None and (other_kind(begin) is not None or is_binary(begin.head)):
-            raise unknown_kind(begin)
+        if kind is None and (recognise_other_kind(begin) is not None or is_binary(begin.head)):
+            raise make_unknown_kind_error(begin)
         yield from _texts_of_records(path, kind or BLOCKS, _SETTINGS)
 
 
 def _texts_of_lines(path: str) -> Iterator[str]:
     number = 0
-    for data in line_blocks(path, MOST_JSON_BYTES):
+    for data in read_line_blocks(path, MOST_JSON_BYTES):
         for line in data.removesuffix(b"\n").split(b"\n"):
             number += 1
             if len(line) > MOST_JSON_BYTES:
@@ -94,7 +102,7 @@ def _texts_of_lines(path: str) -> Iterator[str]:
                     "in lines of their own"
                 )
             try:
-                yield from texts_in(parse_line(line) if line.strip() else None)
+                yield from find_texts(parse_line(line) if line.strip() else None)
             except ValueError as error:
                 raise InputError(f"{path}: record {number}: is not JSON: {error}") from None
 
@@ -113,7 +121,7 @@ def _texts_of_json(path: str) -> Iterator[str]:
         raise InputError.not_utf8(path, data, error.start, utf8_remedy(data, path)) from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON, nor JSON lines: {error}") from None
-    yield from texts_in(value)
+    yield from find_texts(value)
 
 
 def _texts_of_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iterator[str]:

@@ -72,6 +72,7 @@ class Ngrams:
     def _ngrams(self, words: list[str]) -> Iterable[tuple[str, ...]]:
         if len(words) < self._words:
             return ()
+        # words "a b c d", trigrams: zip("a b c d", "b c d", "c d") -> (a, b, c), (b, c, d)
         return zip(*(words[first:] for first in range(self._words)), strict=False)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from bertdata._native import Engine
 from bertdata.wiki.articles.files import starts_file
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.block_work import PackagePages, articles_of, extract_block
+from bertdata.wiki.block_work import PackagePages, extract_block, extract_blocks
 from bertdata.wiki.dump.dump import PageBlock
 from bertdata.wiki.dump.kept_blocks import KeptBlocks
 from bertdata.wiki.dump.passes import DumpPasses, OnProgress
@@ -49,6 +49,7 @@ class DatedArticles:
 
     def on(self, day: datetime.date) -> list[bytes]:
         """Return all articles as they are on the day."""
+        # Render only the pages that may mention the date, and put their articles in place.
         settings = self.settings._replace(day=day)
         articles = list(self.articles)
         for place, page in self.pages.items():
@@ -107,7 +108,7 @@ def first_articles(
             articles = DatedArticles(settings=found, package=package)
             with passes.open() as opened:
                 blocks = iter(kept) if kept.complete else opened.blocks()
-                for block, result, _ in articles_of(blocks, found, pools.work, START):
+                for block, result, _ in extract_blocks(blocks, found, pools.work, START):
                     articles.add(block, package.completed(block, result)[0])
                     passes.tell("articles", block.position)
                     if has_enough(articles.file_sizes):

@@ -71,8 +71,8 @@ class ArticlesDirectory:
     ) -> None:
         """Write MD5SUMS and the manifest.
 
-        left_out: ids of pages that were left out. An id of the settings that was not met is reported as a
-        fault.
+        left_out: ids of pages that were found and left out. Any other id in the settings' ``skip_pages`` is
+        reported as a fault.
         release: if True, end the run and remove its unfinished files.
         """
         missing = [number for number in self.settings.skip_pages if number not in left_out]

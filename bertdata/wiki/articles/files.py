@@ -50,6 +50,7 @@ class ArticleFiles:
 
     def close(self) -> FileEntry:
         """Complete the current file and return its entry."""
+        # Written at once: a file has about a megabyte, and many small writes are slow on remote storage.
         self._sink.write(b"".join(self._waiting))
         self._waiting.clear()
         self._growing.close()
@@ -79,7 +80,11 @@ class ArticleFiles:
 
 
 def starts_file(written: int, article: int) -> bool:
-    """Return True if an article of this size starts a new file after ``written`` bytes."""
+    """Return True if the current file is full, so that the next article starts a new file.
+
+    written: bytes in the current file.
+    article: bytes of the article.
+    """
     return written + article > FILE_BYTES
 
 

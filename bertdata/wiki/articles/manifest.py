@@ -11,7 +11,7 @@ from bertdata.wiki.articles.report import ExtractReport
 
 ARTICLES_KIND = "articles"
 SKIPPED_PAGES = "skipped pages"
-"""Key in a plan's terms for the ids of pages to leave out."""
+"""Name under which the commit protocol compares the ids of pages to leave out."""
 
 
 class ArticlesManifest(NamedTuple):
@@ -102,5 +102,5 @@ def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
 
 
 def manifest_terms(data: bytes, where: str) -> dict[str, Any]:
-    """Return the terms of the plan in a manifest."""
+    """Return what a manifest says about its run, for comparison with another run (see plan_terms)."""
     return parse_articles_manifest(data, where).terms()

@@ -10,7 +10,7 @@ from bertdata.io.file_check import FileEntry, fits
 from bertdata.io.file_identity import FileIdentity
 from bertdata.wiki.articles.files import ArticleFiles, file_name
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.block_work import PackagePages, articles_of
+from bertdata.wiki.block_work import PackagePages, extract_blocks
 from bertdata.wiki.dump.dump import PageBlock
 from bertdata.wiki.dump.revisions import has_several
 from bertdata.wiki.extractor import START, BlockArticles, BlockState, ExtractorSettings, PageOutcome
@@ -31,7 +31,7 @@ class _Progress(NamedTuple):
     namespace, redirect, inside_text, last_id: state of reading at the block's start.
     dump_md5: md5 of the dump, if there was a first pass.
     skip_pages: ids of pages to leave out.
-    left_out: those of them that were met.
+    left_out: ids of pages that were found in the dump and left out.
     """
 
     begin: int
@@ -103,6 +103,8 @@ class ArticleWriter:
                 f"{self._settings.rules.dump}: was changed since the earlier run began: md5 {self.dump_md5}, "
                 f"then {progress.dump_md5}; remove {self._commit.directory} to extract the new one"
             )
+        # A page that is to be left out now, but was not then, may be in the kept files. If it is a template,
+        # the files are useless. If it is an article, _from_offset finds out and raises PageIsKept.
         new_ids = frozenset(self._settings.rules.skip_pages).difference(progress.skip_pages)
         if new_ids & self.left_out:
             return  # a template is left out now that any of the kept articles may have used
@@ -113,7 +115,11 @@ class ArticleWriter:
         self.left_out |= set(progress.left_out)
 
     def _read_notes(self) -> tuple[list[FileEntry], ExtractReport, _Progress | None]:
-        """Return the complete files, and report and progress at the end of the last, or None without any."""
+        """Read the notes of an earlier run.
+
+        Returns its complete files, and the report and progress at the end of the last file. The progress is
+        None if there are no files.
+        """
         entries: list[FileEntry] = []
         report, progress = self.report, None
         while (note := self._commit.read_note(file_name(len(entries)))) is not None:
@@ -137,7 +143,7 @@ class ArticleWriter:
             ArticleFiles(self._commit, self._files, self._note_file) as files,
             PackagePages(self._settings) as package,
         ):
-            for block, found, entered in articles_of(blocks, self._settings, pool, begun.state):
+            for block, found, entered in extract_blocks(blocks, self._settings, pool, begun.state):
                 if block.skipped is not None:
                     self.report.skip(*block.skipped)
                 else:
@@ -236,6 +242,8 @@ def _from_offset(blocks: Iterable[PageBlock], begin: int, new_ids: Collection[st
     """
     marks = [f"<id>{number}</id>".encode() for number in new_ids]
     for block in blocks:
+        # The offset may be inside a block, because an earlier run with another engine or number of workers
+        # may have cut the dump into other blocks.
         passed = block.data[: max(0, begin - block.begin)]
         if any(mark in passed for mark in marks):
             raise PageIsKept

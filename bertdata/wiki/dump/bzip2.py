@@ -59,7 +59,7 @@ def read_bzip2(
             if combined != block.stream_checksum:
                 raise _damaged(name, block)
             combined = 0
-        for piece in text_pieces(block) if isinstance(text, NoText) else (text,):
+        for piece in decompress_pieces(block) if isinstance(text, NoText) else (text,):
             yield piece, block.end
     if waiting is not None:
         raise _damaged(name, waiting)
@@ -92,7 +92,7 @@ def _decompress(block: Block) -> bytes | NoText:
     pieces: list[bytes] = []
     size = 0
     try:
-        for piece in text_pieces(block):
+        for piece in decompress_pieces(block):
             size += len(piece)
             if size <= _MOST_BYTES:
                 pieces.append(piece)
@@ -101,7 +101,7 @@ def _decompress(block: Block) -> bytes | NoText:
     return b"".join(pieces) if size <= _MOST_BYTES else NoText.TOO_LONG
 
 
-def text_pieces(block: Block) -> Iterator[bytes]:
+def decompress_pieces(block: Block) -> Iterator[bytes]:
     """Yield the block's text in pieces.
 
     Raises OSError if the block is damaged and EOFError if it is incomplete. Another stream inside the block
@@ -128,6 +128,8 @@ def _stream_of(block: Block) -> bytes:
 
     The checksum of a stream with a single block equals the checksum of the block.
     """
+    # Header "BZh9" (32 bits), the block's bits, end mark (48 bits), checksum (32 bits), padding to whole
+    # bytes.
     value = (int.from_bytes(b"BZh9", "big") << block.length | block.bits) << 80
     value |= END_MAGIC << 32 | block.checksum
     length = 32 + block.length + 80

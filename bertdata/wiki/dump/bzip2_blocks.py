@@ -188,6 +188,7 @@ class _Window:
         more = self._file.read(_READ_BYTES)
         self.at_end = not more
         self._data += more
+        # The last bytes are not scanned yet, because a mark may continue in the next read.
         last = self.end if self.at_end else max(self._scanned, self.end - _LOOKAHEAD_BYTES)
         found = self._find_marks(self._data, self._scanned - self._start, last - self._start)
         self._marks = sorted(
@@ -220,10 +221,11 @@ class _Window:
         Returns None at the end of the file, and if the distance is longer than any block.
         """
         while True:
+            # The marks are sorted in descending order, so the last element is the next mark in the file.
             while self._marks:
                 found, is_end = self._marks.pop()
                 if found < bit:
-                    continue
+                    continue  # inside the block that was read already
                 if not is_end or self._ends_stream(found):
                     return is_end, found
                 self._doubtful_end = found
@@ -232,10 +234,10 @@ class _Window:
             self._read()
 
     def end_before_other_bytes(self, bit: int) -> int | None:
-        """Return the last doubtful end mark from this bit on, once ``next_mark`` has found no more marks.
+        """Return the end mark of the file's last stream if bytes that are not bzip2 follow it.
 
-        It ends the file's last stream, and ignored bytes follow it. Returns None if there is no such mark, or
-        if the file ends inside the first bytes of another stream.
+        Call it when ``next_mark`` has found no more marks after ``bit``. Returns None if there is no such end
+        mark, or if the file ends inside the first bytes of another stream.
         """
         found = self._doubtful_end
         if found is None or found < bit or self._begins_stream(_behind_end(found)):
@@ -247,7 +249,7 @@ class _Window:
         return not self._begins_stream(position) and self.next_mark(8 * position) is None
 
     def _begins_stream(self, position: int) -> bool:
-        """Return True if the bytes there start a stream. The file may end within its first bytes."""
+        """Return True if a stream starts at this byte. The file may end within its first bytes."""
         found = self.bytes_at(position, _STREAM_BEGIN_BYTES)
         return any(begin.startswith(found) for begin in _STREAM_BEGINS)
 
@@ -318,6 +320,8 @@ def find_marks(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bool]]
     A magic number at bit k of byte i fills the bytes i+1 to i+5 completely. These five bytes are searched
     for.
     """
+    # bytes.find is far faster than a loop over bits. For each of the eight bit offsets, search for the five
+    # bytes that the magic number then fills, and compare the bits around them only at a hit.
     for magic, is_end in ((BLOCK_MAGIC, False), (END_MAGIC, True)):
         for k in range(8):
             needle = ((magic >> k) & _MASK40).to_bytes(5, "big")

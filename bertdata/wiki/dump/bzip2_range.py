@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from bertdata._native import Engine, default_engine
-from bertdata.wiki.dump.bzip2 import NoText, decompress_block, text_pieces
+from bertdata.wiki.dump.bzip2 import NoText, decompress_block, decompress_pieces
 from bertdata.wiki.dump.bzip2_blocks import Block, find_blocks
 from bertdata.wiki.ranges.links import BlockChecksums, RangeLink, damaged
 
@@ -58,7 +58,7 @@ class Bzip2Range:
                 self._add(found)
             elif self._reached is None:
                 self._reached = found.bit
-            pieces = text_pieces(found.block) if isinstance(found.text, NoText) else (found.text,)
+            pieces = decompress_pieces(found.block) if isinstance(found.text, NoText) else (found.text,)
             for text in pieces:
                 yield text, found.block.offset, found.block.end
 
@@ -75,8 +75,8 @@ class Bzip2Range:
             whole = block if waiting is None else waiting.joined(block)
             text = decompress_block(self._engine, whole)
             if text is NoText.DAMAGED and waiting is not None and may_be_false:
-                # The first block, joined with the second, is still damaged. It was false, so the second
-                # stands alone.
+                # The first block, joined with the second, is still damaged. So the first was the end of an
+                # earlier block. Forget it, and try the second alone.
                 may_be_false = False
                 whole, waiting = block, None
                 text = decompress_block(self._engine, block)

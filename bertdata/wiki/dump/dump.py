@@ -13,7 +13,7 @@ from bertdata._native import Engine
 from bertdata.errors import InputError
 from bertdata.wiki.dump.page_ends import LinePageEnds, PageEnds
 from bertdata.wiki.dump.site import parse_head
-from bertdata.wiki.dump.text import HashedFile, is_compressed, open_file, plain_newlines, read_texts
+from bertdata.wiki.dump.text import HashedFile, is_compressed, normalise_newlines, open_file, read_texts
 from bertdata.wiki.pages import CUT_OFF, TOO_LARGE, Skipped, page_name
 from bertdata.wiki.worker_pool import WorkerPool
 
@@ -81,6 +81,8 @@ class PageBlocks:
                 yield from self._cut(buffer, end, begin)
                 buffer, begin, searched = buffer[end:], begin + end, 0
             elif len(buffer) > self._max_page_bytes:
+                # No page end in so much text: a damaged dump, or a page that is too large. Skip it without
+                # keeping its text.
                 skipped = Skipped(reason=TOO_LARGE, name=page_name(buffer))
                 yield PageBlock(data=b"", begin=begin, position=self._position, skipped=skipped)
                 buffer, passed = self._pass_over(buffer)
@@ -144,6 +146,7 @@ class PageBlocks:
 
         Returns the rest, and the number of bytes skipped.
         """
+        # Keep only the bytes in which a page end may start that continues in the next read.
         passed = 0
         while (end := self._find_ends.first(buffer, 0)) < 0:
             kept = self._find_ends.searched(buffer)
@@ -187,7 +190,7 @@ class Dump:
     ) -> None:
         self._file = HashedFile(file)
         self.compressed = is_compressed(self._file)
-        texts = plain_newlines(read_texts(self._file, name, pool, engine))
+        texts = normalise_newlines(read_texts(self._file, name, pool, engine))
         head, rest, position = read_head(texts, name)
         self.site = parse_head(head, name, extractor)
         self._blocks = PageBlocks(

@@ -33,6 +33,8 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         self._file = SpooledFile(0, directory)
         self._in_file: list[tuple[PageBlock, int]] = []  # block without its data, size of the data
         self._bytes = self._checked = 0
+        # Decide at the start whether the text will fit, so that the first pass does not fill the disk in
+        # vain.
         expected = dump_bytes * _EXPECTED_RATIO
         self._keeping = expected <= _IN_MEMORY_BYTES or self._has_room(expected)
         self.complete = False

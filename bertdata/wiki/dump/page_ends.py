@@ -51,6 +51,7 @@ def _line_end(data: bytes, tag: int) -> int:
 
     Returns -1 if the line starts with other text or is incomplete.
     """
+    # Only blanks may be between the start of the line and the tag, at most _INDENT_BYTES of them.
     line = data.rfind(b"\n", max(0, tag - _INDENT_BYTES), tag) + 1
     if data[line or max(0, tag - _INDENT_BYTES) : tag].strip(b" \t"):
         return -1

@@ -9,10 +9,10 @@ from bertdata.io import storage
 from bertdata.io.directory_protocol import FOR_ONE_RUN
 from bertdata.io.file_identity import identify
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.block_work import definitions_of
+from bertdata.wiki.block_work import find_definitions
 from bertdata.wiki.dump.dump import Dump, OpenedOnce, PageBlock, open_dump
 from bertdata.wiki.dump.kept_blocks import KeptBlocks
-from bertdata.wiki.dump.revisions import frozen_day, newest_timestamp
+from bertdata.wiki.dump.revisions import find_newest_day, frozen_day
 from bertdata.wiki.extractor import ExtractorSettings
 from bertdata.wiki.page_rules import PageLimits, PageRules
 from bertdata.wiki.settings import ExtractSettings
@@ -93,14 +93,17 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             max_page_bytes=self._settings.max_page_bytes,
             rules=self.rules,
         )
+        # This pass can be skipped if nothing has to be learned from the pages before they are rendered.
         newest = ""
         if self.day is not None and not self._settings.templates:
             return settings._replace(day=self._dated(report, newest)), None
         with self._opened.open() as dump, TemplateFileWriter() as templates:
+            # Decompression is the slowest part of reading, so the blocks of a compressed dump are kept for
+            # the second pass. A plain dump is simply read again.
             blocks = kept.passing(dump.blocks()) if dump.compressed else dump.blocks()
             for block in self._definitions(blocks, settings, templates, report, left_out):
                 if self.day is None:
-                    newest = max(newest, newest_timestamp(block.data))
+                    newest = max(newest, find_newest_day(block.data))
                 self.tell("templates", block.position)
             md5 = dump.md5()
             if self._settings.templates:
@@ -122,7 +125,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         if not self._settings.templates:
             yield from blocks
             return
-        for block, found in definitions_of(blocks, settings, self.pools.work):
+        for block, found in find_definitions(blocks, settings, self.pools.work):
             for definition in found.definitions:
                 templates.add(*definition)
             report.template_pages += found.pages

@@ -28,7 +28,7 @@ def has_several(page: bytes) -> bool:
     return page.count(_TAG) > 1
 
 
-def newest_timestamp(data: bytes) -> str:
+def find_newest_day(data: bytes) -> str:
     """Return the day of the newest revision in the data as YYYY-MM-DD, empty if there is none."""
     return max(re.findall(_TIMESTAMP, data), default=b"").decode()
 

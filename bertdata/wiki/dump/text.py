@@ -126,8 +126,9 @@ def read_texts(
             yield data, file.tell()
 
 
-def plain_newlines(texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+def normalise_newlines(texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
     r"""Replace every ``\r\n`` and ``\r`` by ``\n``, as wikiextractor does when it opens a dump."""
+    # A "\r" at the end of a piece is carried to the next piece, which may start with its "\n".
     carry = b""
     for text, position in texts:
         if carry or b"\r" in text:

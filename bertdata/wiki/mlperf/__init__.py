@@ -1,7 +1,7 @@
 """Readable specification of WikiExtractor at commit 3162bb6, the version that MLPerf pins ("the original").
 
 The kernel in bertdata/_native/wiki/mlperf produces the same bytes. ``article`` lists the steps in order.
-Character properties are those of Unicode 11.0 (Python 3.7), whatever Python runs.
+Character properties follow Unicode 11.0 (Python 3.7), whatever Python runs.
 """
 
 from bertdata.wiki.mlperf.mlperf_extractor import MlperfExtractor

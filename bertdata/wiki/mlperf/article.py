@@ -36,6 +36,8 @@ def _strip_markup(text: str, work: Work) -> str:
 
     No tag is visible yet, and the only ``"`` are those that these steps insert.
     """
+    # Calls and tables that are still there are removed. Then follow quotes and links, in the original's
+    # order.
     work.spend(_STEPS * size_of(text))
     for opener, closer in (("{{", "}}"), ("{|", "|}")):
         text = cut_enclosed(text, literal(text, opener), literal(text, closer))

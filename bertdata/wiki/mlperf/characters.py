@@ -47,6 +47,7 @@ def _plain_digits(text: str) -> str:
 
 def python_repr(text: str) -> str:
     """Return Python 3.7's ``repr`` of a string. Characters not printable in Unicode 11.0 are escaped."""
+    # Like Python, use double quotes only if the text has single quotes and no double quotes.
     quote = '"' if "'" in text and '"' not in text else "'"
     return quote + "".join(_repr_of(character, quote) for character in text) + quote
 

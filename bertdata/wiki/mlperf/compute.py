@@ -57,6 +57,7 @@ def _replace(source: str, pattern: str, replacement: str, count: str) -> str:
 
 def _compile(pattern: str, source: str) -> "re.Pattern[str] | None":
     """Return the compiled pattern, or None if Python refuses it or a search in the source may take long."""
+    # Backtracking takes at most about length ** (choices + 1) steps: "a*b*c" has two choices.
     choices = len(_CHOICE.findall(pattern))
     if len(pattern) > MAX_PATTERN or _REPEATED_GROUP.search(pattern):
         return None

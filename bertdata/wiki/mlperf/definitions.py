@@ -4,7 +4,7 @@ import re
 
 from bertdata.unicode.characters import upper
 from bertdata.wiki.mlperf.entities import unescape
-from bertdata.wiki.mlperf.tags import next_of
+from bertdata.wiki.mlperf.tags import make_next_search
 
 _UNCLOSED_NOINCLUDE = re.compile(r"<noinclude\s*>")
 
@@ -14,6 +14,7 @@ def read_definition(escaped: str) -> str:
 
     escaped: wikitext of the template page, escaped as in the dump's XML.
     """
+    # "A<noinclude>docs</noinclude><includeonly>B</includeonly>" -> "AB"
     text = _drop(unescape(escaped), "<!--", "-->")
     text = _drop(text, "<noinclude>", "</noinclude>")
     # An element that is not closed hides the rest of the page.
@@ -50,7 +51,7 @@ def _elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
     return found
 
 
-def definition_title(name: str, prefix: str, namespaces: frozenset[str]) -> str:
+def find_definition_title(name: str, prefix: str, namespaces: frozenset[str]) -> str:
     """Return the title that a call looks up.
 
     name: name in the call.
@@ -71,8 +72,9 @@ def split_nowiki(text: str) -> list[tuple[str, str]]:
     """
     if "<nowiki>" not in text:
         return [(text, "")]
+    # "a <nowiki>{{b}}</nowiki> c" -> [("a ", "<nowiki>{{b}}</nowiki>"), (" c", "")]
     pairs: list[tuple[str, str]] = []
-    next_line = next_of(text, "\n")
+    next_line = make_next_search(text, "\n")
     end = searched = 0
     close = -1
     while (begin := text.find("<nowiki>", searched)) >= 0:

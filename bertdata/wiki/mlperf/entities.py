@@ -26,6 +26,7 @@ def _character(reference: re.Match[str]) -> str:
 
 def unescape_article(text: str) -> str:
     """Unescape the text except the contents of ``syntaxhighlight`` elements, whose tags are removed."""
+    # The tags themselves are still escaped here: "&lt;syntaxhighlight lang="c"&gt;a &amp;lt; b&lt;/..."
     pieces: list[str] = []
     end = 0
     while (begin := text.find(_HIGHLIGHT, end)) >= 0:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bertdata.unicode.characters import lower
-from bertdata.wiki.mlperf.definitions import definition_title, split_nowiki
+from bertdata.wiki.mlperf.definitions import find_definition_title, split_nowiki
 from bertdata.wiki.mlperf.invoke import Arguments, invoke
 from bertdata.wiki.mlperf.parser_functions import call_function
 from bertdata.wiki.mlperf.spans import CALL, PARAMETER, find_spans, split_parts
@@ -124,7 +124,7 @@ class Expander:
     def _call_template(self, name: str, parts: list[str], *, plain: bool) -> str:
         if self._site.templates is None:
             return ""
-        title = definition_title(name, self._site.template_prefix, self._site.namespaces)
+        title = find_definition_title(name, self._site.template_prefix, self._site.namespaces)
         text = self._site.templates.get(title)
         if text is None:
             return ""

@@ -109,6 +109,8 @@ def _value(node: ast.expr, nesting: int) -> Any:
 
 def _chain(node: ast.expr, nesting: int) -> Any:
     """Evaluate a sum or product of many terms from left to right, without recursion."""
+    # Python parses "1 - 2 + 3" as ((1 - 2) + 3), nested to the left. Follow the left operands down, then
+    # compute from the innermost outwards.
     operations: list[tuple[ast.operator, ast.expr]] = []
     while isinstance(node, ast.BinOp):
         operations.append((node.op, node.right))

@@ -34,6 +34,8 @@ def invoke(module: str, function: str, arguments: Arguments, work: Work) -> str:
 
 def _take(names: tuple[str, ...], arguments: Arguments) -> list[str]:
     """Return the value of each name. A missing name takes the next unnamed value, or is empty."""
+    # names ("s", "i", "j"), call "sub|abc|i=2|3" -> arguments {"1": "abc", "i": "2", "2": "3"}
+    # -> s = "abc" (first unnamed value), i = "2", j = "3" (second unnamed value)
     taken = []
     number = 1
     for name in names:
@@ -50,6 +52,8 @@ def _length(work: Work, text: str) -> str:
 
 
 def _sub(work: Work, text: str, first: str, last: str) -> str:
+    # Lua counts characters from 1 and includes the last one; negative numbers count from the end.
+    # ("abcdef", "2", "3") -> text[1:3] = "bc"; ("abcdef", "-3", "-1") -> text[-3:6] = "def"
     begin = parse_integer(first or "1")
     end = parse_integer(last or "-1")
     if begin > 0:

@@ -33,7 +33,7 @@ def _find_links(text: str) -> list[tuple[int, int]]:
 
 
 def _label(inside: str) -> str:
-    """Return the text that replaces a link, empty if its title has another prefix than those of _PREFIXES."""
+    """Return the text that replaces a link: its label, or nothing if a title prefix removes the link."""
     # "Title|option|label with [[nested|link]]" -> "label with [[nested|link]]": bars before a nested link
     # separate options. Without a nested link the label starts after the first bar.
     bar = inside.find("|")
@@ -50,6 +50,8 @@ def _label(inside: str) -> str:
 
 
 def _stays(title: str) -> bool:
+    # "wikt:word" stays, "Category:Towns" is removed, "Berlin" stays. A colon in front, as in
+    # ":Category:Towns", is ignored: the prefix after it decides.
     colon = title.find(":")
     if colon > 0:
         return title[:colon] in _PREFIXES

@@ -95,6 +95,7 @@ class MlperfExtractor:
 
     def _reason(self, page: PageFields, data: bytes) -> str:
         """Return the reason why the page is not an article, empty if it is an article."""
+        # The order matters: the first reason that applies is reported and counted.
         if page.page_id in self._skip_pages:
             return LEFT_OUT_PAGE
         if not page.closed:

@@ -23,7 +23,10 @@ class PageExpansion(Protocol):
 
 
 Function = Callable[[PageExpansion, str, list[str]], str]
-"""Function of the page, the first argument (expanded) and the other arguments (not expanded)."""
+"""Type of a parser function.
+
+Its arguments are the page, the first argument (expanded), and the other arguments (not expanded).
+"""
 
 
 def call_function(page: PageExpansion, work: Work, name: str, first: str, others: list[str]) -> str:

@@ -14,6 +14,7 @@ def replace_quotes(text: str) -> str:
 
     Apostrophes without a partner on the same line are treated alike.
     """
+    # Longest marks first: "'''''both''''' '''bold''' ''italic''" -> 'both bold "italic"'
     if "''" in text:
         text = _BOTH.sub(r"\1", text)
         text = _BOLD.sub(r"\1", text)

@@ -105,6 +105,7 @@ class PageReader:
             page.text.append(line)
 
     def _open_text(self, line: str, tag: re.Match[str]) -> None:
+        # "<text>A short text</text>" on one line: any second tag closes the text. "<text />" has no text.
         rest = _rest(line, tag)
         closed = _CLOSER.match(line, tag.end() + len(rest)) is not None
         if not closed and tag[0].endswith("/>"):

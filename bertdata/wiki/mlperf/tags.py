@@ -81,7 +81,7 @@ def _closers(text: str) -> Iterator[Mark]:
 
 
 def _ignored(text: str) -> Iterator[Mark]:
-    next_end = next_of(text, ">")
+    next_end = make_next_search(text, ">")
     for name in _IGNORED_NAME.finditer(text):
         end = next_end(name.end())
         if end < 0:
@@ -90,7 +90,7 @@ def _ignored(text: str) -> Iterator[Mark]:
 
 
 def _self_closing(text: str) -> Iterator[Mark]:
-    next_end = next_of(text, ">")
+    next_end = make_next_search(text, ">")
     for name in _SELF_CLOSING_NAME.finditer(text):
         end = next_end(name.end())
         if end < 0:
@@ -105,12 +105,13 @@ def _ends_with_slash(text: str, begin: int, end: int) -> bool:
     return end > begin and text[end - 1] == "/"
 
 
-def next_of(text: str, characters: str) -> Callable[[int], int]:
+def make_next_search(text: str, characters: str) -> Callable[[int], int]:
     """Return a search for the next of the characters, which returns -1 if there is none.
 
     The start positions of successive searches must not decrease. Results are remembered, so that all searches
     together read the text once.
     """
+    # Position of the next occurrence per character: -2 not searched yet, -1 no more occurrences.
     found = dict.fromkeys(characters, -2)
 
     def search(begin: int) -> int:
@@ -144,7 +145,7 @@ def _opener(text: str, tag: str) -> Search:
     A tag with a slash inside, such as ``<ref name="a/b">``, does not count.
     """
     pattern = re.compile(rf"<\s*{tag}{EDGE}", re.IGNORECASE)
-    next_end = next_of(text, "/>")
+    next_end = make_next_search(text, "/>")
 
     def search(begin: int) -> Mark | None:
         while (name := pattern.search(text, begin)) is not None:
@@ -170,7 +171,8 @@ def _closer(text: str, tag: str) -> Search:
 def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
     """Replace the elements with this tag by ``placeholder_1``, ``placeholder_2`` and so on.
 
-    Equal elements get the number of the first of them. Their other numbers are not used.
+    Equal elements get the number of the first of them, and their other numbers are not used. With the
+    placeholder "formula", the elements A, B, A, C become formula_1, formula_2, formula_1, formula_4.
     """
     marks = _elements(text, tag)
     elements = [text[begin:end] for begin, end in marks]
@@ -199,7 +201,7 @@ def _number_apart(text: str, marks: list[Mark], placeholder: str) -> str:
 def _elements(text: str, tag: str) -> list[Mark]:
     name = re.compile(rf"<\s*{tag}", re.IGNORECASE)
     closer = re.compile(rf"<\s*/\s*{tag}\s*>", re.IGNORECASE)
-    next_end = next_of(text, ">")
+    next_end = make_next_search(text, ">")
     found: list[Mark] = []
     behind = 0
     while (opener := name.search(text, behind)) is not None:

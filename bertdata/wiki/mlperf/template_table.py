@@ -26,6 +26,7 @@ class TemplateTable:
         if templates + redirects > (len(self._data) - _HEAD.size) // _RECORD.size:
             raise ValueError("template file: has no room for its records")
         self._texts = self._data[_HEAD.size + (templates + redirects) * _RECORD.size :]
+        # Records of equal titles follow one another in the dump's order, so dict() keeps the last definition.
         self._places = dict(self._records(templates))
 
     def _records(self, number: int) -> Iterator[tuple[str, tuple[int, int]]]:

@@ -82,6 +82,8 @@ class Work:
 
         Raises TooDeepError beyond MAX_FRAMES.
         """
+        # The original recurses in Python and fails at the interpreter's limit. Counting frames here gives the
+        # same limit in both engines, without depending on the stack of the process.
         if self._frames + number > MAX_FRAMES:
             self.spend(TOO_DEEP_WORK)
             raise TooDeepError("calls are nested too deep")

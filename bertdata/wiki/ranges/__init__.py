@@ -1,1 +1,1 @@
-"""Extraction by byte ranges of a dump, each read by another worker, and the joining of the results."""
+"""Extraction by byte ranges of a dump. Workers read different ranges, and the results are joined."""

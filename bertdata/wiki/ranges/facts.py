@@ -12,8 +12,8 @@ from bertdata.wiki.extractor import (
     BlockDefinitions,
     BlockState,
     ExtractorSettings,
+    find_state_after,
     has_usual_begin,
-    state_behind,
 )
 from bertdata.wiki.ranges.links import RangeLink
 from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader
@@ -44,13 +44,14 @@ class RangeFacts:
 
         The range was read as if the dump started there.
         """
+        # The same test as ``extractor.follows``, from the range's facts instead of its data.
         if self.blocks == 0:
             return True
         if state.last_id is not None and state.last_id == self.first_id:
             return False
         return state[:3] == START[:3] or (not state.inside_text and self.usual_begin)
 
-    def state_behind(self, state: BlockState) -> BlockState:
+    def find_state_after(self, state: BlockState) -> BlockState:
         """Return the state after the range.
 
         state: the state before it. The range must have been read from this state, or must follow it.
@@ -117,7 +118,7 @@ class RangeBlocks:
         self._blocks += 1
         if found is not None:
             self._first_id = found.first_id if self._first_id is None else self._first_id
-            self._state = state_behind(found, self._state)
+            self._state = find_state_after(found, self._state)
 
     @property
     def facts(self) -> RangeFacts:

@@ -36,12 +36,12 @@ def in_sequence(
     assert [result.facts.number for result in ordered] == list(range(len(ordered)))
     check_links(dump, [result.facts.link for result in ordered])
     # Every range was read as if it were at the start of the dump. Walk through the ranges with the true
-    # state, and repeat those for which that assumption was wrong.
+    # state, and repeat a range if that assumption gave a wrong result.
     state = START
     for result in ordered:
         if not result.facts.follows(state):
             result = again(result.facts.number, state)
-        state = result.facts.state_behind(state)
+        state = result.facts.find_state_after(state)
         yield result
 
 

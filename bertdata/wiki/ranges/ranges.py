@@ -181,6 +181,8 @@ def _universal_newlines(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
     If a ``\r\n`` spans two pieces, the newline goes to the second piece. So the text of a piece does not
     depend on whether the piece before was read.
     """
+    # A piece that ends with "\r" waits for the next piece:
+    # "a\r" + "\nb" -> "a" + "\nb", and "a\r" + "b" -> "a\n" + "b"
     waiting: _Piece | None = None
     for piece in pieces:
         if not piece.text:

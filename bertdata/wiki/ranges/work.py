@@ -13,9 +13,9 @@ from bertdata.io import storage
 from bertdata.io.worker_process import WorkerDied
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.articles.writer import holds_several, is_empty, skip_page
-from bertdata.wiki.block_work import PackagePages, articles_of, definitions_of
+from bertdata.wiki.block_work import PackagePages, extract_blocks, find_definitions
 from bertdata.wiki.dump.dump import PageBlock
-from bertdata.wiki.dump.revisions import newest_timestamp
+from bertdata.wiki.dump.revisions import find_newest_day
 from bertdata.wiki.extractor import START, BlockArticles, BlockState, ExtractorSettings
 from bertdata.wiki.ranges.facts import RangeBlocks, RangeFacts
 from bertdata.wiki.ranges.ranges import DumpRanges
@@ -75,16 +75,16 @@ def collect_definitions(
         if path is None:
             for block in reading.blocks():
                 reading.take(block)
-                newest = max(newest, newest_timestamp(block.data))
+                newest = max(newest, find_newest_day(block.data))
         else:
             with _open_pool(settings) as pool:
-                for block, found in definitions_of(reading.blocks(), settings, pool, state):
+                for block, found in find_definitions(reading.blocks(), settings, pool, state):
                     reading.take(block, found)
                     for definition in found.definitions:
                         templates.add(*definition)
                     pages += found.pages
                     left_out += found.left_out
-                    newest = max(newest, newest_timestamp(block.data)) if days else ""
+                    newest = max(newest, find_newest_day(block.data)) if days else ""
             with storage.open_output(path) as file:
                 templates.write(file)
     return RangeDefinitions(
@@ -104,7 +104,9 @@ def extract_range(
         _open_pool(settings) as pool,
         PackagePages(settings) as package,
     ):
-        for block, found, _ in articles_of(reading.blocks(), settings, pool, state):
+        # The articles of all files are concatenated here. Where the output files start is only known when the
+        # sizes of all articles of all ranges are known (``fold.deal_out_articles``).
+        for block, found, _ in extract_blocks(reading.blocks(), settings, pool, state):
             reading.take(block, found)
             if block.skipped is not None:
                 report.skip(*block.skipped)

@@ -1,7 +1,7 @@
 """Limits for the package's #expr: a power of a power would keep a worker busy for hours.
 
 The package turns every error in an expression into text. A refusal is therefore stored in this module, and
-read when the page is rendered. The limits are those of the kernel (_native/wiki/wikiextractor/limits.h).
+read when the page is rendered. The kernel has the same limits (_native/wiki/wikiextractor/limits.h).
 """
 
 import ast

@@ -137,6 +137,8 @@ def _in_new_thread(function: Callable[[], Result]) -> Result:
 
 def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
     """Yield the whole pages that contain the mark. Takes linear time even if there are many marks."""
+    # Search for the mark first and then for the page around it, because few pages are templates. ``behind``
+    # is the end of the text already searched: looking back beyond it again would take quadratic time.
     behind = 0
     at = data.find(mark)
     while at >= 0:

@@ -50,6 +50,8 @@ class Page:
 
 def split_pages(data: bytes) -> Iterator[RawPage]:
     """Yield the pages in the data. A page with a missing tag is marked as not whole."""
+    # start: position of the open page, or None. behind: end of the last tag.
+    # A closing tag without an opening tag, and an opening tag inside a page, both give an incomplete page.
     start: int | None = None
     behind = 0
     for tag in PAGE_TAG.finditer(data):

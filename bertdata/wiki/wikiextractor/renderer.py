@@ -113,6 +113,7 @@ class Renderer:
             knownNamespaces=frozenset(name for name, _ in self.site.namespaces),
             ignored_tag_patterns=module.ignored_tags,
         )
+        # extract() sets the magic words from the clock, so they must be frozen before.
         extractor.magicWords = FrozenClock(extractor.magicWords, self.day)
         article = io.StringIO()
         extractor.extract(article, html_safe=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.sources import json_lines
-from bertdata.sources.json_lines import member_source
+from bertdata.sources.json_lines import find_member_source
 from tests.support.commands import Program
 from tests.support.read_records import read_records
 
@@ -76,7 +76,7 @@ def test_ids_of_removed_records_do_not_depend_on_the_parser(
 
 def test_a_member_is_found_among_blanks_and_names_with_dots() -> None:
     text = ' { "a" : [ {"a": 1} ] ,\n"b.c" : 1.0 , "b" : { "c" : "}" } } '
-    assert [member_source(text, name) for name in ("a", "b.c", "b")] == [
+    assert [find_member_source(text, name) for name in ("a", "b.c", "b")] == [
         '[ {"a": 1} ]',
         "1.0",
         '{ "c" : "}" }',

@@ -25,7 +25,7 @@ def german() -> PunktTables:
 def with_file(tmp_path: Path, tables: PunktTables, text: str) -> PunktTables:
     path = tmp_path / "own.txt"
     path.write_text(text, encoding="utf-8")
-    return read_abbreviations(str(path)).added_to(tables)
+    return read_abbreviations(str(path)).add_to(tables)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

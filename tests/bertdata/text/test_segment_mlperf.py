@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bertdata.config.held_out_names import mlperf_part_name
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
-from bertdata.text.mlperf_evaluation import eval_md5, eval_text, most_eval_articles, quota, withhold
+from bertdata.text.mlperf_evaluation import eval_md5, eval_text, find_most_eval_articles, quota, withhold
 from bertdata.text.mlperf_parts import part_text, plan_parts
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment_files
@@ -104,7 +104,7 @@ def test_the_largest_evaluation_set_is_one_that_every_file_can_give(articles: li
         return all(wanted <= max(found, 1) for wanted, found in zip(quotas, articles, strict=True))
 
     half = sum(articles) // 2
-    assert most_eval_articles(articles) == max(filter(fits, range(half + 1)))
+    assert find_most_eval_articles(articles) == max(filter(fits, range(half + 1)))
 
 
 def test_parts_count_the_extracted_bytes_up_to_a_block() -> None:

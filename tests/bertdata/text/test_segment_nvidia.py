@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bertdata.errors import InputError
 from bertdata.text.nvidia import make_articles
-from bertdata.text.nvidia_format import format_articles, formatted_text
+from bertdata.text.nvidia_format import format_articles, join_formatted_articles
 from bertdata.text.nvidia_sharding import distribute
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment_files
@@ -29,7 +29,9 @@ SHARDS = [f"shard_training_{index}.txt" for index in range(4)] + [
 def test_formatted_articles_equal_the_kit(kit: Path) -> None:
     files = find_extracted_files([str(kit / "extracted")]).files
     texts = [format_articles(Path(path).read_bytes(), path) for path in files]
-    assert b"".join(formatted_text(text.articles) for text in texts) == read_kit(kit, "nvidia/formatted.txt")
+    assert b"".join(join_formatted_articles(text.articles) for text in texts) == read_kit(
+        kit, "nvidia/formatted.txt"
+    )
     assert [text.outside for text in texts] == [0, 0]
 
 

@@ -13,8 +13,8 @@ from bertdata.text import nvidia_writing
 from bertdata.text.input_kinds import ARTICLES, TEXT
 from bertdata.text.mlperf import make_sentences
 from bertdata.text.nvidia import make_articles
-from bertdata.text.nvidia_format import formatted_text
-from bertdata.text.plain_text import book_line
+from bertdata.text.nvidia_format import join_formatted_articles
+from bertdata.text.plain_text import join_book_lines
 from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentSettings
 from bertdata.text.text_inputs import TextInputs, find_inputs
@@ -78,8 +78,8 @@ def as_articles(place: Path, files: list[Path]) -> list[str]:
 def test_a_book_becomes_the_line_that_nvidias_formatting_writes() -> None:
     book = "\ufeff  Chapter 1 \r\n\r\n \tIt was dark.\u3000\nNight\x0cfell, a \rreturn stays\n\n".encode()
     line = "Chapter 1 It was dark. Night\x0cfell, a \rreturn stays "
-    assert book_line(book, "book.txt") == line
-    assert formatted_text([line]) == line.encode() + b"\n\n"
+    assert join_book_lines(book, "book.txt") == line
+    assert join_formatted_articles([line]) == line.encode() + b"\n\n"
 
 
 def test_a_book_is_one_article_of_the_recipe_nvidia() -> None:

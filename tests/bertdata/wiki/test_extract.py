@@ -29,7 +29,7 @@ from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.dump import dump
 from bertdata.wiki.dump.bzip2_blocks import END_MAGIC
 from bertdata.wiki.extract import extract_dump
-from bertdata.wiki.settings import ExtractorName, ExtractSettings, name_date
+from bertdata.wiki.settings import ExtractorName, ExtractSettings, parse_name_date
 from bertdata.wiki.wikiextractor import renderer
 from tests.support.commands import contents
 from tests.support.dumps import HEAD, TAIL, files, multistream, page, wikiextractor_files, write_dump
@@ -190,10 +190,10 @@ def test_a_dump_without_any_date_asks_for_one(tmp_path: Path) -> None:
 
 
 def test_dates_in_names_are_read() -> None:
-    assert name_date("enwiki-20200101-pages-articles-multistream.xml.bz2") == date(2020, 1, 1)
-    assert name_date("simplewiki-20191231.xml") == date(2019, 12, 31)
-    assert name_date("enwiki-20201399-pages.xml") is None
-    assert name_date("enwiki-p10-p30302-shortened.xml.bz2") is None
+    assert parse_name_date("enwiki-20200101-pages-articles-multistream.xml.bz2") == date(2020, 1, 1)
+    assert parse_name_date("simplewiki-20191231.xml") == date(2019, 12, 31)
+    assert parse_name_date("enwiki-20201399-pages.xml") is None
+    assert parse_name_date("enwiki-p10-p30302-shortened.xml.bz2") is None
 
 
 # Nothing is lost silently
