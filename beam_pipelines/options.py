@@ -1,4 +1,4 @@
-"""The pipeline's own flags, parsed apart from those of Beam and its runner."""
+"""The flags of the pipeline, parsed separately from the flags of Beam and its runner."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -65,7 +65,7 @@ _OF_ARTICLES = ("articles", "text", "dump")
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
-    """The parser of the pipeline's own flags."""
+    """Return the parser of this pipeline's flags."""
     parser = Parser(PROGRAM, EXAMPLE, SUMMARY, has_others=True)
     parser.add_argument(
         "--input",
@@ -90,6 +90,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 
 def _add_text_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags for making text parts."""
     text = parser.add_argument_group(
         "text", "from articles, plain text or records to parts; for any --input-kind but parts"
     )
@@ -115,7 +116,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Our own flags, and the arguments left for Beam."""
+    """Return this pipeline's flags, and the arguments left for Beam."""
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
     flags.dry_run, beam_arguments = _take_dry_run(flags.dry_run, beam_arguments)
     flags.input = [pattern for patterns in flags.input for pattern in split_names(patterns, ",") if pattern]
@@ -139,13 +140,13 @@ def create_request(flags: argparse.Namespace) -> CreateRequest:
 
 
 def text_request(flags: argparse.Namespace) -> SegmentRequest:
-    """Return the request for the parts, as ``bertdata segment`` would fill it."""
+    """Return the request for the text parts, as ``bertdata segment`` would fill it."""
     own = {"sources": flags.input, "output": flags.text or "", "recipe": flags.text_recipe}
     return request_of(SegmentRequest, flags, **own)
 
 
 def _take_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
-    """Return whether nothing is to be written, and the other arguments: Beam spells it ``--dry_run True``."""
+    """Return (is it a dry run, remaining arguments). Accepts Beam's spelling ``--dry_run True`` too."""
     others: list[str] = []
     waiting = iter(arguments)
     for word in waiting:
@@ -165,10 +166,10 @@ def _take_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
 
 
 def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
-    """Refuse flags that have no effect with this kind of input."""
+    """Raise SettingsError for a flag that has no effect with this kind of input."""
     given = {name for name in (*ARTICLE_FLAGS, *TEXT_FLAGS) if getattr(flags, name)}
     given |= {name for name in DUMP_FLAGS if getattr(flags, name) is not None}
-    given |= text_request(flags).settings.keys() - {"recipe"}  # that of the text has a flag of its own
+    given |= text_request(flags).settings.keys() - {"recipe"}  # set by --text-recipe, checked above
     of_kinds = {
         DUMP_FLAGS: ("dump",),
         (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
@@ -186,16 +187,17 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
 
 
 def _check_dump(flags: argparse.Namespace) -> None:
-    """Refuse several dumps, and strip ``file://`` from the paths."""
+    """Raise SettingsError for more than one dump, and strip ``file://`` from the paths."""
     flags.text = flags.text.removeprefix("file://")
     flags.input = [one_dump([path.removeprefix("file://") for path in flags.input], "--input-kind dump")]
 
 
 @contextmanager
 def configured(flags: argparse.Namespace) -> Iterator[CreatePlan]:
-    """Yield the plan of the shards, of flags and file. The request for the text gets the file's settings too.
+    """Yield the plan of the shards, from the flags and the settings file.
 
-    A SettingsError inside becomes one with the file's line where it speaks of one.
+    Also completes ``flags.text_request`` by the settings file. A SettingsError in the block that concerns the
+    file is raised with the file's line.
     """
     with planned(create_request(flags)) as plan, with_text_of_file(flags.text_request) as text:
         if flags.input_kind == "dump" and text.escaped_articles is not None:
@@ -205,12 +207,12 @@ def configured(flags: argparse.Namespace) -> Iterator[CreatePlan]:
 
 
 def record_settings(flags: argparse.Namespace) -> PartSettings | None:
-    """The settings of parts of records. None where the input is of another kind."""
+    """Return the settings for making parts from records. None if the input is of another kind."""
     if flags.input_kind == "parts":
         return None
     given = flags.text_request.settings
     if flags.text_recipe is not None:
-        del given["recipe"]  # the flag's, which is refused below
+        del given["recipe"]  # comes from --text-recipe, which has its error message below
     if flags.input_kind == "dump":
         if own := [name for name in RECORD_SETTINGS if name in given]:
             flag = own[0].replace("_", "-")
@@ -226,11 +228,14 @@ def record_settings(flags: argparse.Namespace) -> PartSettings | None:
 
 
 def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
-    """The settings of the text stage. Without a flag, its recipe follows from that of the shards."""
+    """Return the settings for making parts from articles or plain text.
+
+    Without --text-recipe, the recipe of the shards decides.
+    """
     name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf"
     return settings_of({"recipe": name, **flags.text_request.settings})
 
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
-    """The settings of extraction. The recipe's program pins an extractor."""
+    """Return the settings of extraction. The recipe determines the default extractor."""
     return given_extract_settings(flags, extractor=recipe.extractor if recipe else "3.1.0")
