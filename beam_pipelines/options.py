@@ -41,20 +41,20 @@ EXAMPLE = """\
       --output shards --vocab vocab.txt --recipe habana"""
 
 SUMMARY = """\
-Makes the shards, manifest.json and MD5SUMS of bertdata create on any Beam runner. From a dump, extracted
-articles, plain text or files of records it also makes the files of bertdata extract and bertdata segment.
-All bytes are the same as theirs. NVIDIA's test shards become a dataset of their own, OUTPUT.test. Flags
-that are not listed here go to Beam and its runner (--runner, --direct_num_workers, --dask_workers, ...;
-docs/running.md).
-With --shuffle global, documents are first mixed over the whole corpus. The result then depends on
---num-shards too, and on nothing else: not on the runner, its workers, or the order of the inputs."""
+Create shards, manifest.json and MD5SUMS on any Beam runner, with the same bytes as bertdata create. The
+input may also be a dump, extracted articles, plain text or files of records. Then the files of bertdata
+extract and bertdata segment are written too. NVIDIA's test shards become a separate dataset, OUTPUT.test.
+Flags that are not listed here are passed on to Beam and its runner (--runner, --direct_num_workers,
+--dask_workers, ...; see docs/running.md).
+With --shuffle global, the documents of the whole corpus are mixed. The result depends on --num-shards, but
+not on the runner, the number of workers or the order of the inputs."""
 
 INPUT_KINDS = """\
-parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
-bertdata extract writes them; text: plain-text files, or directories of them (*.txt), each file one
-document; dump: one Wikipedia dump, whose ranges all workers extract, as bertdata
-extract does; files of records, also .gz .zst .bz2 .xz, local or in buckets: jsonl, json, csv, tsv, parquet,
-arrow, blocks (plain text, blank lines between documents)"""
+parts (default): text with one sentence per line; articles: files written by bertdata extract, or
+directories of them; text: plain-text files with one document each, or directories of them (*.txt); dump: a
+Wikipedia dump, which all workers extract together; files of records, also compressed (.gz .zst .bz2 .xz),
+local or in buckets: jsonl, json, csv, tsv, parquet, arrow, blocks (plain text with blank lines between
+documents)"""
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
@@ -73,7 +73,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         nargs="+",
         action="extend",
         metavar="GLOB",
-        help="input files, patterns or URLs; several by spaces, commas or repetition; sorted before use",
+        help="input files, patterns or URLs, separated by spaces or commas; may be repeated",
     )
     parser.add_argument(
         "--input-kind",
@@ -81,7 +81,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         default="parts",
         help=INPUT_KINDS,
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
+    parser.add_argument("--output", required=True, metavar="DIR", help="directory or URL of the dataset")
     add_create_flags(parser, arguments, config={"help": CONFIG_HELP.format("all tables")})
     _add_text_flags(parser)
     add_dry_run(parser)
@@ -92,26 +92,28 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 def _add_text_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags for making text parts."""
     text = parser.add_argument_group(
-        "text", "from articles, plain text or records to parts; for any --input-kind but parts"
+        "text", "how to make parts from articles, plain text or records; for every --input-kind except parts"
     )
     text.add_argument(
         "--text",
         metavar="DIR",
-        help="directory of the parts, eval.txt and eval.md5, and from a dump of the articles (extracted/); "
-        "default: OUTPUT.text beside the output",
+        help="directory for the parts, eval.txt and eval.md5, and for a dump's articles (in extracted/); "
+        "default: OUTPUT.text",
     )
     text.add_argument(
         "--text-recipe",
         choices=TEXT_RECIPES,
-        help="recipe of the text stage (default: nvidia for the recipes nvidia and habana, else mlperf)",
+        help="recipe for making parts (default: nvidia if the recipe is nvidia or habana, else mlperf)",
     )
     add_flags(text, SegmentRequest, "books")
     add_segment_settings(text, skip=("recipe",))
     add_flags(text, SegmentRequest, "punkt_tables")
-    add_part_settings(parser.add_argument_group("records", "of files of records alone"))
-    dump = parser.add_argument_group("extraction", "from a dump to articles; for --input-kind dump")
+    add_part_settings(parser.add_argument_group("records", "only for files of records"))
+    dump = parser.add_argument_group(
+        "extraction", "how to extract articles from a dump; for --input-kind dump"
+    )
     add_extract_settings(
-        dump, extractor_default="default: mlperf for the recipes mlperf, nvidia and habana, else 3.1.0"
+        dump, extractor_default="default: mlperf if the recipe is mlperf, nvidia or habana, else 3.1.0"
     )
 
 

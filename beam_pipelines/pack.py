@@ -34,9 +34,9 @@ EXAMPLE = """\
   python -m beam_pipelines.pack gs://BUCKET/shards --output gs://BUCKET/packed --runner DataflowRunner ..."""
 
 SUMMARY = """\
-Makes the packed dataset of bertdata pack, the same bytes, on any Beam runner. Lengths are counted on all
-workers and planned on one; examples wait in the output directory, about three bytes a token, until all
-are sorted. Flags that are not listed here go to Beam and its runner."""
+Pack a dataset on any Beam runner, with the same bytes as bertdata pack. All workers count lengths, and one
+worker plans the rows. Until all examples are sorted, they take about three bytes per token in the output
+directory. Flags that are not listed here are passed on to Beam and its runner."""
 
 UNKNOWN = ("packing_plan", "shuffle", "inputs")
 """Terms of the output directory's plan that are only known after all lengths have been read."""
@@ -55,9 +55,11 @@ def main(arguments: list[str] | None = None) -> int:
 def make_parser() -> Parser:
     """Return the parser of this pipeline's flags."""
     parser = Parser(PROGRAM, EXAMPLE, SUMMARY, has_others=True)
-    parser.add_argument("path", metavar="DIR", help="dataset directory, or its URL; with --unverified files")
     parser.add_argument(
-        "--output", required=True, metavar="DIR", help="directory of the packed dataset, or its URL"
+        "path", metavar="DIR", help="directory or URL of the dataset; with --unverified, files"
+    )
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="directory or URL of the packed dataset"
     )
     add_flags(parser, PackRequest, *(item.name for item in fields(GivenPackSettings)))
     return parser

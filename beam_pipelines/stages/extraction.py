@@ -181,8 +181,8 @@ class DealOut(beam.DoFn):  # type: ignore[misc]
 
     Tagged "report": the report on all pages.
 
-    Each range was extracted as if it began outside of any open element. If the range before ends otherwise,
-    it is extracted again from the right state. That does not happen in dumps of MediaWiki.
+    Each range was extracted from the parser's start state. If the range before it ends in another state, it
+    is extracted again from that state. This does not happen in dumps of MediaWiki.
     """
 
     def __init__(self, stage: ExtractionStage) -> None:

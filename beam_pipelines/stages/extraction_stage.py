@@ -64,9 +64,7 @@ class ExtractionStage:
         return None if day is None or self.articles.settings.templates else Definitions(day=day)
 
     def settings(self, definitions: Definitions | None = None) -> ExtractorSettings:
-        """Return a worker's settings, with the templates loaded. definitions: None in the first
-        pass.
-        """
+        """Return a worker's settings, with the templates loaded. definitions: None in the first pass."""
         settings = self.articles.settings
         templates = None if definitions is None else definitions.templates
         return ExtractorSettings(

@@ -1,8 +1,8 @@
 """The last stages of the pipelines: from parts to shards, and from shards to a finished dataset.
 
 The result is as if every task ran exactly once, although Beam may run a task twice: after a failure, or in
-parallel as a backup for a slow worker. Each attempt writes aside and renames, and both write the same bytes. Only the
-outputs of one attempt reach the next stage, so the manifest lists every shard once.
+parallel as a backup for a slow worker. Each attempt writes aside and renames, and both write the same bytes.
+Only the outputs of one attempt reach the next stage, so the manifest lists every shard once.
 """
 
 import logging
