@@ -61,7 +61,7 @@ def shown_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
 
         def poll() -> None:
             while not end.wait(POLL_SECONDS):
-                with suppress(BertDataError, OSError):  # progress must not make a run fail
+                with suppress(BertDataError, OSError):  # an error here must not end the run
                     show(finished.new())
 
         show(finished.new(), made=False)

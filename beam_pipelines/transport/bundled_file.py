@@ -18,6 +18,7 @@ class BundledFile(str):
     __slots__ = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the file's name and contents."""
         path = str(self)
         if storage.is_directory(path):  # a model's directory, converted to a single tokenizer.json
             return _unpack, (TOKENIZER_NAME, tokenizer_bytes(path))

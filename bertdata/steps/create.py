@@ -274,6 +274,7 @@ class _ShardProgress:
         )
 
     def _tell(self, done: int, **changes: Any) -> None:
+        """Pass the progress on."""
         # finish() counts finished parts only. That may be less than what under_way() has reported, which
         # includes unfinished ones. Progress must not go backwards.
         self._now = self._now._replace(done=max(self._now.done, done), **changes)

@@ -45,7 +45,7 @@ _OF_DATASET: dict[str, dict[str, dict[str, Any]]] = {
     for record in _RECORDS
 }
 """Schemas of the settings that belong to the dataset, not to its examples, by table and name."""
-# A flag has a list of roles, a file a table of them.
+# As a flag, roles are a list of NAME=TOKEN. In a file they are a table.
 _OF_DATASET["tokenizer"]["roles"] = {**_OF_DATASET["tokenizer"]["roles"], "type": "object"}
 _TEXT_TYPES = {bool: "boolean", int: "integer", float: "number"}
 _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
@@ -77,7 +77,7 @@ class DatasetFile:
 
     def __init__(self, path: str, objective: str | None = None, recipe: str | None = None) -> None:
         """Read and check the file. objective, recipe: values of flags, which override the file's."""
-        from bertdata.io.toml_text import TomlFile  # needs tomli on Python 3.10
+        from bertdata.io.toml_text import TomlFile  # imported here: on Python 3.10 it needs tomli
 
         self._toml = TomlFile(path)
         self._toml.tables = expand_values(self._toml.tables)
@@ -139,6 +139,9 @@ class DatasetFile:
         except SettingsFileError:
             raise
         except SettingsError as error:
+            # The error says "dupe_factor is 0, expected ..." without knowing about the file. Look for the
+            # keys of the file in its text, as dupe_factor or as the flag --dupe-factor. If it names
+            # several of them, the first one in the text is at fault.
             places = []
             for keys in self._keys():
                 flag = {"roles": "role", "name": "objective"}.get(keys[-1], keys[-1])

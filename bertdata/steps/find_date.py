@@ -233,6 +233,7 @@ class _PartMaker:
         self._text = lru_cache(maxsize=256)(self._make_text)
 
     def __call__(self, articles: list[bytes]) -> bytes:
+        """Return the first text part, made from the articles of a day."""
         files = cut_into_files(articles)
         numbers = plan_parts([len(file) for file in files], SegmentSettings().block_size, ["the first file"])
         first = [file for file, number in zip(files, numbers, strict=True) if number == 0]
