@@ -1,4 +1,4 @@
-"""The pipeline from a dump to extracted articles, which runs before the one that uses them."""
+"""The pipeline that extracts articles from a dump. It runs before the pipeline that makes shards of them."""
 
 import argparse
 from typing import Any
@@ -19,10 +19,10 @@ from bertdata.wiki.settings import ExtractSettings
 def extract_dump(
     flags: argparse.Namespace, beam_arguments: list[str], settings: ExtractSettings
 ) -> RunMetrics:
-    """Extract the dump in a pipeline of its own, whose files' sizes the plan of the parts needs.
+    """Extract the dump's articles in a separate pipeline, since planning the parts needs the articles' sizes.
 
-    Afterwards the directory of the articles is the input. Returns the pipeline's metrics, or those of the
-    run that finished the directory before.
+    Afterwards ``flags.input`` is the directory of the articles. Returns the pipeline's metrics, or those of
+    the earlier run that finished the directory.
     """
     pipeline = make_pipeline(beam_arguments, flags)
     if runs_here(pipeline):
@@ -38,18 +38,19 @@ def extract_dump(
 
 
 def preview_dump(flags: argparse.Namespace, settings: ExtractSettings) -> list[str]:
-    """The articles that would be extracted, for a person. Errors are those of the run before its start."""
+    """Return lines on the articles that would be extracted. Raises the errors of a run before its start."""
     return plan_dump(flags, settings).articles.preview(begun=False)
 
 
 def plan_dump(flags: argparse.Namespace, settings: ExtractSettings) -> ExtractionStage:
-    """Plan the extraction. Errors as from plan_extraction."""
+    """Return the plan of the extraction. Raises the errors of ``plan_extraction``."""
     (dump,) = flags.input
     return plan_extraction(dump, storage.join(flags.text, EXTRACTED), settings, flags.engine)
 
 
 def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
-    # Imported here: importing Beam takes seconds, which --help and wrong usage do not need.
+    """Run the pipeline."""
+    # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     from beam_pipelines.stages.extraction import ExtractArticles
 
     _ = pipeline | "extract dump" >> ExtractArticles(stage)
@@ -60,5 +61,6 @@ def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
 
 
 def _warn(stage: ExtractionStage, report: ExtractReport) -> None:
+    """Print the warnings and faults of an earlier extraction."""
     for fault in (*report.warnings(), *report.faults):
         say_error(f"{PROGRAM}: warning: {stage.articles.dump}: {fault}")

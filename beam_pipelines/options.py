@@ -1,4 +1,4 @@
-"""The pipeline's own flags, parsed apart from those of Beam and its runner."""
+"""The flags of the pipeline, parsed separately from the flags of Beam and its runner."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -41,20 +41,20 @@ EXAMPLE = """\
       --output shards --vocab vocab.txt --recipe habana"""
 
 SUMMARY = """\
-Makes the shards, manifest.json and MD5SUMS of bertdata create on any Beam runner. From a dump, extracted
-articles, plain text or files of records it also makes the files of bertdata extract and bertdata segment.
-All bytes are the same as theirs. NVIDIA's test shards become a dataset of their own, OUTPUT.test. Flags
-that are not listed here go to Beam and its runner (--runner, --direct_num_workers, --dask_workers, ...;
-docs/running.md).
-With --shuffle global, documents are first mixed over the whole corpus. The result then depends on
---num-shards too, and on nothing else: not on the runner, its workers, or the order of the inputs."""
+Create shards, manifest.json and MD5SUMS on any Beam runner, with the same bytes as bertdata create. The
+input may also be a dump, extracted articles, plain text or files of records. Then the files of bertdata
+extract and bertdata segment are written too. NVIDIA's test shards become a separate dataset, OUTPUT.test.
+Flags that are not listed here are passed on to Beam and its runner (--runner, --direct_num_workers,
+--dask_workers, ...; see docs/running.md).
+With --shuffle global, the documents of the whole corpus are mixed. The result depends on --num-shards, but
+not on the runner, the number of workers or the order of the inputs."""
 
 INPUT_KINDS = """\
-parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
-bertdata extract writes them; text: plain-text files, or directories of them (*.txt), each file one
-document; dump: one Wikipedia dump, whose ranges all workers extract, as bertdata
-extract does; files of records, also .gz .zst .bz2 .xz, local or in buckets: jsonl, json, csv, tsv, parquet,
-arrow, blocks (plain text, blank lines between documents)"""
+parts (default): text with one sentence per line; articles: files written by bertdata extract, or
+directories of them; text: plain-text files with one document each, or directories of them (*.txt); dump: a
+Wikipedia dump, which all workers extract together; files of records, also compressed (.gz .zst .bz2 .xz),
+local or in buckets: jsonl, json, csv, tsv, parquet, arrow, blocks (plain text with blank lines between
+documents)"""
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
@@ -65,7 +65,7 @@ _OF_ARTICLES = ("articles", "text", "dump")
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
-    """The parser of the pipeline's own flags."""
+    """Return the parser of this pipeline's flags."""
     parser = Parser(PROGRAM, EXAMPLE, SUMMARY, has_others=True)
     parser.add_argument(
         "--input",
@@ -73,7 +73,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         nargs="+",
         action="extend",
         metavar="GLOB",
-        help="input files, patterns or URLs; several by spaces, commas or repetition; sorted before use",
+        help="input files, patterns or URLs, separated by spaces or commas; may be repeated",
     )
     parser.add_argument(
         "--input-kind",
@@ -81,7 +81,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         default="parts",
         help=INPUT_KINDS,
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
+    parser.add_argument("--output", required=True, metavar="DIR", help="directory or URL of the dataset")
     add_create_flags(parser, arguments, config={"help": CONFIG_HELP.format("all tables")})
     _add_text_flags(parser)
     add_dry_run(parser)
@@ -90,32 +90,35 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 
 def _add_text_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags for making text parts."""
     text = parser.add_argument_group(
-        "text", "from articles, plain text or records to parts; for any --input-kind but parts"
+        "text", "how to make parts from articles, plain text or records; for every --input-kind except parts"
     )
     text.add_argument(
         "--text",
         metavar="DIR",
-        help="directory of the parts, eval.txt and eval.md5, and from a dump of the articles (extracted/); "
-        "default: OUTPUT.text beside the output",
+        help="directory for the parts, eval.txt and eval.md5, and for a dump's articles (in extracted/); "
+        "default: OUTPUT.text",
     )
     text.add_argument(
         "--text-recipe",
         choices=TEXT_RECIPES,
-        help="recipe of the text stage (default: nvidia for the recipes nvidia and habana, else mlperf)",
+        help="recipe for making parts (default: nvidia if the recipe is nvidia or habana, else mlperf)",
     )
     add_flags(text, SegmentRequest, "books")
     add_segment_settings(text, skip=("recipe",))
     add_flags(text, SegmentRequest, "punkt_tables")
-    add_part_settings(parser.add_argument_group("records", "of files of records alone"))
-    dump = parser.add_argument_group("extraction", "from a dump to articles; for --input-kind dump")
+    add_part_settings(parser.add_argument_group("records", "only for files of records"))
+    dump = parser.add_argument_group(
+        "extraction", "how to extract articles from a dump; for --input-kind dump"
+    )
     add_extract_settings(
-        dump, extractor_default="default: mlperf for the recipes mlperf, nvidia and habana, else 3.1.0"
+        dump, extractor_default="default: mlperf if the recipe is mlperf, nvidia or habana, else 3.1.0"
     )
 
 
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Our own flags, and the arguments left for Beam."""
+    """Return this pipeline's flags, and the arguments left for Beam."""
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
     flags.dry_run, beam_arguments = _take_dry_run(flags.dry_run, beam_arguments)
     flags.input = [pattern for patterns in flags.input for pattern in split_names(patterns, ",") if pattern]
@@ -139,13 +142,13 @@ def create_request(flags: argparse.Namespace) -> CreateRequest:
 
 
 def text_request(flags: argparse.Namespace) -> SegmentRequest:
-    """Return the request for the parts, as ``bertdata segment`` would fill it."""
+    """Return the request for the text parts, as ``bertdata segment`` would fill it."""
     own = {"sources": flags.input, "output": flags.text or "", "recipe": flags.text_recipe}
     return request_of(SegmentRequest, flags, **own)
 
 
 def _take_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
-    """Return whether nothing is to be written, and the other arguments: Beam spells it ``--dry_run True``."""
+    """Return (is it a dry run, remaining arguments). Accepts Beam's spelling ``--dry_run True`` too."""
     others: list[str] = []
     waiting = iter(arguments)
     for word in waiting:
@@ -165,10 +168,10 @@ def _take_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
 
 
 def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
-    """Refuse flags that have no effect with this kind of input."""
+    """Raise SettingsError for a flag that has no effect with this kind of input."""
     given = {name for name in (*ARTICLE_FLAGS, *TEXT_FLAGS) if getattr(flags, name)}
     given |= {name for name in DUMP_FLAGS if getattr(flags, name) is not None}
-    given |= text_request(flags).settings.keys() - {"recipe"}  # that of the text has a flag of its own
+    given |= text_request(flags).settings.keys() - {"recipe"}  # set by --text-recipe, checked above
     of_kinds = {
         DUMP_FLAGS: ("dump",),
         (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
@@ -186,16 +189,17 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
 
 
 def _check_dump(flags: argparse.Namespace) -> None:
-    """Refuse several dumps, and strip ``file://`` from the paths."""
+    """Raise SettingsError for more than one dump, and strip ``file://`` from the paths."""
     flags.text = flags.text.removeprefix("file://")
     flags.input = [one_dump([path.removeprefix("file://") for path in flags.input], "--input-kind dump")]
 
 
 @contextmanager
 def configured(flags: argparse.Namespace) -> Iterator[CreatePlan]:
-    """Yield the plan of the shards, of flags and file. The request for the text gets the file's settings too.
+    """Yield the plan of the shards, from the flags and the settings file.
 
-    A SettingsError inside becomes one with the file's line where it speaks of one.
+    Also completes ``flags.text_request`` by the settings file. A SettingsError in the block that concerns the
+    file is raised with the file's line.
     """
     with planned(create_request(flags)) as plan, with_text_of_file(flags.text_request) as text:
         if flags.input_kind == "dump" and text.escaped_articles is not None:
@@ -205,12 +209,12 @@ def configured(flags: argparse.Namespace) -> Iterator[CreatePlan]:
 
 
 def record_settings(flags: argparse.Namespace) -> PartSettings | None:
-    """The settings of parts of records. None where the input is of another kind."""
+    """Return the settings for making parts from records. None if the input is of another kind."""
     if flags.input_kind == "parts":
         return None
     given = flags.text_request.settings
     if flags.text_recipe is not None:
-        del given["recipe"]  # the flag's, which is refused below
+        del given["recipe"]  # comes from --text-recipe, which has its error message below
     if flags.input_kind == "dump":
         if own := [name for name in RECORD_SETTINGS if name in given]:
             flag = own[0].replace("_", "-")
@@ -226,11 +230,14 @@ def record_settings(flags: argparse.Namespace) -> PartSettings | None:
 
 
 def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
-    """The settings of the text stage. Without a flag, its recipe follows from that of the shards."""
+    """Return the settings for making parts from articles or plain text.
+
+    Without --text-recipe, the recipe of the shards decides.
+    """
     name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf"
     return settings_of({"recipe": name, **flags.text_request.settings})
 
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
-    """The settings of extraction. The recipe's program pins an extractor."""
+    """Return the settings of extraction. The recipe determines the default extractor."""
     return given_extract_settings(flags, extractor=recipe.extractor if recipe else "3.1.0")

@@ -1,4 +1,4 @@
-"""A dataset's examples to packed rows on any Beam runner (``python -m beam_pipelines.pack``)."""
+"""Packing of a dataset's examples into rows on any Beam runner (``python -m beam_pipelines.pack``)."""
 
 import argparse
 import sys
@@ -34,34 +34,39 @@ EXAMPLE = """\
   python -m beam_pipelines.pack gs://BUCKET/shards --output gs://BUCKET/packed --runner DataflowRunner ..."""
 
 SUMMARY = """\
-Makes the packed dataset of bertdata pack, the same bytes, on any Beam runner. Lengths are counted on all
-workers and planned on one; examples wait in the output directory, about three bytes a token, until all
-are sorted. Flags that are not listed here go to Beam and its runner."""
+Pack a dataset on any Beam runner, with the same bytes as bertdata pack. All workers count lengths, and one
+worker plans the rows. Until all examples are sorted, they take about three bytes per token in the output
+directory. Flags that are not listed here are passed on to Beam and its runner."""
 
 UNKNOWN = ("packing_plan", "shuffle", "inputs")
-"""Terms of the directory's plan that are known once the lengths of all examples are."""
+"""Terms of the output directory's plan that are only known after all lengths have been read."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the pipeline. Returns the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
+    """Run the pipeline.
+
+    Returns the exit status: 0 done, 1 wrong data, 2 wrong usage, 130 interrupted.
+    """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; finished shards are kept, run the same command to go on"
     return end(PROGRAM, lambda: pack(words), interrupted=interrupted)
 
 
 def make_parser() -> Parser:
-    """The parser of the pipeline's own flags."""
+    """Return the parser of this pipeline's flags."""
     parser = Parser(PROGRAM, EXAMPLE, SUMMARY, has_others=True)
-    parser.add_argument("path", metavar="DIR", help="dataset directory, or its URL; with --unverified files")
     parser.add_argument(
-        "--output", required=True, metavar="DIR", help="directory of the packed dataset, or its URL"
+        "path", metavar="DIR", help="directory or URL of the dataset; with --unverified, files"
+    )
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="directory or URL of the packed dataset"
     )
     add_flags(parser, PackRequest, *(item.name for item in fields(GivenPackSettings)))
     return parser
 
 
 def pack(arguments: list[str]) -> int:
-    """Run the pipeline and print its summary. Errors and interrupts are raised."""
+    """Run the pipeline and print its summary. Raises errors and interrupts."""
     flags, beam_arguments = make_parser().parse_known_args(arguments)
     request = request_of(PackRequest, flags)
     settings = request.settings()
@@ -82,8 +87,8 @@ def pack(arguments: list[str]) -> int:
 
 
 def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, output: str) -> RunMetrics:
-    """Run the stages while the directory is locked. Clean up after a run here that fails."""
-    # Imported here, as in runners: importing Beam takes seconds, which --help and wrong usage do not need.
+    """Run the pipeline while the output directory is locked. Clean up if a local run fails."""
+    # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     import apache_beam as beam
 
     from beam_pipelines.stages.packs import MakePacks, PackStages
@@ -97,7 +102,8 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
             return run_pipeline(pipeline)
         except BaseException as error:
             if runs_here(pipeline):
-                if isinstance(error, BertDataError):  # of another source, or other settings, it may go well
+                # Wrong data or settings: the user will change something, and scratch files are useless.
+                if isinstance(error, BertDataError):
                     forget_scratch(dataset.commit)
                 dataset.give_up()
             elif isinstance(error, KeyboardInterrupt):
@@ -106,9 +112,10 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
 
 
 def provisional(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
-    """The packed dataset as far as it is known before the lengths are: for its locks and notes."""
+    """Return the packed dataset as far as it is known before the lengths are read, for its lock and notes."""
     from bertdata.packing.pack_plan import plan_of
 
+    # A plan of a single row stands in for the real one. Nothing that the lock needs depends on it.
     nothing = plan_of(source.opened.layout.max_seq_length, {(1,): 1})
     settings = replace(settings, num_shards=1)
     return PlannedPack(source=source, settings=settings, counts=(), plan=nothing).dataset(output)

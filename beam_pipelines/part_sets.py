@@ -1,4 +1,4 @@
-"""The parts of a run in sets: those to train on, and NVIDIA's test shards, each with datasets of its own."""
+"""Division of the parts into training parts and NVIDIA's test shards, which become separate datasets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ from bertdata.tokens.files import TokenizerFile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSet:
-    """Some of the parts, and the datasets to make of them, one for each phase.
+    """Some of the parts, and the datasets to make from them, one per phase.
 
-    label: behind the names of the pipeline's stages. num_shards: of a global shuffle, None: one a part.
+    label: suffix for the names of the pipeline's stages.
+    num_shards: number of shards of a global shuffle. None: one shard per part.
     """
 
     label: str
@@ -25,7 +26,7 @@ class PartSet:
 
     @property
     def shards(self) -> int:
-        """The number of shards of all datasets."""
+        """Number of shards in all datasets together."""
         return (self.num_shards or len(self.parts)) * len(self.targets)
 
 
@@ -36,9 +37,9 @@ def plan_part_sets(
     *,
     has_test_shards: bool,
 ) -> tuple[PartSet, ...]:
-    """The parts to train on and, where there are test shards, the parts for datasets in OUTPUT.test.
+    """Return the set of training parts and, if there are test shards, the set of parts for OUTPUT.test.
 
-    Test shards are not shuffled: nobody trains on them.
+    Test shards are not shuffled, since they are not used for training.
     """
     if any(given.files_of_run for given in plan.settings.values()):
         raise SettingsError("--as-original: one process deals the examples to files; use bertdata create")
@@ -57,5 +58,5 @@ def plan_part_sets(
 
 
 def test_directory(output: str) -> str:
-    """The directory of the test shards' datasets."""
+    """Return the directory of the test shards' datasets."""
     return f"{output.rstrip('/')}.test" if output else output

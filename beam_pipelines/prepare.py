@@ -1,4 +1,7 @@
-"""Text of any kind, or parts, to shards on any Beam runner (``python -m beam_pipelines.prepare``)."""
+"""Creation of shards from text parts, or from any earlier kind of input, on any Beam runner.
+
+It is run with ``python -m beam_pipelines.prepare``.
+"""
 
 import argparse
 import sys
@@ -58,18 +61,21 @@ from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import engine_note
 
 SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
-"""The sets that some parts fall into, with the datasets of each."""
+"""A function that divides parts into sets, with the datasets of each set."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the pipeline. Returns the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
+    """Run the pipeline.
+
+    Returns the exit status: 0 done, 1 wrong data, 2 wrong usage, 130 interrupted.
+    """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; finished shards are kept, run the same command to go on"
     return end(PROGRAM, lambda: prepare(words), interrupted=interrupted)
 
 
 def prepare(arguments: list[str]) -> int:
-    """Run the pipeline and print its summary. Errors and interrupts are raised."""
+    """Run the pipeline and print its summary. Raises errors and interrupts."""
     flags, beam_arguments = parse_flags(arguments)
     check_runner(beam_arguments, flags)
     if not _native.available():
@@ -80,6 +86,7 @@ def prepare(arguments: list[str]) -> int:
 
 
 def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreatePlan) -> None:
+    """Make all checks that need no input, then run the pipeline or the dry run."""
     refuse_outputs(flags, plan.request)
     records = record_settings(flags)
     text = None if records is not None or flags.input_kind == "parts" else text_settings(flags, plan.recipe)
@@ -106,7 +113,7 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreateP
 
 
 def refuse_outputs(flags: argparse.Namespace, given: CreateRequest) -> None:
-    """Raise SettingsError where the dataset, or the text on the way to it, would lie over an input."""
+    """Raise SettingsError if the dataset or the text parts would overwrite an input."""
     excluded = paths_of(flags.text_request.exclude or ())
     tokenizer = [optional_path(given.vocab), optional_path(given.tokenizer)]
     inputs = [*flags.input, *flags.books, *excluded, *tokenizer]
@@ -134,6 +141,7 @@ def run(
     say(*source.notes, *([] if note is None else [note]))
     sets = sets_of(source.parts)
     pipeline = make_pipeline(beam_arguments, flags)
+    # Workers on other machines cannot read a local vocabulary. It travels inside the pickled job.
     file = flags.tokenizer_file
     if not runs_here(pipeline) and not storage.is_remote(file.path):
         flags.tokenizer_file = replace(file, path=BundledFile(file.path))
@@ -161,7 +169,7 @@ def preview_run(
     records: PartSettings | None,
     sets_of: SetsOf,
 ) -> None:
-    """Print what the run would make. Errors are those of the run before its start."""
+    """Print what the run would make. Raises the errors of a run before its start."""
     make_pipeline(beam_arguments, flags)
     first = None
     if flags.input_kind == "dump":
@@ -194,7 +202,10 @@ def preview_run(
 def check_text(
     directory: str, language: str | None, punkt_tables: str | None, targets: tuple[Target, ...]
 ) -> None:
-    """Raise now the errors that would end a run after hours. language: None where no sentences are split."""
+    """Raise now the errors about the text directory and Punkt's tables, not after hours.
+
+    language: None if no sentences are split.
+    """
     for target in targets:
         dataset = target.dataset
         if storage.join(directory, "").startswith(storage.join(dataset.directory, "")):
@@ -203,23 +214,23 @@ def check_text(
             )
         dataset.refuse_others(inputs_known=False)
     if language is not None:
-        find_tables_of(language, punkt_tables)  # fetched once, before the workers need them
+        find_tables_of(language, punkt_tables)  # downloads the tables once, before all workers would try
 
 
 def check_books(patterns: list[str]) -> None:
-    """Raise now the errors that would end a run only when the dump is extracted."""
+    """Raise errors about the books now, not only after the dump is extracted."""
     for path in KINDS[TEXT].find(patterns).files:
         KINDS[TEXT].check_beginning(path)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipelineInput:
-    """The parts to make shards of. ``stage`` makes them from ``files``, or is None where they exist.
+    """The parts to make shards from.
 
-    kinds: of the files, as in ``bertdata.text.input_kinds``.
-
-    counts: of an earlier run of the text stage, whose finished directory is used. notes: on parts of a given
-    directory, and on files, that are left out.
+    files, kinds: text files to make the parts from, and their kinds (see ``bertdata.text.input_kinds``).
+    stage: makes the parts from ``files``. None if the parts exist.
+    counts: counts of an earlier run of the text stage, if its finished directory is used.
+    notes: lines about parts and files that are left out.
     """
 
     parts: list[str]
@@ -231,7 +242,10 @@ class PipelineInput:
 
 
 def between_sentences(flags: argparse.Namespace, text: SegmentSettings | PartSettings | None) -> str | None:
-    """The text between two sentences: of the given parts as their manifest says, if they have one."""
+    """Return the text to put between two sentences.
+
+    For existing parts, their manifest says it, if they have one.
+    """
     if text is not None:
         found: str = text.as_json().get("between", " ")
         return found
@@ -239,7 +253,10 @@ def between_sentences(flags: argparse.Namespace, text: SegmentSettings | PartSet
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
-    """Find the parts, or plan them from the files of text (of a dump, its extracted articles)."""
+    """Return the existing parts, or plan them from text files.
+
+    For a dump these are its extracted articles.
+    """
     if text is None:
         given = find_parts(flags.input)
         return PipelineInput(parts=given.parts, files=[], kinds=[], stage=None, notes=given.notes)
@@ -270,8 +287,8 @@ def add_stages(
     plan: CreatePlan,
     tokenizer: TokenizerFile,
 ) -> None:
-    """Add the stages from parts, or from articles, to finished datasets. tokenizer: as workers open it."""
-    # Imported here, as in runners: importing Beam takes seconds, which --help and wrong usage do not need.
+    """Add the stages from parts or text to finished datasets. tokenizer: with the path that workers open."""
+    # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     import apache_beam as beam
 
     from beam_pipelines.stages.articles import make_parts
@@ -301,25 +318,28 @@ def add_stages(
 
 
 def is_among(part: str, parts: frozenset[str]) -> bool:
-    """True for a part of the set."""
+    """Return True if the part is in the set."""
     return part in parts
 
 
 def targets_of(sets: tuple[PartSet, ...]) -> tuple[Target, ...]:
-    """The datasets of all sets."""
+    """Return the datasets of all sets."""
     return tuple(target for one in sets for target in one.targets)
 
 
 def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
-    """The spill files of a global shuffle, in the output directory: workers that share it share them."""
+    """Return the spill files of a global shuffle.
+
+    They lie in the output directory, which all workers share.
+    """
     return SpillFiles.below(targets[0].dataset.unfinished)
 
 
 def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
-    """Claim the directories, run the pipeline, clean up. Returns the pipeline's metrics.
+    """Lock and claim the directories, run the pipeline, and clean up. Returns the pipeline's metrics.
 
-    The launcher holds the directories' locks while it waits. Workers take none: they may run on many
-    machines, and several attempts of one plan do no harm.
+    Only the launcher holds locks, while it waits. Workers hold none, because they may run on many machines,
+    and Beam may run the same task twice at once. That is harmless, since both write the same bytes.
     """
     with ExitStack() as locks:
         if source.stage is not None:
@@ -330,6 +350,7 @@ def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...
 
 
 def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
+    """Claim the directories, run the pipeline, and clean up."""
     if source.stage is not None:
         source.stage.text.commit.claim()
     targets = targets_of(sets)
@@ -343,18 +364,21 @@ def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ..
         else:
             metrics = run_pipeline(pipeline)
     except BaseException as error:
+        # Only when the workers have ended with this process. Elsewhere they may still be writing.
         if runs_here(pipeline):
             clean_up(source, targets)
         elif isinstance(error, KeyboardInterrupt):
             say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
         raise
+    # The stage that wrote the text's manifest could not remove unfinished/: another attempt of some task
+    # might still have needed it.
     if source.stage is not None:
         source.stage.text.commit.release()
     return metrics
 
 
 def clean_up(source: PipelineInput, targets: tuple[Target, ...]) -> None:
-    """Remove the files that stopped worker processes were writing."""
+    """Delete the files that stopped workers have left half-written, and release unused directories."""
     if source.stage is not None:
         source.stage.clean_up()
     spill_files(targets).remove_all()

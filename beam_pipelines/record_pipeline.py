@@ -1,4 +1,4 @@
-"""The pipeline from records to parts, which runs before the one that makes shards of them."""
+"""The pipeline that makes text parts from records. It runs before the pipeline that makes shards of them."""
 
 import argparse
 from dataclasses import replace
@@ -19,10 +19,10 @@ from bertdata.text.part_settings import PartSettings
 def make_record_parts(
     flags: argparse.Namespace, beam_arguments: list[str], settings: PartSettings
 ) -> RunMetrics:
-    """Make the parts in a pipeline of its own: their number is known when all records are read.
+    """Make the parts in a separate pipeline, since their number is known only when all records are read.
 
-    Afterwards their directory is the input. Returns the pipeline's metrics, or those of the run that
-    finished the directory before.
+    Afterwards ``flags.input`` is the directory of the parts. Returns the pipeline's metrics, or those of the
+    earlier run that finished the directory.
     """
     pipeline = make_pipeline(beam_arguments, flags)
     if not runs_here(pipeline):
@@ -39,7 +39,7 @@ def make_record_parts(
 
 
 def with_bundled_files(settings: PartSettings) -> PartSettings:
-    """The settings with evaluation sets that travel to workers on other machines."""
+    """Return the settings with evaluation sets that are pickled along, for workers on other machines."""
     files = [
         one if storage.is_remote(one.path) else replace(one, path=BundledFile(one.path))
         for one in settings.selection.exclude
@@ -48,13 +48,16 @@ def with_bundled_files(settings: PartSettings) -> PartSettings:
 
 
 def preview_record_parts(flags: argparse.Namespace, settings: PartSettings) -> list[str]:
-    """The parts that would be made, for a person. Errors are those of the run before its start."""
+    """Return lines on the parts that would be made. Raises the errors of a run before its start."""
     plan = plan_source_records(flags, settings).plan
     return [*plan.notes, *plan.lines(flags.text)]
 
 
 def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> RecordStage:
-    """Plan the parts, and print warnings about their text. Errors as from plan_record_stage."""
+    """Return the plan of the parts, and print warnings about their text.
+
+    Raises ``plan_record_stage``'s errors.
+    """
     stage = plan_record_stage(
         flags.input,
         flags.text,
@@ -69,7 +72,8 @@ def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> Re
 
 
 def _make_parts(pipeline: Any, stage: RecordStage) -> RunMetrics:
-    # Imported here: importing Beam takes seconds, which --help and wrong usage do not need.
+    """Run the pipeline."""
+    # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     from beam_pipelines.stages.records import MakeRecordParts
 
     _ = pipeline | "make parts of records" >> MakeRecordParts(stage)

@@ -1,1 +1,1 @@
-"""Metrics, progress, log and errors of a run."""
+"""What a run reports: metrics, progress, log messages and errors."""

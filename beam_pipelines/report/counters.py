@@ -1,4 +1,4 @@
-"""Counters and distributions of the stages, and the table of them that a run prints."""
+"""The stages' counters and distributions, and the table of them that a run prints."""
 
 import re
 from dataclasses import dataclass, field, fields
@@ -19,10 +19,10 @@ DUMP_COUNTERS = {
     "dump_files": "files of articles",
     "dump_bytes": "bytes of these files",
 }
-"""Counters of extraction. One more for each reason to skip a page: SKIPPED and the reason."""
+"""Counters of extraction. Each reason to skip a page has a further counter: SKIPPED plus the reason."""
 
 TEXT_COUNTERS = tuple(f"text_{item.name}" for item in fields(SegmentCounts))
-"""Counters of the text stage; SegmentCounts documents each."""
+"""Counters of the text stage, described in SegmentCounts."""
 
 SHARD_COUNTERS = {
     "parts": "input parts done",
@@ -56,7 +56,7 @@ DISTRIBUTIONS = {
     "shard_tokens": "real positions of a shard's examples",
     "shard_bytes": "bytes of a shard",
 }
-"""Distributions of the stages that make shards, without skipped parts."""
+"""Distributions measured by the stages that make shards. Skipped parts are not included."""
 
 COUNTERS_OF_KIND = {
     "dump": (*DUMP_COUNTERS, *TEXT_COUNTERS, *SHARD_COUNTERS),
@@ -65,19 +65,19 @@ COUNTERS_OF_KIND = {
     "parts": tuple(SHARD_COUNTERS),
     "dataset": tuple(PACK_COUNTERS),
 }
-"""The counters of a run from each kind of input, in the order of its stages."""
+"""Counters of a run by kind of input, in the order of its stages."""
 
 
 def count(amounts: dict[str, int]) -> None:
-    """Add to the running stage's counters."""
-    from apache_beam.metrics import Metrics  # imported here: the tables above are needed without Beam
+    """Add the amounts to the running stage's counters."""
+    from apache_beam.metrics import Metrics  # imported here, since the tables above are used without Beam
 
     for name, amount in amounts.items():
         Metrics.counter(NAMESPACE, name).inc(amount)
 
 
 def add_values(values: dict[str, list[int]]) -> None:
-    """Add to the running stage's distributions."""
+    """Add the values to the running stage's distributions."""
     from apache_beam.metrics import Metrics
 
     for name, found in values.items():
@@ -87,20 +87,20 @@ def add_values(values: dict[str, list[int]]) -> None:
 
 
 def report_amounts(report: ExtractReport) -> dict[str, int]:
-    """Convert an extraction's report to counters."""
+    """Return an extraction's report as counters."""
     amounts = {name: getattr(report, name.removeprefix("dump_")) for name in DUMP_COUNTERS}
     skipped = {SKIPPED + _slug(reason): number for reason, number in report.skipped.items()}
     return amounts | skipped
 
 
 def text_amounts(counts: SegmentCounts) -> dict[str, int]:
-    """Convert the text stage's counts to counters."""
+    """Return the text stage's counts as counters."""
     return {name: getattr(counts, name.removeprefix("text_")) or 0 for name in TEXT_COUNTERS}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Distribution:
-    """Count, sum, minimum and maximum of some values."""
+    """Number, sum, minimum and maximum of some values."""
 
     count: int
     sum: int
@@ -118,27 +118,27 @@ class Distribution:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunMetrics:
-    """Totals of the counters, and the distributions, by name."""
+    """A pipeline's counters and distributions, by name."""
 
     totals: dict[str, int] = field(default_factory=dict)
     distributions: dict[str, Distribution] = field(default_factory=dict)
 
     def __add__(self, other: "RunMetrics") -> "RunMetrics":
-        """The metrics of both pipelines, which share no name."""
+        """Return the metrics of two pipelines that have no names in common."""
         return RunMetrics(
             totals=self.totals | other.totals, distributions=self.distributions | other.distributions
         )
 
 
 def run_metrics(result: Any) -> RunMetrics:
-    """The metrics of a finished pipeline."""
+    """Return the metrics of a finished pipeline."""
     from apache_beam.metrics import MetricsFilter
 
     found = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     totals: dict[str, int] = {}
     for counter in found["counters"]:
         name = counter.key.metric.name
-        # what was committed, or else attempted; neither is told where a runner leaves out what is 0
+        # ``result`` is the committed value, else the attempted one. Runners that omit zeros return None.
         totals[name] = totals.get(name, 0) + (counter.result or 0)
     distributions: dict[str, Distribution] = {}
     for one in found["distributions"]:
@@ -151,9 +151,9 @@ def run_metrics(result: Any) -> RunMetrics:
 
 
 def table(metrics: RunMetrics, kind: str) -> str:
-    """One line for each counter of a run from that kind of input, zeros included.
+    """Return a table with a line for each counter of a run on this kind of input, zeros included.
 
-    Below them one line for each distribution: least, mean and greatest value.
+    Then a line for each distribution, with minimum, mean and maximum.
     """
     names = list(COUNTERS_OF_KIND[kind])
     if kind == "dump":
@@ -177,4 +177,5 @@ def table(metrics: RunMetrics, kind: str) -> str:
 
 
 def _slug(reason: str) -> str:
+    """Return the text in lower case with underscores."""
     return re.sub(r"\W+", "_", reason.lower()).strip("_")

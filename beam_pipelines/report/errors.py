@@ -1,4 +1,4 @@
-"""Recover a worker's error from Beam's exception."""
+"""Recovery of the original error of a worker from Beam's exception."""
 
 import re
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ _BEAM_NOTE = re.compile(r"( \[while running '[^\n]*'\])+$")
 _WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 WORKER_DIED = "Channel closed prematurely"
-"""Part of Beam's message when a worker is gone."""
+"""Part of Beam's message when a worker process is gone."""
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Add the element's path to errors that are not our own. Ours name it already."""
+    """Add the element's path to an exception that is not a BertDataError. BertDataErrors name it already."""
     try:
         yield
     except BertDataError:
@@ -28,7 +28,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def clear_error(error: Exception) -> BaseException:
-    """Turn Beam's exception into one of ours where its cause is known, else return it."""
+    """Return the BertDataError or KeyboardInterrupt behind Beam's exception, or else the exception itself."""
     if was_interrupted(error):
         return KeyboardInterrupt()
     if WORKER_DIED in str(error) or type(error).__name__ == "KilledWorker":
@@ -37,17 +37,23 @@ def clear_error(error: Exception) -> BaseException:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message that holds something."""
+    """Return the first non-empty line of an error's message."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
 
 
 def was_interrupted(error: BaseException | None) -> bool:
-    """True where Ctrl-C caused the error: Beam raises its own where a worker shares this process."""
+    """Return True if Ctrl-C caused the error.
+
+    If a worker is a thread of this process, Beam raises an exception of its own after the KeyboardInterrupt.
+    """
     return error is not None and (isinstance(error, KeyboardInterrupt) or was_interrupted(error.__context__))
 
 
 def worker_error(error: Exception) -> BertDataError | None:
-    """Recover our error that a worker raised: Beam re-raises a copy, or quotes its traceback."""
+    """Return the BertDataError that a worker raised, or None.
+
+    Beam either raises a copy of it, or an exception whose message contains the worker's traceback.
+    """
     if isinstance(error, BertDataError):
         return type(error)(_BEAM_NOTE.sub("", str(error)))
     if not (found := _WORKER_ERROR.findall(str(error))):
@@ -57,7 +63,10 @@ def worker_error(error: Exception) -> BertDataError | None:
 
 
 def _service_error(error: Exception) -> BertDataError | None:
-    """One line for an error of Google Cloud, a Dataflow job that failed, or a lost job server."""
+    """Return a one-line error for a lost job server, a Google Cloud error or a failed Dataflow job.
+
+    None for anything else.
+    """
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "RpcError" in kinds and "Call" in kinds:
         call: Any = error

@@ -1,4 +1,4 @@
-"""Log messages that a run shows: our warnings, none of Beam's own messages."""
+"""The log messages that a run prints: warnings of this package, and none of Beam's messages."""
 
 import logging
 import sys
@@ -14,9 +14,12 @@ from bertdata.io.terminal import say_text
 
 @contextmanager
 def shown_warnings(stream: TextIO | None = None) -> Iterator[None]:
-    """Print our own warnings and no others: the first of each kind at once, the others folded at the end.
+    """Print this package's warnings during the block.
 
-    stream: by default the current standard error. Each process folds its own.
+    When warnings differ only in file name or numbers, the first is printed at once, and a last line counts
+    the others. Each process counts separately.
+
+    stream: None: the current standard error.
     """
     handler = _FoldedHandler(stream)
     handler.setFormatter(logging.Formatter(f"{PROGRAM}: warning: %(message)s"))
@@ -30,28 +33,36 @@ def shown_warnings(stream: TextIO | None = None) -> Iterator[None]:
 
 
 def silence_lost_connections() -> None:
-    """Print no tracebacks of Beam's threads that lose a worker: the run ends with an error of its own."""
+    """Print no tracebacks of Beam's threads when a worker is lost. The run itself ends with a clear error."""
     threading.excepthook = _excepthook
 
 
 def silence_printed_tracebacks() -> None:
-    """Print no traceback where a worker is a thread of this process: the runner raises the error too."""
+    """Print no tracebacks from workers that are threads of this process.
+
+    The runner raises their errors too.
+    """
     from apache_beam.runners.worker import sdk_worker
 
-    sdk_worker.print = _print_nothing  # the module's own name, in front of the built-in one
+    sdk_worker.print = _print_nothing  # a global of that module hides the built-in print
 
 
 def _print_nothing(*words: object, **options: object) -> None:
+    """Replace ``print``."""
     pass
 
 
 def _excepthook(thread: threading.ExceptHookArgs) -> None:
+    """Print the traceback of a thread, except after a lost connection."""
     if "RpcError" not in {kind.__name__ for kind in thread.exc_type.__mro__}:
         threading.__excepthook__(thread)
 
 
 class _FoldedHandler(logging.Handler):
-    """A handler that looks up ``sys.stderr`` each time: a progress bar replaces it while it is shown."""
+    """A handler that folds similar warnings.
+
+    It looks up ``sys.stderr`` for every line, because a progress bar replaces it while the bar is shown.
+    """
 
     def __init__(self, stream: TextIO | None) -> None:
         super().__init__()
@@ -63,7 +74,7 @@ class _FoldedHandler(logging.Handler):
             self._print(self.format(record))
 
     def print_rest(self) -> None:
-        """Print a line about the others of each kind."""
+        """Print one line per group of similar warnings that were not printed."""
         for warning in self._folded.rest():
             self._print(f"{PROGRAM}: warning: {warning}")
 

@@ -1,4 +1,7 @@
-"""Progress of a run whose workers are other threads or processes, read from the datasets' directories."""
+"""Progress of a local run, found by looking into the datasets' directories.
+
+The workers are other threads or processes, and Beam does not report their progress.
+"""
 
 import sys
 import threading
@@ -20,7 +23,7 @@ class FinishedShards:
         self._seen: list[set[str]] = [set() for _ in datasets]
 
     def new(self) -> list[int]:
-        """The number of tokens of each shard that was finished since the last call."""
+        """Return the number of tokens of each shard that was finished since the last call."""
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
             for name in dataset.noted_shards():
@@ -30,7 +33,10 @@ class FinishedShards:
         return tokens
 
     def rest(self) -> list[int]:
-        """The same once the datasets are finished, when only their manifests list shards."""
+        """Return the same for the shards not seen yet, from the manifests of finished datasets.
+
+        A finished dataset has no notes any more.
+        """
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
             manifest = dataset.found_manifest()
@@ -42,7 +48,7 @@ class FinishedShards:
 
 @contextmanager
 def shown_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
-    """While the block runs, show finished shards, tokens per second and time left, on a terminal only."""
+    """Show finished shards, tokens per second and remaining time during the block, if on a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -55,7 +61,7 @@ def shown_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
 
         def poll() -> None:
             while not end.wait(POLL_SECONDS):
-                with suppress(BertDataError, OSError):  # progress must not make a run fail
+                with suppress(BertDataError, OSError):  # an error here must not end the run
                     show(finished.new())
 
         show(finished.new(), made=False)

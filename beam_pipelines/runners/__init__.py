@@ -1,1 +1,1 @@
-"""Beam's runners, and the worker processes of local ones."""
+"""Choice and set-up of Beam's runners, and the worker processes of local ones."""

@@ -1,9 +1,9 @@
-"""A pipeline as a graph of Dask tasks: one task for each bundle of a DoFn.
+"""Translation of a pipeline to a graph of Dask tasks. A task runs a DoFn on one bundle of elements.
 
-Beam 2.77's own translation for Dask mixes the tagged outputs of a DoFn, leaves out what the last
-transform does not need, computes a side input again in every task, and keeps no metrics. Here a task
-returns its outputs by tag, its metrics and its warnings; grouping and flattening are Beam's own
-translation.
+The translation in Beam 2.77 has four flaws. It mixes the tagged outputs of a DoFn, drops what the last
+transform does not need, computes a side input again in every task, and loses the metrics. Here each task
+returns its outputs by tag, its metrics and its warnings. Grouping and flattening are still translated by
+Beam.
 """
 
 import logging
@@ -38,7 +38,7 @@ class BundleReport:
 
 @dataclass(frozen=True, slots=True)
 class BundleResult:
-    """Outputs of a bundle by tag, None for the main output, and its report."""
+    """Outputs of a bundle by tag (None: the main output), and its report."""
 
     outputs: dict[str | None, list[Any]]
     report: BundleReport
@@ -46,7 +46,12 @@ class BundleResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleFunction:
-    """A DoFn as a function from a partition's elements, and its side inputs, to a bundle's result."""
+    """A DoFn as a function from a partition's elements and its side inputs to a bundle's result.
+
+    run: random name of the run.
+    label: name of the stage.
+    views: for each side input, how the DoFn sees it (single value, list or dict).
+    """
 
     run: str
     label: str
@@ -57,11 +62,16 @@ class BundleFunction:
     views: tuple[tuple[type, dict[str, Any]], ...]
 
     def __dask_tokenize__(self) -> tuple[str, str]:
-        """A token of this run alone: Dask would take tasks with equal tokens for the same task."""
+        """Return a token unique to this run and stage.
+
+        Dask treats tasks with equal tokens as the same task, even across runs on one cluster.
+        """
         return self.run, self.label
 
     def __call__(self, elements: Iterable[Any], *sides: list[Any]) -> list[BundleResult]:
-        """One result, in a list: Dask's partitions are lists."""
+        """Run the DoFn on the elements. Returns one result in a list, because Dask's partitions are lists."""
+        # The same calls that Beam's local runner makes for a bundle: setup, start_bundle, process for every
+        # element, finish_bundle, teardown. All outputs are collected in lists instead of being sent on.
         receivers = _Receivers()
         invoker = DoFnInvoker.create_invoker(
             DoFnSignature(self.fn),
@@ -99,6 +109,8 @@ class BundleFunction:
 
 @dataclass
 class _Receiver(Receiver):  # type: ignore[misc]
+    """The list of a bundle's outputs with one tag."""
+
     values: list[Any] = field(default_factory=list)
 
     def receive(self, windowed_value: Any) -> None:
@@ -106,13 +118,15 @@ class _Receiver(Receiver):  # type: ignore[misc]
 
 
 class _Receivers(defaultdict[str | None, _Receiver]):
+    """A receiver for each tag, created at its first output."""
+
     def __init__(self) -> None:
         super().__init__(_Receiver)
 
 
 @contextmanager
 def _metrics_container(label: str) -> Iterator[MetricsContainer]:
-    """The container of this thread's metrics inside the block."""
+    """Collect this thread's metrics during the block."""
     container = MetricsContainer(label)
     sampler = statesampler.StateSampler("", CounterFactory())
     sampler.start()
@@ -125,7 +139,7 @@ def _metrics_container(label: str) -> Iterator[MetricsContainer]:
 
 @contextmanager
 def _collected_warnings() -> Iterator[list[str]]:
-    """The warnings that this thread logs inside the block. The launcher prints them."""
+    """Collect the warnings that this thread logs during the block. The launcher prints them."""
     handler = _WarningCollector(threading.get_ident())
     logger = logging.getLogger("beam_pipelines")
     logger.addHandler(handler)
@@ -136,6 +150,8 @@ def _collected_warnings() -> Iterator[list[str]]:
 
 
 class _WarningCollector(logging.Handler):
+    """A log handler that keeps the warnings of one thread."""
+
     def __init__(self, thread: int) -> None:
         super().__init__(logging.WARNING)
         self.messages: list[str] = []
@@ -147,10 +163,10 @@ class _WarningCollector(logging.Handler):
 
 
 class Translation(PipelineVisitor):  # type: ignore[misc]
-    """A visitor that makes a Dask bag of each collection of a pipeline.
+    """A visitor that creates a Dask bag for each collection of a pipeline.
 
-    ``reports`` are the bags to compute, and computing them runs the whole pipeline. ``partitions``
-    gives the number of partitions for a number of elements.
+    reports: the bags to compute. Computing them runs the whole pipeline.
+    partitions: function from a number of elements to a number of partitions.
     """
 
     def __init__(self, run: str, partitions: Any) -> None:
@@ -160,6 +176,7 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
         self._bags: dict[beam.pvalue.PValue, dask.bag.Bag] = {}
 
     def visit_transform(self, node: AppliedPTransform) -> None:
+        """Create the bags of a transform's outputs. Beam calls this in the order of the data."""
         inputs = [self._bags[value] for value in node.inputs if value in self._bags]
         if isinstance(node.transform, _Create):
             bag = self._create(list(node.transform.values))
@@ -173,9 +190,11 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
             self._bags[output] = bag
 
     def _create(self, elements: list[Any]) -> dask.bag.Bag:
+        """Create a bag from elements in memory."""
         return dask.bag.from_sequence(elements, npartitions=self._partitions(len(elements)))
 
     def _add_bundles(self, node: AppliedPTransform, elements: dask.bag.Bag) -> None:
+        """Create the bags of a DoFn: one bag per output tag, and one for the bundles' reports."""
         arguments, keywords = node.transform.raw_side_inputs
         (main,) = node.main_inputs.values()
         bundles = BundleFunction(
@@ -187,6 +206,7 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
             keywords=keywords,
             views=tuple((type(side), side._view_options()) for side in node.side_inputs),
         )
+        # Every partition needs all elements of a side input, so each side input is first made one value.
         sides = [_all_elements(self._bags[side.pvalue]) for side in node.side_inputs]
         results = elements.map_partitions(bundles, *sides, token=node.full_label)
         for output in node.outputs.values():
@@ -195,17 +215,20 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
 
 
 def _all_elements(bag: dask.bag.Bag) -> Any:
-    """The elements of all partitions as one list, computed once."""
+    """Return the elements of all partitions as one delayed list, computed once."""
     return dask.delayed(_concatenated, pure=True)(bag.to_delayed(optimize_graph=False))
 
 
 def _concatenated(partitions: list[list[Any]]) -> list[Any]:
+    """Join the partitions."""
     return list(chain.from_iterable(partitions))
 
 
 def _values(results: list[BundleResult], tag: str | None) -> list[Any]:
+    """Return a bundle's outputs with this tag."""
     return results[0].outputs.get(tag, [])
 
 
 def _reports(results: list[BundleResult]) -> list[BundleReport]:
+    """Return a bundle's report."""
     return [results[0].report]

@@ -1,4 +1,4 @@
-"""Dask runner for Beam: on a running cluster, or on worker processes started for the run."""
+"""A Dask runner for Beam, on a running cluster or on worker processes started for the run."""
 
 import argparse
 import logging
@@ -25,13 +25,20 @@ from bertdata.errors import SettingsError
 from bertdata.io.process_pool import available_cores
 
 MOST_PARTITIONS = 500
-"""With more elements several share a partition: grouping takes tasks by the square of the partitions."""
+"""Most partitions.
+
+With more elements, several share a partition, because grouping needs a number of tasks that grows with the
+square of the partitions.
+"""
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class LocalOptions(PipelineOptions):  # type: ignore[misc]
-    """The flag for worker processes of our own. Beam's flags are for a running cluster."""
+    """The flag ``--dask_workers``, for worker processes started by the run.
+
+    Beam's flags are for a running cluster.
+    """
 
     @classmethod
     def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
@@ -39,9 +46,9 @@ class LocalOptions(PipelineOptions):  # type: ignore[misc]
 
 
 class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
-    """Beam's runner with our translation to Dask and our local cluster.
+    """Beam's Dask runner with this package's translation and local cluster.
 
-    SettingsError for flags that exclude each other and for a scheduler that does not answer.
+    SettingsError for flags that exclude each other, and if the scheduler does not answer.
     """
 
     def __init__(self, options: PipelineOptions) -> None:
@@ -61,6 +68,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         self._client = None if self.runs_here else self._connect_to_scheduler(given)
 
     def _connect_to_scheduler(self, given: dict[str, Any]) -> distributed.Client:
+        """Connect to the running cluster. SettingsError if it does not answer."""
         try:
             return distributed.Client(**given)
         except (OSError, ValueError) as error:
@@ -68,6 +76,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
             raise SettingsError(f"{place}: no Dask scheduler answers there: {error}") from None
 
     def run_pipeline(self, pipeline: Any, options: PipelineOptions) -> "DaskResult":
+        """Start the pipeline on the cluster and return without waiting for its end."""
         pipeline.replace_all(dask_overrides())
         translation = Translation(os.urandom(8).hex(), self._partitions)
         pipeline.visit(translation)
@@ -76,7 +85,10 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         return DaskResult(client, client.compute(reports), close_cluster=self.runs_here)
 
     def _start_workers(self) -> distributed.Client:
-        """Start worker processes of one thread each, without logs, whose tasks may start processes."""
+        """Start worker processes with one thread each.
+
+        They write no logs and, not being daemons, may start processes themselves.
+        """
         with _children_ignore_interrupts(), dask.config.set({"distributed.worker.daemon": False}):
             cluster = distributed.LocalCluster(
                 n_workers=self._workers,
@@ -89,7 +101,10 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         return distributed.Client(cluster)
 
     def _partitions(self, elements: int) -> int:
-        """The number of partitions: one for each element, so that a failed bundle loses little work."""
+        """Return the number of partitions.
+
+        One per element is best, because a failed bundle then loses little work.
+        """
         if self._partition_size:
             return -(-elements // self._partition_size) or 1
         return min(elements, self._npartitions or MOST_PARTITIONS) or 1
@@ -97,14 +112,14 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
 
 @contextmanager
 def _children_ignore_interrupts() -> Iterator[None]:
-    """Block SIGINT in processes started inside the block: each would print a traceback on Ctrl-C.
+    """Block SIGINT in processes started during the block, since each would print a traceback on Ctrl-C.
 
-    This process gets the signal and stops them.
+    This process still receives the signal, and stops them.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # started inside the block, it would unblock the signal
+    resource_tracker.ensure_running()  # would unblock the signal if it were started inside the block
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -113,7 +128,7 @@ def _children_ignore_interrupts() -> Iterator[None]:
 
 
 class DaskResult(PipelineResult):  # type: ignore[misc]
-    """A running pipeline. Its metrics are those of the finished bundles."""
+    """A running pipeline. Its metrics cover the bundles finished so far."""
 
     def __init__(
         self, client: distributed.Client, futures: list[distributed.Future], *, close_cluster: bool
@@ -125,7 +140,7 @@ class DaskResult(PipelineResult):  # type: ignore[misc]
         self._metrics = DaskMetrics()
 
     def wait_until_finish(self, duration: int | None = None) -> str:
-        """Wait for the end, at most ``duration`` milliseconds. Raise the error of a bundle that failed."""
+        """Wait for the end, at most ``duration`` milliseconds. Raises the error of a failed bundle."""
         timeout = None if duration is None else duration / 1000
         try:
             done = distributed.as_completed(self._futures, with_results=True, timeout=timeout)
@@ -142,11 +157,13 @@ class DaskResult(PipelineResult):  # type: ignore[misc]
         return str(self._state)
 
     def cancel(self) -> str:
+        """Stop the pipeline."""
         self._close()
         self._state = PipelineState.CANCELLED
         return str(self._state)
 
     def _close(self) -> None:
+        """Cancel remaining tasks and disconnect. Stop the cluster if it was started for this run."""
         self._client.cancel(self._futures)
         if self._close_cluster:
             self._client.shutdown()
@@ -157,7 +174,7 @@ class DaskResult(PipelineResult):  # type: ignore[misc]
 
 
 class DaskMetrics(MetricResults):  # type: ignore[misc]
-    """Sums of the metrics of bundles. Of each task only the attempt that ended well counts."""
+    """Sums of all bundles' metrics. If a task ran several times, only the successful attempt counts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,6 +182,7 @@ class DaskMetrics(MetricResults):  # type: ignore[misc]
         self._distributions: dict[MetricKey, Any] = {}
 
     def add(self, report: BundleReport) -> None:
+        """Add a bundle's metrics."""
         for key, amount in report.metrics.counters.items():
             self._counters[key] = self._counters.get(key, 0) + amount
         for key, data in report.metrics.distributions.items():
@@ -172,6 +190,7 @@ class DaskMetrics(MetricResults):  # type: ignore[misc]
             self._distributions[key] = data if known is None else known.combine(data)
 
     def query(self, filter: MetricsFilter | None = None) -> dict[str, list[MetricResult]]:
+        """Return the metrics that match the filter, as Beam's MetricResults does."""
         found = {
             self.COUNTERS: self._counters,
             self.DISTRIBUTIONS: {key: DistributionResult(data) for key, data in self._distributions.items()},

@@ -1,4 +1,4 @@
-"""A pipeline that makes one directory, which is locked and claimed while it runs."""
+"""Running of a pipeline that writes a single directory, which is locked and claimed meanwhile."""
 
 from typing import Any
 
@@ -10,16 +10,17 @@ from bertdata.io.terminal import say_error
 
 
 def run_for_directory(pipeline: Any, commit: Commit) -> RunMetrics:
-    """Run the pipeline, and clean up after it. Returns its metrics."""
+    """Run the pipeline while its directory is locked, and clean up afterwards. Returns its metrics."""
     with commit.locked():
         commit.claim()
         try:
             metrics = run_pipeline(pipeline)
         except BaseException as error:
+            # Only when the workers have ended with this process. Elsewhere they may still be writing.
             if runs_here(pipeline):
                 commit.give_up()
             elif isinstance(error, KeyboardInterrupt):
                 say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
             raise
-        commit.release()
+        commit.release()  # only now: no repeated task can need unfinished/ any more
     return metrics

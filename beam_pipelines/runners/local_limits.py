@@ -1,4 +1,4 @@
-"""Limits of the workers that a run starts on this machine."""
+"""The limit on the number of workers that a run starts on this machine."""
 
 from bertdata.io.process_pool import available_cores
 
@@ -6,5 +6,5 @@ _FOR_EACH_CORE = 16
 
 
 def most_workers() -> int:
-    """Return the most workers that a run may ask for: each is a process of 100 MB and more, or a thread."""
+    """Return the most workers that a run may ask for. Each is a thread, or a process of at least 100 MB."""
     return max(64, _FOR_EACH_CORE * available_cores())

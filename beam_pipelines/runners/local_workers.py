@@ -1,4 +1,4 @@
-"""Worker processes of a local run: how the runner starts and stops them, and notices their death."""
+"""Worker processes of a local run: starting and stopping them, and noticing their death."""
 
 import os
 import subprocess
@@ -22,14 +22,14 @@ from beam_pipelines.runners import worker
 URN = "bertdata:environment:local_worker:v1"
 MODULE = worker.__name__
 GRACE_SECONDS = 10
-"""The time that a worker gets to exit by itself when the run is over or has failed."""
+"""Time that a worker has to exit by itself when the run is over or has failed."""
 
 _ABORT_EVERY_SECONDS = 0.2
 
 
 @Environment.register_urn(URN, bytes)
 class LocalWorkers(SubprocessSDKEnvironment):  # type: ignore[misc]
-    """A Beam environment of processes ``python -m beam_pipelines.runners.worker``."""
+    """A Beam environment whose workers are processes ``python -m beam_pipelines.runners.worker``."""
 
     def to_runner_api_parameter(self, context: Any) -> tuple[str, bytes]:
         return URN, self.command_string.encode()
@@ -43,10 +43,10 @@ class LocalWorkers(SubprocessSDKEnvironment):  # type: ignore[misc]
 
 @WorkerHandler.register_environment(URN, bytes)
 class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
-    """The runner's handle on one such process.
+    """The runner's handle of a worker process.
 
-    Beam's own handler waits for ever for a process that died before it connected, and at the end for
-    one that connects too late.
+    Beam's handler waits forever for a process that died before it connected. At the end of a run it also
+    waits for a process that connects too late. This handler does neither.
     """
 
     def __init__(self, module: bytes, state: Any, provision_info: Any, grpc_server: Any) -> None:
@@ -55,6 +55,7 @@ class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
         self._stopping = False
 
     def start_worker(self) -> None:
+        """Start the process, with Beam's addresses and options in its environment."""
         control = endpoints_pb2.ApiServiceDescriptor(url=self.control_address)
         options = self.provision_info.provision_info.pipeline_options
         environment = {
@@ -71,12 +72,14 @@ class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
     def _watch(self) -> None:
         """Wait for the worker's death, then fail every request to it."""
         self._process.wait()
+        # Repeatedly, because the runner may send another request after the connection was aborted.
         while not self._stopping:
             self.control_conn.abort(RuntimeError(WORKER_DIED))
             self.data_conn.close()
             time.sleep(_ABORT_EVERY_SECONDS)
 
     def stop_worker(self) -> None:
+        """Wait for the process to exit, and kill it after GRACE_SECONDS."""
         self._stopping = True
         try:
             self._process.wait(GRACE_SECONDS)

@@ -1,7 +1,8 @@
-"""Jobs of a portable runner that take longer than Beam watches them.
+"""Watching of portable jobs that run longer than Beam's time limit for requests.
 
-Beam asks a job server for a job's states and messages with the time limit of every other request,
-``--job_server_timeout``, 300 s. A longer job would count as failed, and its local workers would be stopped.
+Beam asks a job server for a job's states and messages with the same time limit as for all other requests
+(``--job_server_timeout``, 300 s). A longer job would be considered failed, and its local workers would be
+stopped.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,7 +10,10 @@ from typing import Any
 
 
 def watch_to_the_end(result: Any) -> None:
-    """Let a portable runner's result ask again whenever such a time limit has passed. Others stay."""
+    """Let a portable runner's result ask again whenever the time limit has passed.
+
+    Other results are unchanged.
+    """
     from apache_beam.portability.api import beam_job_api_pb2
     from apache_beam.runners.portability.portable_runner import PipelineResult
 
@@ -28,7 +32,7 @@ def watch_to_the_end(result: Any) -> None:
 
 
 def resumed(stream: Iterator[Any], again: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """Yield what the stream tells, and after its time limit what a new one tells. Other errors are raised."""
+    """Yield the stream's items. If its time limit passes, continue with a new stream. Raises other errors."""
     import grpc
 
     try:

@@ -1,4 +1,4 @@
-"""A pipeline with its runner, and its run. Every flag is checked before anything starts."""
+"""Creation and running of a pipeline with its runner. All flags are checked before anything starts."""
 
 import argparse
 import os
@@ -25,16 +25,16 @@ from bertdata.io.terminal import say_error
 LOCAL_RUNNERS = ("directrunner", "switchingdirectrunner", "fnapirunner")
 DASK_RUNNERS = ("daskrunner", "apache_beam.runners.dask.dask_runner.daskrunner")
 PORTABLE_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner")
-"""Runners that pass flags which Beam's Python side does not know on to a job server."""
+"""Runners that pass flags unknown to Beam's Python code on to a job server."""
 DATAFLOW = "dataflowrunner"
 RUNNERS = ("DirectRunner", "DaskRunner", "DataflowRunner", "FlinkRunner", "SparkRunner", "PortableRunner")
-"""The runners that an error names; Beam knows more."""
+"""Runners that error messages suggest. Beam knows more."""
 
 
 def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
-    """An empty Pipeline with the runner that Beam's arguments ask for.
+    """Return an empty pipeline with the runner that Beam's arguments ask for.
 
-    SettingsError for an argument that neither we nor Beam know, and for what the runner cannot do.
+    SettingsError for an argument unknown to this package and Beam, and for anything the runner cannot do.
     """
     if any(word.partition("=")[0] == "--dry_run" for word in arguments):
         raise SettingsError("--dry_run: here Beam would ignore it and write the files; there is no dry run")
@@ -44,12 +44,12 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     options, name = _checked_options(arguments, flags)
     make_runner: Callable[[Any], Any] | None = None
     if name in PORTABLE_RUNNERS:
-        silence_printed_tracebacks()  # workers of LOOPBACK are threads of this process
+        silence_printed_tracebacks()  # with LOOPBACK, workers are threads of this process
     if name in LOCAL_RUNNERS:
         make_runner = _local_runner
     elif name in DASK_RUNNERS:
         make_runner = _import_dask_runner()
-        options = _parse(arguments)  # again: with Dask imported, Beam knows its flags
+        options = _parse(arguments)  # again, because importing Dask has added its flags
     if name not in PORTABLE_RUNNERS and (unknown := _unknown_arguments(arguments, options)):
         known = [f"--{flag}" for flag in options.get_all_options()]
         told = [f"{word}: neither a flag of ours nor of Beam{nearest_known(word, known)}" for word in unknown]
@@ -64,9 +64,9 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
 
 
 def check_runner(arguments: list[str], flags: argparse.Namespace) -> None:
-    """Raise now the errors of a runner on other machines: before inputs are listed, or a job is staged.
+    """Raise errors about a runner on other machines now, before inputs are listed or a job is staged.
 
-    Without a named runner nothing is asked, as importing Beam takes seconds.
+    Does nothing if no runner is named, since importing Beam takes seconds.
     """
     if any(word.partition("=")[0] == "--runner" for word in arguments):
         import_beam()
@@ -74,7 +74,10 @@ def check_runner(arguments: list[str], flags: argparse.Namespace) -> None:
 
 
 def _checked_options(arguments: list[str], flags: argparse.Namespace) -> tuple[Any, str]:
-    """Beam's options and the runner's name in small letters. SettingsError for what the runner cannot do."""
+    """Return Beam's options and the runner's name in lower case.
+
+    SettingsError for what the runner cannot do.
+    """
     from apache_beam.options.pipeline_options import StandardOptions
 
     options = _parse(arguments)
@@ -88,7 +91,7 @@ def _checked_options(arguments: list[str], flags: argparse.Namespace) -> tuple[A
 
 
 def _parse(arguments: list[str]) -> Any:
-    """Beam's options. Its parser prints all its flags before an error, which is a SettingsError here."""
+    """Return Beam's options. SettingsError instead of Beam's printed list of all flags."""
     from apache_beam.options.pipeline_options import PipelineOptions
 
     printed = StringIO()
@@ -103,7 +106,7 @@ def _parse(arguments: list[str]) -> Any:
 
 
 def run_pipeline(pipeline: Any) -> RunMetrics:
-    """Run the pipeline to its end. Returns its metrics, or raises our own error for its failure."""
+    """Run the pipeline to its end and return its metrics. Raises a clear error if it fails."""
     try:
         result = pipeline.run()
         watch_to_the_end(result)
@@ -115,7 +118,7 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
         raise clear from None
     try:
         return run_metrics(result)
-    except Exception as error:  # of any kind, from another program: the files are whole
+    except Exception as error:  # any exception of the runner's; the files are complete all the same
         if not _is_foreign(pipeline):
             raise
         say_error(
@@ -126,18 +129,19 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
 
 
 def _name_of(pipeline: Any) -> str:
+    """Return the class name of the pipeline's runner."""
     return type(pipeline.runner).__name__
 
 
 def _is_foreign(pipeline: Any) -> bool:
-    """True for a runner whose workers are programs of others: its own log has the traceback."""
+    """Return True for a runner whose workers run elsewhere. The full traceback is in the runner's log."""
     return not runs_here(pipeline) and _name_of(pipeline) != "DaskRunner"
 
 
 def _full_name(runner: str) -> str:
-    """The runner's name in small letters. As in Beam, "direct" stands for "directrunner".
+    """Return the runner's name in lower case. As in Beam, "direct" is short for "directrunner".
 
-    SettingsError for a name that neither Beam nor this module knows. A name with dots is for Beam to import.
+    A name with dots is the path of a class, which Beam imports. SettingsError for an unknown name.
     """
     from apache_beam.options.pipeline_options import StandardOptions
 
@@ -157,13 +161,13 @@ def _full_name(runner: str) -> str:
 
 
 def runs_here(pipeline: Any) -> bool:
-    """True where the pipeline's workers are processes or threads of this run and end with it."""
+    """Return True if the workers are processes or threads of this run, which end with it."""
     runner = pipeline.runner
     return type(runner).__name__ == "FnApiRunner" or getattr(runner, "runs_here", False)
 
 
 def _unknown_arguments(arguments: list[str], options: Any) -> list[str]:
-    """Arguments that Beam would ignore: a misspelt flag must not silently make another dataset."""
+    """Return the arguments that Beam would ignore. A misspelt flag must not silently change the dataset."""
     names = set(options.get_all_options(retain_unknown_options=True)) - set(options.get_all_options())
     flags = [word for word in arguments if word.split("=")[0].lstrip("-").replace("-", "_") in names]
     strays = [
@@ -175,7 +179,7 @@ def _unknown_arguments(arguments: list[str], options: Any) -> list[str]:
 
 
 def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
-    """Refuse what would fail on a worker, after machines are paid for."""
+    """Raise SettingsError for what would only fail on a Dataflow worker, after machines are paid for."""
     if options.get_all_options().get("no_wait_until_finish"):
         raise SettingsError(
             "--no_wait_until_finish: this command waits for the job, to print a summary of what it made; "
@@ -205,16 +209,16 @@ def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
 
 
 _PACKAGES = ("setup_file", "extra_packages", "sdk_container_image")
-"""Beam's flags that bring this package to workers elsewhere."""
+"""Beam's flags that install this package on workers elsewhere."""
 
 
 def _check_environment(name: str, options: Any) -> None:
-    """Refuse a portable runner whose workers would be Beam's own container, which has not this package."""
+    """Raise SettingsError if the workers would be Beam's containers, which do not have this package."""
     given = options.get_all_options()
     kind = given["environment_type"]
     if kind is None and name != "portablerunner":
         master = given["flink_master" if name == "flinkrunner" else "spark_master_url"]
-        if "://" not in master and ":" not in master:  # [local] and such: the workers are in this process
+        if "://" not in master and ":" not in master:  # such as [local]: workers are in this process
             return
     has_image = given["environment_config"] or given["environment_options"]
     if (kind or "DOCKER").upper() == "DOCKER" and not has_image and not any(given[one] for one in _PACKAGES):
@@ -226,7 +230,7 @@ def _check_environment(name: str, options: Any) -> None:
 
 
 def _check_cluster(flags: argparse.Namespace) -> None:
-    """Refuse relative paths: the workers of a cluster have their own working directory."""
+    """Raise SettingsError for relative paths, since a cluster's workers have other working directories."""
     for flag, path in _worker_paths(flags):
         if not storage.is_remote(path) and not os.path.isabs(path.removeprefix("file://")):
             raise SettingsError(
@@ -236,7 +240,10 @@ def _check_cluster(flags: argparse.Namespace) -> None:
 
 
 def _worker_paths(flags: argparse.Namespace) -> list[tuple[str, str]]:
-    """Each path that workers read or write, with its flag. The vocabulary is bundled with the job."""
+    """Return (flag, path) for each path that workers use.
+
+    The vocabulary is not among them: the job carries it.
+    """
     paths = [*(("--input", path) for path in flags.input), ("--output", flags.output)]
     if flags.input_kind != "parts":
         paths.append(("--text", flags.text))
@@ -244,6 +251,7 @@ def _worker_paths(flags: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _import_dask_runner() -> Callable[[Any], Any]:
+    """Return the Dask runner's class. MissingExtraError if Dask is not installed."""
     try:
         from beam_pipelines.runners.dask_runner import DaskRunner
     except ImportError as error:
@@ -254,10 +262,10 @@ def _import_dask_runner() -> Callable[[Any], Any]:
 
 
 def _local_runner(options: Any) -> Any:
-    """Beam's Python runner, with worker processes of our own where several are asked for.
+    """Return Beam's Python runner, with this package's worker processes if several are asked for.
 
-    Beam's DirectRunner would first try Prism, a program that it downloads, and use this one where that
-    fails. Beam's own worker processes log every step; ours are silent.
+    Beam's DirectRunner would first try Prism, a program that it downloads, and fall back to this runner.
+    Beam's own worker processes log every step, while this package's are silent.
     """
     from apache_beam.options.pipeline_options import DirectOptions
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
@@ -273,5 +281,5 @@ def _local_runner(options: Any) -> Any:
     silence_printed_tracebacks()
     if direct.direct_running_mode != "multi_processing":
         return FnApiRunner()
-    direct.direct_running_mode = "in_memory"  # the default, with which the runner keeps our environment
+    direct.direct_running_mode = "in_memory"  # otherwise the runner would replace default_environment
     return FnApiRunner(default_environment=LocalWorkers.from_command_string(MODULE))

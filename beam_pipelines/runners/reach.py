@@ -1,6 +1,6 @@
-"""Whether a runner finds what it needs outside this program, asked before anything is read or made.
+"""Checks that a runner can reach the servers and files it needs, before anything is read or written.
 
-Beam would wait for a missing server for minutes, or fail once the job is staged.
+Beam would wait for a missing server for minutes, or fail only after the job is staged.
 """
 
 import os
@@ -14,25 +14,25 @@ from urllib.parse import urlsplit
 from bertdata.errors import SettingsError
 
 _SERVERS = ("flink_master", "spark_master_url")
-"""Beam's flags that name a cluster's server, as HOST:PORT or as a URL of it."""
+"""Beam's flags that name a cluster's server, as HOST:PORT or URL."""
 
 _ADDRESS = re.compile(r"(?:\w+://)?(?P<host>[^\s:/\[\]]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})/?")
 _SECONDS = 10
 _EMBEDDED = "embed"
-"""The word for a job server within this process."""
+"""Value of --job_endpoint for a job server within this process."""
 
 _PORTS = {"http": 80, "https": 443}
 
 
 def check_servers(name: str, options: Any) -> None:
-    """Raise SettingsError where a portable runner's server does not answer, or cannot be started.
+    """Raise SettingsError if a portable runner's server does not answer or cannot be started.
 
-    name: the runner's, in small letters.
+    name: the runner's name in lower case.
     """
     given = options.get_all_options()
     for flag in _SERVERS:
         address = _ADDRESS.fullmatch(str(given.get(flag) or ""))
-        if address is not None:  # else a word such as [local], which Beam knows
+        if address is not None:  # else a special value such as [local]
             _check_server(f"--{flag} {given[flag]}", address["host"].strip("[]"), int(address["port"]))
     endpoint = given["job_endpoint"]
     if endpoint:
@@ -45,6 +45,7 @@ def check_servers(name: str, options: Any) -> None:
 
 
 def _check_server(flag: str, host: str, port: int) -> None:
+    """Raise SettingsError if no server accepts connections at the address."""
     try:
         socket.create_connection((host, port), _SECONDS).close()
     except (OSError, OverflowError) as error:
@@ -52,12 +53,13 @@ def _check_server(flag: str, host: str, port: int) -> None:
 
 
 def _check_job_server(endpoint: str) -> None:
-    """Connect as Beam does: whatever gRPC calls an address, and a server that speaks its language."""
+    """Raise SettingsError if no gRPC job server answers at the endpoint."""
     import grpc
 
     flag = f"--job_endpoint {endpoint}"
     address = _ADDRESS.fullmatch(endpoint)
-    if address is not None:  # a refused connection has a reason, and needs no waiting
+    # gRPC alone would keep trying until the time limit, and could not say why the connection fails.
+    if address is not None:
         _check_server(flag, address["host"].strip("[]"), int(address["port"]))
     channel = grpc.insecure_channel(endpoint)
     try:
@@ -71,7 +73,7 @@ def _check_job_server(endpoint: str) -> None:
 
 
 def _check_job_server_program(name: str, options: Any) -> None:
-    """Raise SettingsError unless the jar of the runner's own job server is here, and a Java that runs it."""
+    """Raise SettingsError unless the runner's job server can be started: its jar, and Java to run it."""
     from apache_beam.options.pipeline_options import JobServerOptions
 
     remedy = "; or start a job server and give its --job_endpoint HOST:PORT"
@@ -86,7 +88,7 @@ def _check_job_server_program(name: str, options: Any) -> None:
         url = urlsplit(source)
         is_cached = os.path.exists(os.path.join(_cache(server), os.path.basename(source)))
         if url.scheme in _PORTS and url.hostname and not is_cached:
-            # Python's own download has no time limit for a host that does not answer
+            # Beam's download has no time limit for a host that does not answer.
             socket.create_connection((url.hostname, url.port or _PORTS[url.scheme]), _SECONDS).close()
         server.local_jar(source, server._jar_cache_dir)
     except (OSError, RuntimeError, ValueError, HTTPException) as error:
@@ -105,6 +107,7 @@ def _check_job_server_program(name: str, options: Any) -> None:
 
 
 def _job_server(name: str, options: Any) -> Any:
+    """Return Beam's object for the runner's job server."""
     from apache_beam.runners.portability.flink_runner import FlinkJarJobServer
     from apache_beam.runners.portability.spark_runner import SparkJarJobServer
 
@@ -112,7 +115,7 @@ def _job_server(name: str, options: Any) -> Any:
 
 
 def _cache(server: Any) -> str:
-    """Return the directory where Beam keeps downloaded jars."""
+    """Return the directory in which Beam keeps downloaded jars."""
     from apache_beam.utils.subprocess_server import JavaJarServer
 
     return str(server._jar_cache_dir or JavaJarServer.JAR_CACHE)

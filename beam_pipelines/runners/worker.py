@@ -1,4 +1,4 @@
-"""A worker process of a local run (``python -m beam_pipelines.runners.worker``)."""
+"""The main program of a local run's worker process (``python -m beam_pipelines.runners.worker``)."""
 
 import os
 import signal
@@ -12,33 +12,37 @@ from beam_pipelines.report.logs import shown_warnings
 from beam_pipelines.runners.beam_import import import_beam
 
 LAUNCHER = "BERTDATA_LAUNCHER"
-"""The environment variable with the launcher's pid; ``getppid`` is too late where the launcher died early."""
+"""Environment variable with the launcher's process id.
+
+The worker cannot use ``getppid`` for it: if the launcher died early, that already returns another process.
+"""
 
 _CHECKS_PER_SECOND = 20
 
 
 def main() -> None:
+    """Run Beam's worker until the launcher stops it or is gone."""
     signal.signal(signal.SIGINT, _exit_silently)
     threading.Thread(target=_exit_with, args=[int(os.environ[LAUNCHER])], daemon=True).start()
-    # Before Beam is imported: Beam sets up logging of its own where it finds none.
+    # Before Beam is imported, because Beam configures logging if it is not configured yet.
     with shown_warnings(sys.stderr):
         import_beam()
         from apache_beam.runners.worker import sdk_worker_main
 
-        # Beam prints the traceback of every error and also sends it to the runner, which shows that one.
+        # Beam prints the traceback of every error and also sends it to the runner. Once is enough.
         with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
             sdk_worker_main.main(sys.argv)
 
 
 def _exit_with(launcher: int) -> None:
-    """Exit as soon as the launcher is gone, so that the next run has the files to itself."""
+    """Exit as soon as the launcher is gone, so that the next run has the files for itself."""
     while os.getppid() == launcher:
         time.sleep(1 / _CHECKS_PER_SECOND)
     os._exit(1)
 
 
 def _exit_silently(signum: int, frame: FrameType | None) -> None:
-    """Exit on Ctrl-C without a message: the launcher gets the signal too, reports it and cleans up."""
+    """Exit on Ctrl-C without a message. The launcher gets the signal too, reports it and cleans up."""
     os._exit(0)
 
 

@@ -1,1 +1,1 @@
-"""Labelled stages of the pipelines."""
+"""The labelled stages of the pipelines."""

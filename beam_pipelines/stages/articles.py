@@ -1,7 +1,8 @@
-"""Articles, or other documents, to parts and their manifest: clean and split, gather, write.
+"""Stages from articles or plain text to text parts and their manifest: clean and split, gather, write.
 
-Numbers given at launch decide the order: of the files, of their parts, and for NVIDIA's shards of the
-articles. Elements are whole files, or the articles of one file that belong to one shard.
+Beam delivers elements in any order. So files, parts and (for NVIDIA's shards) articles are numbered at
+launch, and each writer sorts its elements by number. An element is a whole file, or the articles of one file
+that belong to one shard.
 """
 
 from array import array
@@ -26,18 +27,18 @@ from bertdata.text.nvidia_writing import FileToArticles
 from bertdata.text.text_plan import NumberedFile, deal_articles
 
 ShardPositions = tuple[Sequence[int], Sequence[int]]
-"""For each article of a file: its shard, and its position among that shard's articles."""
+"""For each article of a file: the number of its shard, and its position within the shard."""
 
 
 def make_parts(stage: TextStage) -> beam.PTransform:
-    """The stages of the text recipe."""
+    """Return the stages for the text recipe."""
     return MakeTextShards(stage) if stage.plan.settings.recipe == "nvidia" else MakeParts(stage)
 
 
 class MakeParts(beam.PTransform):  # type: ignore[misc]
-    """Write MLPerf's parts, eval.txt and eval.md5 from numbered files. Returns the parts' paths.
+    """Write MLPerf's parts, eval.txt and eval.md5 from numbered files.
 
-    Second result: the manifests, when all is written.
+    Returns the parts' paths, and the manifests once everything is written.
 
     ::
 
@@ -51,6 +52,7 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, files: beam.PCollection[NumberedFile]
     ) -> tuple[beam.PCollection[str], beam.PCollection[Provenance]]:
+        # Reshuffle keeps the runner from fusing listing and splitting into one stage on one worker.
         texts = (
             files
             | "spread files over workers" >> beam.Reshuffle()
@@ -72,14 +74,15 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
 
 
 class SplitFile(beam.DoFn):  # type: ignore[misc]
-    """Split a file into sentences, and withhold its evaluation articles.
+    """Split a file into sentences, and set its evaluation articles aside.
 
     ::
 
         (3, "AA/wiki_03", "articles") -> (0, (3, text)), and tagged "withheld": (0, (3, [article, ...])),
         "entries": (0, (3, TextInput(...)))
 
-    The first number of an output is that of the part; all withheld articles and entries have key 0.
+    An output's first number is the part's. Articles set aside and entries all have key 0, so that one worker
+    gets them all.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -103,7 +106,7 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
 class WritePart(beam.DoFn):  # type: ignore[misc]
     """Write a part from the texts of its files, in the order of the files' numbers.
 
-    Its path; tagged "entries": its entry.
+    Returns the part's path and, tagged "entries", its manifest entry.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -119,7 +122,10 @@ class WritePart(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
-    """Write eval.txt and eval.md5 from all withheld articles, in the files' order. Returns their entries."""
+    """Write eval.txt and eval.md5 from all evaluation articles, in the files' order.
+
+    Returns the two entries.
+    """
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
@@ -133,9 +139,9 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]
-    """Write NVIDIA's text shards from numbered files. Results as from MakeParts.
+    """Write NVIDIA's text shards from numbered files. Same results as MakeParts.
 
-    One worker assigns articles to shards, from the numbers of sentences of all articles.
+    One worker assigns the articles to shards, which needs the number of sentences of every article.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -171,7 +177,8 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
 class SplitArticles(beam.DoFn):  # type: ignore[misc]
     """Split a file's articles into sentences.
 
-    Tagged "sentences": the number of sentences of each article; "entries": the file's entry.
+    Returns (file number, articles). Tagged "sentences": the number of sentences of each article. Tagged
+    "entries": the file's manifest entry.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -192,7 +199,7 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
 
 
 class AssignArticles(beam.DoFn):  # type: ignore[misc]
-    """Assign every article to a shard, from the numbers of sentences of all articles, by file.
+    """Assign every article to a shard. Returns each file's share of the assignment.
 
     ::
 
@@ -209,6 +216,7 @@ class AssignArticles(beam.DoFn):  # type: ignore[misc]
         sentences = array("I")
         for _, found in by_file:
             sentences.extend(found)
+        # Articles are numbered through all files. Both arrays are copies only to get the right length.
         shard_of, position_of = array("I", sentences), array("I", sentences)
         for shard, articles in enumerate(deal_articles(sentences, self._settings)):
             for position, article in enumerate(articles):
@@ -221,7 +229,7 @@ class AssignArticles(beam.DoFn):  # type: ignore[misc]
 
 
 class SortByShard(beam.DoFn):  # type: ignore[misc]
-    """Group a file's articles by shard: (number of a shard, [(position, article), ...])."""
+    """Group a file's articles by shard. Returns (shard number, [(position, article), ...]) pairs."""
 
     def process(
         self, file: tuple[int, list[StageBytes]], positions: dict[int, ShardPositions]
@@ -234,9 +242,9 @@ class SortByShard(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteTextShard(beam.DoFn):  # type: ignore[misc]
-    """Write a text shard from the blocks of its articles, in the order of their positions.
+    """Write a text shard from the articles of all files, in the order of their positions.
 
-    Its path; tagged "entries": its entry.
+    Returns the shard's path and, tagged "entries", its manifest entry.
     """
 
     def __init__(self, stage: TextStage) -> None:

@@ -1,7 +1,7 @@
-"""Records whose text an earlier record has too, told to the pieces that hold them.
+"""Stages that find records with the same text as an earlier record, and mark them in their pieces.
 
-A text's hash decides which group its entry goes to; a worker sorts a group. Of each hash all entries but the
-first, by file, piece and record, are duplicates.
+The texts' hashes are divided into groups by their first byte, and a worker sorts each group. Of entries with
+equal hashes, the first by file, piece and record is kept. The others are duplicates.
 """
 
 import pickle
@@ -19,14 +19,14 @@ from bertdata.text.record_text import bad_record_error
 from bertdata.text.selection.duplicates import PieceHashes, PieceToHashes, duplicates_of, each_entry
 
 PieceKey = tuple[int, int]
-"""Numbers of a file and of a piece in it: they give the order of all pieces."""
+"""(file number, piece number in that file). Sorting by it gives the order of all pieces."""
 
 _GROUP_BYTES = 1
-"""Bytes of a hash that say its group: 256 groups, each sorted in a worker's memory."""
+"""Number of leading hash bytes that select the group: 256 groups, each sorted in a worker's memory."""
 
 
 class MarkDuplicates(beam.PTransform):  # type: ignore[misc]
-    """Put into each piece the duplicates among its records.
+    """Add to each piece the list of duplicates among its records.
 
     ::
 
@@ -61,9 +61,9 @@ class MarkDuplicates(beam.PTransform):  # type: ignore[misc]
 
 
 class HashPiece(beam.DoFn):  # type: ignore[misc]
-    """Hash a piece's texts: (group, entries) of each group.
+    """Hash the texts of a piece. Returns (group, entries) for each group of hashes.
 
-    Tagged "facts": (0, (key, PieceHashes(...))), without entries.
+    Tagged "facts": (0, (key, PieceHashes(...))), without the entries.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -83,9 +83,9 @@ class HashPiece(beam.DoFn):  # type: ignore[misc]
 
 
 class NumberRecords(beam.DoFn):  # type: ignore[misc]
-    """Count the records of each file before a piece: (key, number).
+    """Count the records of each file before each piece. Returns (key, number).
 
-    InputError for the first bad record, unless the settings leave it out.
+    InputError for the first bad record, unless the settings skip bad records.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -104,7 +104,7 @@ class NumberRecords(beam.DoFn):  # type: ignore[misc]
 
 
 class FindDuplicates(beam.DoFn):  # type: ignore[misc]
-    """Sort the entries of a group: (key, Duplicate(...)) of each duplicate."""
+    """Sort the entries of a group. Returns (key, Duplicate(...)) for each duplicate."""
 
     def process(
         self, gathered: tuple[bytes, Iterable[bytes]], before: dict[PieceKey, int]
@@ -115,7 +115,7 @@ class FindDuplicates(beam.DoFn):  # type: ignore[misc]
 
 
 class PutDuplicates(beam.DoFn):  # type: ignore[misc]
-    """Put the duplicates into their piece."""
+    """Add the duplicates to their piece."""
 
     def __init__(self, stage: RecordStage) -> None:
         self._spill_files = stage.spill_files

@@ -1,9 +1,11 @@
-"""From a dump to extracted articles, in three stages on all workers: template definitions, articles, files.
+"""Stages from a dump to extracted articles: collect template definitions, extract articles, write files.
 
-Elements are numbers of ranges of the dump, and of output files. What a range holds waits in a file of the
-articles' directory, or bucket, so that only small facts travel. Two stages are one element: the templates
-of all ranges are written to one file, which workers map, and the sizes of all articles decide which file
-takes which.
+All workers share the work. An element is the number of a range of the dump, or of an output file. The text of
+a range waits in a file in the articles' directory or bucket, so that only small values pass through the
+runner.
+
+Two steps need the results of all ranges, and run on one worker. All templates are written to one file, which
+the workers map into memory. The sizes of all articles decide which file each article goes to.
 """
 
 import logging
@@ -39,10 +41,10 @@ from bertdata.wiki.ranges.work import RangeArticles, RangeDefinitions, collect_d
 _LOGGER = logging.getLogger(__name__)
 
 OutputFile = tuple[int, list[ArticlePiece]]
-"""The number of a file of articles, and where its articles are."""
+"""Number of an output file, and the places of its articles."""
 
 PageReport = tuple[ExtractReport, tuple[str, ...]]
-"""The report on all pages, and the ids of those that were left out."""
+"""The report on all pages, and the ids of the pages that were left out."""
 
 Entry = FileEntry | PageReport | str
 """An entry of the articles' manifest: a file, the report, or the dump's md5."""
@@ -71,6 +73,7 @@ class ExtractArticles(beam.PTransform):  # type: ignore[misc]
             definitions = ranges | "first pass" >> CollectDefinitions(stage)
         else:
             definitions = begin | "known definitions" >> beam.Create([stage.known], reshuffle=False)
+        # A side input: every range waits for the templates of all ranges.
         once = beam.pvalue.AsSingleton(definitions)
         files = (
             ranges
@@ -97,7 +100,7 @@ class ExtractArticles(beam.PTransform):  # type: ignore[misc]
 
 
 class CollectDefinitions(beam.PTransform):  # type: ignore[misc]
-    """Numbers of all ranges to the first pass's one result."""
+    """Collect the template definitions of all ranges. Returns a single Definitions."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         super().__init__()
@@ -113,7 +116,7 @@ class CollectDefinitions(beam.PTransform):  # type: ignore[misc]
 
 
 class CollectRange(beam.DoFn):  # type: ignore[misc]
-    """Collect the definitions of templates in a range, and its newest revision's day."""
+    """Collect the template definitions of a range, and the day of its newest revision."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._stage = stage
@@ -122,7 +125,7 @@ class CollectRange(beam.DoFn):  # type: ignore[misc]
         yield 0, self.collect(number, START)
 
     def collect(self, number: int, state: BlockState) -> RangeDefinitions:
-        """The definitions of the range that begins with the state."""
+        """Return the definitions of a range. state: parser state at its beginning."""
         stage = self._stage
         settings = stage.settings()
         path = stage.new_path() if stage.articles.settings.templates else None
@@ -132,7 +135,7 @@ class CollectRange(beam.DoFn):  # type: ignore[misc]
 
 
 class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
-    """Write the template file from those of all ranges, and choose the day."""
+    """Write the templates of all ranges to one file, and choose the day that date templates expand to."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._stage = stage
@@ -153,7 +156,10 @@ class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
 
 
 class ExtractRange(beam.DoFn):  # type: ignore[misc]
-    """Extract the articles of a range. A repeated call writes another file, and changes no other."""
+    """Extract the articles of a range into a new file.
+
+    The file's name is random, so a repeated task writes another file and disturbs no reader of the first.
+    """
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._stage = stage
@@ -162,7 +168,7 @@ class ExtractRange(beam.DoFn):  # type: ignore[misc]
         yield 0, self.extract(definitions, number, START)
 
     def extract(self, definitions: Definitions, number: int, state: BlockState) -> RangeArticles:
-        """The articles of the range that begins with the state."""
+        """Return the articles of a range. state: parser state at its beginning."""
         stage = self._stage
         with naming(stage.ranges.path):
             settings = stage.settings(definitions)
@@ -171,9 +177,12 @@ class ExtractRange(beam.DoFn):  # type: ignore[misc]
 
 
 class DealOut(beam.DoFn):  # type: ignore[misc]
-    """Assign articles to files, from the sizes of all. Tagged "report": the report on all pages.
+    """Assign the articles to output files, by the sizes of all articles.
 
-    A range whose begin depends on the one before is extracted once more: MediaWiki's dumps have none.
+    Tagged "report": the report on all pages.
+
+    Each range was extracted from the parser's start state. If the range before it ends in another state, it
+    is extracted again from that state. This does not happen in dumps of MediaWiki.
     """
 
     def __init__(self, stage: ExtractionStage) -> None:
@@ -185,6 +194,7 @@ class DealOut(beam.DoFn):  # type: ignore[misc]
         dump = self._stage.ranges.path
         again = partial(ExtractRange(self._stage).extract, definitions)
         found = list(in_sequence(dump, gathered[1], again))
+        # Both passes must have read the same bytes. Otherwise the dump changed in between.
         if definitions.digests is not None:
             check_digests(dump, definitions.digests, [one.facts.digest for one in found])
         yield from enumerate(deal_out_articles(found))
@@ -196,7 +206,10 @@ class DealOut(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteArticles(beam.DoFn):  # type: ignore[misc]
-    """Write a file of articles, whole or not at all, and return its entry. Calls may be repeated."""
+    """Write an output file of articles and return its manifest entry.
+
+    A repeated task is harmless: the file is written aside and renamed, with the same bytes.
+    """
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._commit = stage.articles.commit
@@ -214,7 +227,7 @@ class WriteArticles(beam.DoFn):  # type: ignore[misc]
 
 
 class HashDump(beam.DoFn):  # type: ignore[misc]
-    """Hash the dump's file. One worker reads it while the others extract."""
+    """Hash the dump file. One worker does so while the others extract."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._identity = stage.identity
@@ -225,7 +238,7 @@ class HashDump(beam.DoFn):  # type: ignore[misc]
 
 
 class FinishArticles(beam.DoFn):  # type: ignore[misc]
-    """Write MD5SUMS and manifest from all entries. Harmless when repeated: it writes the same bytes."""
+    """Write MD5SUMS and manifest. A repeated task is harmless: it writes the same bytes."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._articles = stage.articles
@@ -241,6 +254,8 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
         size = sum(entry.bytes for entry in files)
         report = report.copy()
         report.files, report.bytes = len(files), size
+        # release=False: a repeated task of an earlier stage may still need unfinished/. The launcher
+        # removes it after the pipeline has ended.
         self._articles.finish(report, files, md5, set(left_out), release=False)
         for fault in (*report.warnings(), *report.faults):
             _LOGGER.warning("%s: %s", self._articles.dump, fault)
@@ -249,5 +264,5 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
 
 
 def _turn(settings: ExtractorSettings) -> AbstractContextManager[Any]:
-    """Wait for the other threads where the engine is Python. The kernels serve several threads at once."""
+    """Return a lock if the engine is Python. The C++ kernels can serve several threads at once."""
     return nullcontext() if use_native(settings.engine) else ONE_AT_A_TIME

@@ -1,4 +1,4 @@
-"""The extraction of a run: the dump's ranges, its settings, and the directory of the articles."""
+"""The plan of an extraction: the dump's ranges, the settings, and the directory of the articles."""
 
 import datetime
 import os
@@ -25,10 +25,13 @@ from bertdata.wiki.settings import ExtractSettings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Definitions:
-    """The first pass's result, small: where the templates are, and the day that dates are frozen at.
+    """Result of the first pass over the dump.
 
-    pages: template pages met; left_out: ids of those that were left out. digests: of each range's text, None
-    where there was no first pass.
+    day: the day that date templates expand to.
+    templates: place of the file with all templates.
+    pages: number of template pages.
+    left_out: ids of the template pages that were left out.
+    digests: digest of each range's text. None if there was no first pass.
     """
 
     day: datetime.date
@@ -40,9 +43,9 @@ class Definitions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExtractionStage:
-    """The articles to extract from a dump. Picklable, shared by all workers.
+    """The plan of an extraction. Instances are pickled and sent to all workers.
 
-    identity: of the dump's file, in which all workers read it.
+    identity: the dump file as it was at the start, to detect changes.
     """
 
     ranges: DumpRanges
@@ -53,12 +56,15 @@ class ExtractionStage:
 
     @property
     def known(self) -> Definitions | None:
-        """The first pass's result where none is needed: no templates, and a day that is known."""
+        """Result of the first pass if none is needed, because no templates are expanded and the day is known.
+
+        Else None.
+        """
         day = self.articles.day
         return None if day is None or self.articles.settings.templates else Definitions(day=day)
 
     def settings(self, definitions: Definitions | None = None) -> ExtractorSettings:
-        """A worker's settings, with the templates fetched. definitions: None in the first pass."""
+        """Return a worker's settings, with the templates loaded. definitions: None in the first pass."""
         settings = self.articles.settings
         templates = None if definitions is None else definitions.templates
         return ExtractorSettings(
@@ -72,22 +78,22 @@ class ExtractionStage:
         )
 
     def new_path(self) -> str:
-        """The path of a new file for a later stage of this run, which all workers share."""
+        """Return a random path for an intermediate file, in a directory that all workers share."""
         unfinished = self.articles.commit.unfinished
         storage.make_directory(unfinished)
         return storage.join(unfinished, f"{os.urandom(12).hex()}{SUFFIX}")
 
     def templates_path(self, md5: str) -> str:
-        """The path of the template file of that md5."""
+        """Return the path of the template file with this md5."""
         return storage.join(self.articles.commit.unfinished, f"templates-{md5}{FOR_ONE_RUN}")
 
 
 def plan_extraction(
     dump: str, directory: str, settings: ExtractSettings, engine: Engine | None
 ) -> ExtractionStage:
-    """Plan the extraction of the dump, whose head is read.
+    """Return the plan of the extraction. Reads the dump's beginning.
 
-    InputError for what is no dump, DatasetError for a directory of other settings.
+    InputError if the file is not a dump, DatasetError if the directory was made with other settings.
     """
     refuse_inputs(directory, [dump])
     identity = identify(dump)

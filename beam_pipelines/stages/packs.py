@@ -1,7 +1,7 @@
-"""Shards to packed shards: lengths counted, rows planned on one worker, examples sorted, rows gathered.
+"""Stages from shards to packed shards: count lengths, plan rows on one worker, sort examples, gather rows.
 
-Examples never go through the runner: they wait in sorted files in the output directory, a few million tokens
-at a time, and the names of these files are the elements.
+Examples never pass through the runner. They wait in sorted files in the output directory, each with a few
+million tokens, and the stages exchange only the files' names.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ from bertdata.packing.sort import sort_by_row
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackStages:
-    """The arguments of the stages: the source, the settings of the rows, the output directory."""
+    """The arguments of all stages: source, settings of the rows, output directory."""
 
     source: InputDataset
     settings: PackSettings
@@ -32,7 +32,7 @@ class PackStages:
 
 
 class MakePacks(beam.PTransform):  # type: ignore[misc]
-    """Pack the shards of these numbers. Returns the output directory once its manifest is written.
+    """Pack the shards with these numbers. Returns the output directory once its manifest is written.
 
     ::
 
@@ -51,6 +51,8 @@ class MakePacks(beam.PTransform):  # type: ignore[misc]
             | "gather lengths" >> beam.GroupByKey()
             | "plan rows" >> beam.ParDo(PlanRows(self._stages))
         )
+        # The plan is a side input of the later stages, which therefore wait for it. In the same way, the
+        # list of sorted files makes "gather rows" wait for all of "sort examples".
         plan = beam.pvalue.AsSingleton(planned)
         files = (
             planned
@@ -72,7 +74,7 @@ class MakePacks(beam.PTransform):  # type: ignore[misc]
 
 
 class CountShard(beam.DoFn):  # type: ignore[misc]
-    """Count the lengths of a shard's examples: (0, (its number, ShardCounts))."""
+    """Count the lengths of a shard's examples. Returns (0, (shard number, LengthCounts))."""
 
     def __init__(self, stages: PackStages) -> None:
         self._source = stages.source
@@ -101,12 +103,12 @@ class PlanRows(beam.DoFn):  # type: ignore[misc]
 
 
 def sort_numbers(planned: PlannedPack, output: str) -> Iterator[int]:
-    """The numbers of the tasks that sort examples."""
+    """Yield the numbers of the tasks that sort examples."""
     yield from range(len(planned.sort_tasks(planned.job(output, None))))
 
 
 def shard_numbers(planned: PlannedPack) -> Iterator[int]:
-    """The numbers of the packed shards."""
+    """Yield the numbers of the packed shards."""
     yield from range(len(planned.cuts.starts) - 1)
 
 
@@ -123,7 +125,10 @@ class SortExamples(beam.DoFn):  # type: ignore[misc]
 
 
 class GatherShard(beam.DoFn):  # type: ignore[misc]
-    """Make a packed shard from the sorted files: (0, ShardEntry). Repeated calls write the same bytes."""
+    """Write a packed shard from the sorted files. Returns (0, ShardEntry).
+
+    A repeated task is harmless: it writes the same bytes.
+    """
 
     def __init__(self, stages: PackStages) -> None:
         self._output = stages.output
@@ -139,7 +144,7 @@ class GatherShard(beam.DoFn):  # type: ignore[misc]
 
 
 class WritePackManifest(beam.DoFn):  # type: ignore[misc]
-    """Write the manifest and return the directory. Repeated calls are harmless: they write the same bytes."""
+    """Write the manifest and return the directory. A repeated task is harmless: it writes the same bytes."""
 
     def __init__(self, stages: PackStages) -> None:
         self._stages = stages

@@ -1,4 +1,4 @@
-"""The text stage of a run from records: its files, its settings, and the directory it writes to."""
+"""The plan of making text parts from records: files, settings, and output directory."""
 
 from dataclasses import dataclass
 
@@ -16,22 +16,23 @@ from bertdata.text.record_plan import RecordPlan
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordStage:
-    """The directory of parts to make. Picklable, shared by all workers."""
+    """The directory of parts to make. Instances are pickled and sent to all workers."""
 
     text: TextDirectory[RecordPlan]
     load_splitter: LoadSplitter
 
     @property
     def plan(self) -> RecordPlan:
+        """Plan of the parts."""
         return self.text.plan
 
     @property
     def spill_files(self) -> SpillFiles:
-        """The spill files of pieces and text between stages."""
+        """Spill files for pieces and text between stages."""
         return SpillFiles.below(self.text.commit.unfinished)
 
     def finished(self) -> TextManifest | None:
-        """The manifest of an earlier run of the same plan on the same files, if it is finished."""
+        """Return the manifest of an earlier finished run with the same plan and files, else None."""
         manifest = self.text.finished()
         if manifest is None:
             return None
@@ -48,7 +49,7 @@ def plan_record_stage(
     engine: Engine | None,
     punkt_tables: str | None,
 ) -> RecordStage:
-    """Plan the parts of the sources' records. DatasetError for a directory of other settings."""
+    """Return the plan of the sources' parts. DatasetError if the directory was made with other settings."""
     plan = plan_record_parts(sources, directory, kind, settings, punkt_tables)
     text = TextDirectory(directory, plan)
     text.commit.refuse_others()

@@ -1,8 +1,9 @@
-"""Records to parts and their manifest: pieces of files, documents, cuts between parts, parts.
+"""Stages from records to text parts and their manifest.
 
-Pieces are read and split into sentences on all workers. Their documents' sizes go to one worker, which cuts
-parts by them: in the order of files and pieces, as ``bertdata segment`` does. The text itself waits in spill
-files where workers share a disk. Duplicates are found before, by the hashes of all texts (``duplicates.py``).
+All workers read pieces of the files and split their documents into sentences. The sizes of all documents go
+to one worker, which decides where parts begin, in the order of files and pieces. So the parts are the same as
+those of ``bertdata segment``. The text itself waits in spill files, if the workers share a disk. Duplicates
+are found first, from hashes of all texts (``duplicates.py``).
 """
 
 import pickle
@@ -35,10 +36,10 @@ from bertdata.text.selection.removed import removed_lines
 from bertdata.text.settings import SegmentCounts
 
 TextRange = tuple[str, int, int]
-"""The name of a part, and the bytes of a piece's text that stand in it: start up to stop."""
+"""Name of a part, and the bytes of a piece's text that belong to it: start, stop."""
 
 NumberedSource = tuple[int, str, str]
-"""The number, path and kind of a file."""
+"""Number, path and kind of a file."""
 
 
 class SourceDigest(NamedTuple):
@@ -50,21 +51,24 @@ class SourceDigest(NamedTuple):
 
 
 class PieceCut(NamedTuple):
-    """The records of a file before a piece, and the piece's texts in parts."""
+    """Number of records in the file before a piece, and the division of the piece's text into parts."""
 
     before: int
     ranges: list[TextRange]
 
 
 class SourceCounts(NamedTuple):
-    """The number of a file, and counts of its records."""
+    """Number of a file, and counts of its records."""
 
     file: int
     counts: SegmentCounts
 
 
 _SPILLED_BYTES = 1 << 14
-"""Bytes from which on a piece waits in a file. A piece that is a range of a file is smaller."""
+"""Size from which a pickled piece is spilled to a file.
+
+A piece that only names a range of a file is smaller.
+"""
 
 
 class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
@@ -103,6 +107,7 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
             | "gather sizes" >> beam.GroupByKey()
             | "cut parts" >> beam.ParDo(CutParts(stage)).with_outputs("counts", main="ranges")
         )
+        # A side input: cutting texts waits until one worker has seen the sizes of all pieces.
         ranges = beam.pvalue.AsDict(cuts.ranges)
         parts = (
             texts.texts
@@ -119,7 +124,7 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
 
 
 class HashSource(beam.DoFn):  # type: ignore[misc]
-    """Hash a file: (0, SourceDigest(...))."""
+    """Hash a file. Returns (0, SourceDigest(...))."""
 
     def __init__(self, stage: RecordStage) -> None:
         self._identities = stage.plan.identities
@@ -134,7 +139,10 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
 
 
 class ListPieces(beam.DoFn):  # type: ignore[misc]
-    """List a file's pieces, pickled. One that holds data of a file read from its begin is spilled.
+    """List a file's pieces, pickled.
+
+    A piece of a file that must be read from its beginning, such as a compressed one, contains the data
+    itself, and is spilled.
 
     ::
 
@@ -147,7 +155,7 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
     def process(self, file: NumberedSource) -> Iterator[tuple[PieceKey, StageBytes]]:
         number, path, kind = file
         settings = self._stage.plan.settings.records
-        with naming(path), ONE_AT_A_TIME:  # the longest field of CSV is a limit of the whole process
+        with naming(path), ONE_AT_A_TIME:  # reading CSV changes a limit that all threads share
             pieces = [
                 ((number, index), self._packed(NumberedPiece(number, index, path, piece)))
                 for index, piece in enumerate(SOURCE_KINDS[kind].pieces(path, settings))
@@ -155,15 +163,16 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
         yield from pieces
 
     def _packed(self, work: NumberedPiece) -> StageBytes:
+        """Return the pickled piece, spilled if it is large."""
         data = pickle.dumps(work)
         return data if len(data) < _SPILLED_BYTES else self._stage.spill_files.write([data])[0]
 
 
 class SplitPiece(beam.DoFn):  # type: ignore[misc]
-    """Read a piece's records and split their sentences: ((0, 7), (text, records removed)).
+    """Read a piece's records and split them into sentences. Returns ((0, 7), (text, removed records)).
 
-    The text is that to train on, then that held out. Tagged "facts": (0, (key, PieceText(...))), which holds
-    neither.
+    The text for training comes first, then the held-out text. Tagged "facts": (0, (key, PieceText(...)))
+    without any text.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -189,10 +198,10 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
 
 
 class CutParts(beam.DoFn):  # type: ignore[misc]
-    """Cut parts from the sizes of all documents: (key, PieceCut(...)) for each piece.
+    """Decide from the sizes of all documents where parts begin. Returns (key, PieceCut(...)) for each piece.
 
-    Tagged "counts": (0, SourceCounts(...)). InputError for the first bad record, unless the
-    settings leave it out, and where no record has text.
+    Tagged "counts": (0, SourceCounts(...)) for each file. InputError for the first bad record, unless the
+    settings skip bad records, and if no record has text.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -209,6 +218,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
                 raise bad_record_error(self._plan.files[file], before, found.first_bad)
             numbers[file] += found.numbers
             counts[file].add(found.counts)
+            # A piece's text is its training text, then its held-out text, which begins at byte ``size``.
             ranges = list(_ranges(found.training, training, record_part_name, 0))
             size = found.training.ends[-1] if found.training.ends else 0
             yield (
@@ -224,14 +234,21 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
 def _ranges(
     texts: DocumentTexts, cuts: PartCuts, name: Callable[[int], str], first: int
 ) -> Iterator[TextRange]:
-    """The documents in parts of that name. first: the place of their text in the piece's."""
+    """Yield the parts that the documents go to, with their bytes in the piece's text.
+
+    name: gives the file name of a part from its number.
+    first: position of the documents' text in the piece's text.
+    """
     ends = [0, *texts.ends]
     for run in cuts.runs(texts.sizes):
         yield name(run.part), first + ends[run.start], first + ends[run.stop]
 
 
 class CutText(beam.DoFn):  # type: ignore[misc]
-    """Cut a piece's text at the ends of parts: (name of a part, (key, text)). Removed records are lines."""
+    """Cut a piece's text where parts begin. Returns (name of a part, (key, text)).
+
+    Removed records are returned as lines for the list of removed records.
+    """
 
     def __init__(self, stage: RecordStage) -> None:
         self._names = stage.plan.inputs
@@ -248,9 +265,9 @@ class CutText(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
-    """Write a part, or the list of removed records, from the texts of its pieces, in their order.
+    """Write a part, or the list of removed records, from the texts of its pieces in their order.
 
-    Returns its entry. It is noted, so that a later run of fewer parts removes it.
+    Returns its manifest entry. The file is also noted, so that a later run with fewer parts deletes it.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -270,12 +287,13 @@ class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
 
 
 class FinishRecords(beam.DoFn):  # type: ignore[misc]
-    """Calls ``TextDirectory.finish``. Harmless when repeated: it writes the same bytes."""
+    """Call ``TextDirectory.finish``. A repeated task is harmless: it writes the same bytes."""
 
     def __init__(self, stage: RecordStage) -> None:
         self._text, self._engine = stage.text, stage.load_splitter.engine
 
     def _unprotected(self) -> int | None:
+        """Return the number of evaluation texts too short to be excluded from the training text, or None."""
         selection = self._text.plan.settings.selection
         if not selection.exclude:
             return None

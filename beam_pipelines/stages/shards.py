@@ -1,4 +1,9 @@
-"""Parts to shards, shards to a finished dataset: the last stages of the pipelines."""
+"""The last stages of the pipelines: from parts to shards, and from shards to a finished dataset.
+
+The result is as if every task ran exactly once, although Beam may run a task twice: after a failure, or in
+parallel as a backup for a slow worker. Each attempt writes aside and renames, and both write the same bytes.
+Only the outputs of one attempt reach the next stage, so the manifest lists every shard once.
+"""
 
 import logging
 import threading
@@ -15,11 +20,13 @@ from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
 
 Entry = InputEntry | ShardEntry | SkippedEntry | Provenance
 NumberedEntry = tuple[int, Entry]
-"""The number of a target, and an entry of its manifest or the manifests that it cites."""
+"""Number of a target, and either an entry for its manifest or the manifests that it cites."""
 
 ONE_AT_A_TIME = threading.Lock()
-"""Held while a process makes shards: its threads share the tokeniser and its cache of words, and memory
-stays that of one part."""
+"""Lock of a process, held while it makes shards.
+
+A worker's threads share the tokeniser and its cache of words. With the lock, memory holds only one part.
+"""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -40,14 +47,15 @@ class MakeShards(beam.PTransform):  # type: ignore[misc]
     def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
         return (
             parts
-            # Without it a runner may fuse this stage with the one that lists the parts, on one worker.
+            # Without this, a runner may fuse listing parts and making shards into one stage. One worker
+            # would then do all the work.
             | "spread over workers" >> beam.Reshuffle()
             | "make shards of a part" >> beam.ParDo(MakeShard(self._plan))
         )
 
 
 class MakeShard(beam.DoFn):  # type: ignore[misc]
-    """Call ``run_task``. Repeated calls are harmless: files appear whole, with the same bytes."""
+    """Call ``run_task``. A repeated task is harmless: it writes the same bytes, or keeps finished shards."""
 
     def __init__(self, plan: TaskPlan) -> None:
         self._plan = plan
@@ -63,6 +71,7 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
             seconds = time.monotonic() - start
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
+        # Beam commits the counters of a single successful attempt, so no part is counted twice.
         if result.skipped is not None:
             count(input_amounts(result.skipped))
             yield from ((number, result.skipped) for number in range(len(self._plan.targets)))
@@ -78,7 +87,7 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
 
 
 def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:
-    """Counters of a part that was read or skipped."""
+    """Return the counters for a part that was read or skipped."""
     if isinstance(part, SkippedEntry):
         return {"parts_skipped": 1}
     return {
@@ -91,7 +100,7 @@ def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:
 
 
 def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
-    """Counters of shards, ``kept`` of them from an earlier run."""
+    """Return the counters for shards. kept: number of shards kept from an earlier run."""
     return {
         "examples": sum(shard.examples for shard in shards),
         "masked_tokens": sum(shard.masked_tokens for shard in shards),
@@ -102,7 +111,7 @@ def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
 
 
 def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
-    """Values for the distributions of parts, or none for a skipped part."""
+    """Return a part's values for the distributions. Empty for a skipped part."""
     if isinstance(part, SkippedEntry):
         return {}
     return {
@@ -113,7 +122,7 @@ def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, l
 
 
 def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
-    """Values for the distributions of shards."""
+    """Return the shards' values for the distributions."""
     return {
         "shard_examples": [shard.examples for shard in shards],
         "shard_tokens": [shard.tokens for shard in shards],
@@ -122,7 +131,7 @@ def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
 
 
 class WriteManifests(beam.PTransform):  # type: ignore[misc]
-    """Write the manifests from the entries of all inputs and shards, and the sources. Returns directories."""
+    """Write the manifests from all entries and the cited manifests. Returns the directories."""
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         super().__init__()
@@ -144,12 +153,12 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
 
 
 def numbered(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
-    """The provenance for each target."""
+    """Yield the provenance once for each target."""
     yield from ((number, provenance) for number in range(targets))
 
 
 class WriteManifest(beam.DoFn):  # type: ignore[misc]
-    """Call ``Dataset.finish``. Repeated calls are harmless: they write the same bytes."""
+    """Call ``Dataset.finish``. A repeated task is harmless: it writes the same bytes."""
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         self._targets = targets

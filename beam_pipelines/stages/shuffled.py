@@ -1,6 +1,7 @@
-"""Global shuffle (``--shuffle global``): parts to sorted documents, documents to shards of the whole corpus.
+"""Stages of the global shuffle (``--shuffle global``): parts are sorted by key, then gathered to shards.
 
-Elements are the documents of a whole part, or those of one part that belong to one shard.
+An element is all documents of a part, or the documents of a part that belong to one shard. See
+``bertdata.build.shuffle`` for the keys and cuts.
 """
 
 import logging
@@ -38,7 +39,7 @@ Histogram = dict[int, int]
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Tokens of some inputs by key prefix, and the manifest entries of these inputs."""
+    """Number of tokens by key prefix in some inputs, and the manifest entries of these inputs."""
 
     histogram: Histogram
     inputs: list[InputEntry | SkippedEntry]
@@ -55,7 +56,7 @@ class ShuffleSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShufflePlan:
-    """Cuts between shards, and one manifest entry for all inputs. Known once all parts are read."""
+    """Cuts between the shards, and one manifest entry for all inputs. Known once all parts are read."""
 
     cuts: Buffer
     corpus: InputEntry
@@ -79,6 +80,8 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
             | "spread over workers" >> beam.Reshuffle()
             | "tokenize parts" >> beam.ParDo(SortPart(self._settings)).with_outputs("counts", main="sorted")
         )
+        # The cuts need the token counts of all parts. They are added up where the parts are sorted, so that
+        # little data reaches the one worker that finds the cuts.
         corpus = documents.counts | "add up token counts" >> beam.CombinePerKey(AddTokenCounts())
         plan = corpus | "find cuts" >> beam.Map(plan_shuffle, self._settings.num_shards)
         once = beam.pvalue.AsSingleton(plan)
@@ -93,7 +96,7 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
 
 
 class SortPart(beam.DoFn):  # type: ignore[misc]
-    """Tokenise a part and sort its documents by key. Tagged: the part's token counts.
+    """Tokenise a part and sort its documents by key. Tagged "counts": the part's token counts.
 
     ::
 
@@ -143,7 +146,7 @@ class AddTokenCounts(beam.CombineFn):  # type: ignore[misc]
 
 
 def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
-    """Plan the shards from the corpus' token counts. The inputs may come in any order."""
+    """Return the plan of the shards. corpus: (0, TokenCounts) of all inputs, which may be in any order."""
     counts = corpus[1]
     read = [entry for entry in counts.inputs if isinstance(entry, InputEntry)]
     skipped = [entry for entry in counts.inputs if isinstance(entry, SkippedEntry)]
@@ -156,14 +159,14 @@ def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
 
 
 def input_entries(corpus: tuple[int, TokenCounts], targets: int) -> Iterator[NumberedEntry]:
-    """The entry of each input, for each target."""
+    """Yield the entry of each input, for each target."""
     for number in range(targets):
         for entry in corpus[1].inputs:
             yield number, entry
 
 
 class SplitByShard(beam.DoFn):  # type: ignore[misc]
-    """Split a part's sorted documents at the cuts: (number of a shard, its documents)."""
+    """Split a part's sorted documents at the cuts. Returns (shard number, documents) pairs."""
 
     def __init__(self, shards: int) -> None:
         self._shards = shards
@@ -179,7 +182,7 @@ class SplitByShard(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
-    """Write a shard from its documents of all parts. Calls ``run_task``."""
+    """Write a shard from its documents of all parts, with ``run_task``."""
 
     def __init__(self, settings: ShuffleSettings) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""The last stage from extracted articles to parts: their manifest."""
+"""The last stage of making text parts: their manifest."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -18,13 +18,13 @@ from bertdata.text.settings import OF_RUN
 _LOGGER = logging.getLogger(__name__)
 
 Entry = tuple[int, TextInput] | FileEntry
-"""An entry of the text manifest: of an input with its number, or of a file that was written."""
+"""An entry of the text manifest: (number, TextInput) for an input, or FileEntry for a written file."""
 
 
 def input_entry(stage: TextStage, number: int, text: MlperfText | NvidiaText) -> beam.pvalue.TaggedOutput:
-    """The entry of a file in the text manifest.
+    """Return a file's entry for the text manifest, tagged "entries".
 
-    ChangedInputError where it was changed since the run was planned.
+    ChangedInputError if the file has changed since the run was planned.
     """
     plan = stage.plan
     plan.identities[number]._replace(md5=text.md5).check()
@@ -33,7 +33,7 @@ def input_entry(stage: TextStage, number: int, text: MlperfText | NvidiaText) ->
 
 
 class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
-    """Collections of (0, entry) of all inputs and files to the manifests that a dataset cites."""
+    """Write the manifest from collections of (0, entry). Returns the manifests that a dataset cites."""
 
     def __init__(self, stage: TextStage) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
 
 
 def tell_counts(directory: str, manifest: TextManifest) -> None:
-    """Count what is counted of the whole run, and warn of it."""
+    """Add the counts that concern the whole run to the counters, and print warnings about them."""
     counts = manifest.counts
     count({f"text_{name}": getattr(counts, name) or 0 for name in OF_RUN})
     for warning in count_warnings(directory, counts):
@@ -59,7 +59,7 @@ def tell_counts(directory: str, manifest: TextManifest) -> None:
 
 
 class FinishText(beam.DoFn):  # type: ignore[misc]
-    """Calls ``TextDirectory.finish``. Harmless when repeated: it writes the same bytes."""
+    """Call ``TextDirectory.finish``. A repeated task is harmless: it writes the same bytes."""
 
     def __init__(self, stage: TextStage) -> None:
         self._text = stage.text

@@ -1,4 +1,4 @@
-"""The text stage of a run: its settings, and the directory it writes to."""
+"""The plan of making text parts from articles or plain text: settings and output directory."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from bertdata.text.text_plan import TextPlan, plan_text
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextStage:
-    """The directory to make from so many ``files``."""
+    """The directory of parts to make. files: number of input files."""
 
     files: int
     text: TextDirectory[TextPlan]
@@ -26,20 +26,21 @@ class TextStage:
 
     @property
     def plan(self) -> TextPlan:
+        """Plan of the parts."""
         return self.text.plan
 
     @property
     def parts(self) -> list[str]:
-        """The paths of the parts, or of NVIDIA's text shards."""
+        """Paths of the parts, or of NVIDIA's text shards."""
         return [self.text.commit.path(name) for name in self.plan.names]
 
     @property
     def spill_files(self) -> SpillFiles:
-        """The spill files of text between stages."""
+        """Spill files for text between stages."""
         return SpillFiles.below(self.text.commit.unfinished)
 
     def write(self, name: str, blocks: Iterable[bytes]) -> FileEntry:
-        """Write a file of the directory, whole or not at all. Returns its entry."""
+        """Write a file of the directory, so that it appears whole or not at all. Returns its entry."""
         with naming(self.text.commit.path(name)), self.text.open(name) as file:
             for block in blocks:
                 file.write(block)
@@ -47,7 +48,7 @@ class TextStage:
         return file.entry(name)
 
     def clean_up(self) -> None:
-        """Remove spill files and growing files. Free the directory where nothing was finished."""
+        """Delete spill files and half-written files. Release the directory if nothing was finished in it."""
         self.text.commit.give_up()
 
 
@@ -59,9 +60,9 @@ def plan_text_stage(
     punkt_tables: str | None = None,
     kinds: Sequence[str] = (),
 ) -> TextStage:
-    """Plan the text stage for these files. kinds: as in plan_text.
+    """Return the plan for these files. kinds: as in ``plan_text``.
 
-    InputError as from plan_text, DatasetError for a directory of other settings.
+    InputError as from ``plan_text``. DatasetError if the directory was made with other settings.
     """
     text = TextDirectory(directory, plan_text(files, settings, kinds))
     text.commit.refuse_others()
@@ -73,7 +74,7 @@ def plan_text_stage(
 
 
 def finished_text(stage: TextStage, files: Sequence[str]) -> TextManifest | None:
-    """The manifest of an earlier run of the same plan on the same files, if it is finished."""
+    """Return the manifest of an earlier finished run with the same plan and files, else None."""
     finished = stage.text.finished()
     if finished is None or storage.each(list(files), file_md5) != [entry.md5 for entry in finished.inputs]:
         return None

@@ -1,1 +1,1 @@
-"""Data on its way between stages and machines: spill files, files bundled with a job."""
+"""Transport of data between stages and machines: spill files, and files bundled with a job."""

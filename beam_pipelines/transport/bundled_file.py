@@ -1,4 +1,4 @@
-"""Small local files that a job brings to its workers."""
+"""Small local files that are sent to the workers inside the pickled job."""
 
 import hashlib
 from typing import Any
@@ -9,23 +9,27 @@ from bertdata.tokens.tokenizer_json import tokenizer_bytes
 
 
 class BundledFile(str):
-    """The path of a local file, pickled together with the file's bytes.
+    """The path of a local file that is pickled together with the file's contents.
 
-    Unpickled, it is the path of a copy in that process's memory. A vocabulary by name is a file in the
-    launching machine's cache, which no worker on another machine can read.
+    Unpickling stores the contents in the process's memory and gives a ``memory://`` path to them. A
+    vocabulary file lies in the launching machine's cache, which workers on other machines cannot read.
     """
 
     __slots__ = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the file's name and contents."""
         path = str(self)
-        if storage.is_directory(path):  # a model's, of whose files a tokenizer.json is made
+        if storage.is_directory(path):  # a model's directory, converted to a single tokenizer.json
             return _unpack, (TOKENIZER_NAME, tokenizer_bytes(path))
         return _unpack, (storage.base_name(path), storage.read_bytes(path))
 
 
 def _unpack(name: str, data: bytes) -> BundledFile:
-    """Keep the file in this process's memory, once. The result can be pickled again, as schedulers do."""
+    """Store the contents in this process's memory, once, and return the path.
+
+    The result can be pickled again, as schedulers do.
+    """
     path = f"memory://bertdata/{hashlib.md5(data, usedforsecurity=False).hexdigest()}/{name}"
     if not storage.exists(path):
         with storage.open_output(path) as file:

@@ -1,8 +1,7 @@
 """Spill files: large values between two stages, kept on disk instead of in the runner's memory.
 
-A runner on this machine holds everything between two stages in the memory of the launching process.
-Where all workers share a file system with it, stages write their values to files, and only the names
-of these files go through the runner.
+A local runner holds everything between two stages in the launcher's memory. If all workers share a file
+system with it, stages write their values to files, and only the files' names pass through the runner.
 """
 
 import os
@@ -17,7 +16,7 @@ SUFFIX = f".spill{FOR_ONE_RUN}"
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """``length`` bytes of a file, from ``start`` on."""
+    """``length`` bytes of a file, beginning at ``start``."""
 
     path: str
     start: int
@@ -25,25 +24,31 @@ class FileRange:
 
 
 StageBytes = bytes | FileRange
-"""A value on its way to the next stage: the bytes themselves, or where a spill file holds them."""
+"""A value on its way to the next stage: the bytes themselves, or their place in a spill file."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpillFiles:
     """The spill files of a run, in a directory that all workers share.
 
-    Without a directory nothing is spilled: the bytes themselves go through the runner.
+    directory: None: nothing is spilled, and the bytes themselves pass through the runner.
     """
 
     directory: str | None = None
 
     @classmethod
     def below(cls, directory: str) -> "SpillFiles":
-        """Spill files in a directory of a file system. An object store has none: requests cost more."""
+        """Return spill files in a directory.
+
+        In an object store nothing is spilled, because requests cost more.
+        """
         return cls(None if storage.is_remote(directory) else directory)
 
     def write(self, values: Sequence[bytes]) -> list[StageBytes]:
-        """Write the values to one new file. A repeated call writes another file and changes no other."""
+        """Write the values to one new file and return their places.
+
+        The name is random, so a repeated task writes another file and disturbs no reader of the first.
+        """
         if self.directory is None:
             return list(values)
         storage.make_directory(self.directory)
@@ -55,7 +60,7 @@ class SpillFiles:
         return [FileRange(path, start, len(value)) for start, value in zip(starts, values, strict=False)]
 
     def remove_all(self) -> None:
-        """Remove every spill file in the directory."""
+        """Delete every spill file in the directory."""
         if self.directory is None:
             return
         for name in storage.list_files(self.directory):
@@ -64,19 +69,19 @@ class SpillFiles:
 
 
 def length(value: StageBytes) -> int:
-    """The number of bytes."""
+    """Return the number of bytes of a value."""
     return len(value) if isinstance(value, bytes) else value.length
 
 
 def cut(value: StageBytes, start: int, stop: int) -> StageBytes:
-    """The bytes from ``start`` up to ``stop``, without reading them."""
+    """Return a part of a value, from ``start`` up to ``stop``, without reading it."""
     if isinstance(value, bytes):
         return value[start:stop]
     return FileRange(value.path, value.start + start, stop - start)
 
 
 def read(value: StageBytes) -> bytes:
-    """The bytes themselves."""
+    """Return the bytes of a value."""
     if isinstance(value, bytes):
         return value
     with storage.open_input(value.path) as file:

@@ -1,1 +1,1 @@
-"""Plans of datasets, and the units of work that make their shards, for the command line and for Beam."""
+"""Plans of datasets, and the tasks that create their shards. The command line and Beam use the same ones."""

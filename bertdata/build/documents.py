@@ -130,4 +130,4 @@ class CorpusReader:
         return LoadedDocuments(entry=self._corpus, documents=documents)
 
     def skipped(self, error: InputError) -> SkippedEntry:
-        raise error  # inputs were left out before their documents were shuffled
+        raise error  # bad inputs were already left out when the parts were sorted

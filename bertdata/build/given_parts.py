@@ -50,7 +50,7 @@ def find_training_text(patterns: Sequence[str]) -> GivenParts:
         if is_directory and listed_text(path) is None:
             _refuse_directory(path)
     text = with_training_text(given)
-    found = sorted(set(text.paths))  # a directory and its own parts may be named together
+    found = sorted(set(text.paths))  # a user may name both a directory and parts in it
     refuse_repeated(found, "its text would be read")
     refuse_held_out(found)
     return GivenParts(parts=found, notes=text.notes)

@@ -64,6 +64,7 @@ def chosen_settings(
             )
         selected = {"": recipe.phases[0]}
         of_phases = None
+    # Later settings win: the recipe's for the phase, the user's, the user's for the phase.
     numbers = range(1, 3) if phase is None else [phase]
     own_changes = [(of_phases or {}).get(number, {}) for number in numbers]
     return recipe, {

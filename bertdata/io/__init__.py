@@ -1,1 +1,1 @@
-"""Files on any file system, assets, worker processes, and how directories are committed."""
+"""Everything that touches files and processes: storage, output directories, downloads, worker pools."""

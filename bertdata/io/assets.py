@@ -184,7 +184,7 @@ def _local_places(asset: Asset) -> Iterator[Path]:
 
 def _fetch(asset: Asset, cached: Path) -> Path:
     """Download the asset from the first source that answers into ``cached`` and return that directory."""
-    from http.client import HTTPException  # slow to import, as urllib
+    from http.client import HTTPException  # imported here because it is slow to import
 
     tried = []
     for source in asset.sources:

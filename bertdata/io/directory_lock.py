@@ -73,7 +73,7 @@ def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[N
                 os.unlink(path)
         _held.discard(key)
         os.close(descriptor)
-        with suppress(OSError):  # not empty
+        with suppress(OSError):  # the directory is not empty
             os.rmdir(os.path.dirname(path))
             remove_empty(missing)
 
@@ -148,7 +148,7 @@ def _write_owner(path: str, descriptor: int) -> None:
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"bertdata: {this_process()}\n".encode(), 0)
-    except OSError as error:  # a full disk
+    except OSError as error:  # for example a full disk
         raise StorageError(f"{path}: {error.strerror}") from None
 
 
@@ -170,6 +170,7 @@ def _owner(descriptor: int, shared_with: Collection[str]) -> str:
 
 
 def _read(descriptor: int) -> str:
+    """Return the lock file's contents."""
     return os.pread(descriptor, 1000, 0).decode(errors="replace")
 
 
@@ -179,6 +180,7 @@ def this_process() -> str:
 
 
 def _in_use(folder: str, owner: str) -> DatasetError:
+    """Return the error for a directory that another run is writing to."""
     directory = storage.parent(folder)
     return DatasetError(
         f"{directory}: another run ({owner}) is writing here; wait for its end, or choose another directory"

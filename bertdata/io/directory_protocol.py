@@ -256,7 +256,7 @@ class Commit:
     def noted(self) -> list[str]:
         """Return the names of all noted pieces, whether or not their files still fit the notes."""
         names = storage.list_files(self.unfinished)
-        from urllib.parse import unquote  # slow to import
+        from urllib.parse import unquote  # imported here because it is slow to import
 
         return [unquote(n[: -len(".json")]) for n in names if n.endswith(".json") and n != PLAN_NAME]
 
@@ -340,6 +340,7 @@ class Commit:
         return storage.join(self.unfinished, f"{_quoted(name)}.json")
 
     def _write(self, path: str, data: bytes) -> None:
+        """Write a file of the directory in one call."""
         with self.open_path(path) as file:
             file.write(data)
 

@@ -98,7 +98,7 @@ class _Restart(Exception):
 
 def _network_errors() -> tuple[type[Exception], ...]:
     """Return the exception classes that urllib raises for network failures."""
-    from http.client import HTTPException  # slow to import, as urllib
+    from http.client import HTTPException  # imported here because it is slow to import
 
     return (OSError, HTTPException, ValueError)  # ValueError: the URL is not valid
 

@@ -167,7 +167,7 @@ def _is_json(head: bytes, whole: bool) -> bool:
         return False
     if head.lstrip().startswith(b"{") and not re.match(rb'\s*\{\s*"[^"\\]*(?:\\.[^"\\]*)*"\s*:', head):
         return False
-    # The beginning of a longer file may end within a string, a number or a word.
+    # In a longer file, ``head`` may end inside a string, a number or a word such as ``true``.
     return not rest or (not whole and (rest.startswith(b'"') or len(rest) < 16))
 
 

@@ -31,7 +31,7 @@ def return_freed_memory() -> None:
 
 def _call(name: str, *numbers: int) -> None:
     """Call a function of the C library if it exists."""
-    import ctypes  # imported here: a command with one worker may need none of it
+    import ctypes  # imported here because it is slow to import
 
     function: Any = getattr(ctypes.CDLL(None), name, None)
     if function is not None:

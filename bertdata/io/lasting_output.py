@@ -81,7 +81,7 @@ def lasting_output(*names: str) -> Iterator[None]:
 
 def open_nowhere(number: int) -> None:
     """Redirect a file descriptor of this process to the null device."""
-    with suppress(OSError):  # no descriptors are left
+    with suppress(OSError):  # too many open files
         nowhere = os.open(os.devnull, os.O_RDWR)
         if nowhere != number:
             os.dup2(nowhere, number)

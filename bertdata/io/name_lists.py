@@ -31,13 +31,13 @@ def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_e
     marks: the separator characters.
     is_there: tells whether a path exists, for callers that look in more places than the file system.
     """
-    words = re.split(f"([{re.escape(marks)}])", names)  # path, mark, path, mark, path
+    words = re.split(f"([{re.escape(marks)}])", names)  # "a+b+c" -> ["a", "+", "b", "+", "c"]
     if len(words) == 1 or _is_one(names, marks, is_there):
         return [names]
     found = []
     start = 0
-    # words is [path, mark, path, ...], so paths have even distances. Prefer the shortest path that exists,
-    # else join it with the next paths until a name exists: a, a+b, a+b+c ...
+    # At each path, try the name alone, then joined with the next ones until it exists: a, a+b, a+b+c ...
+    # If none exists, take the name alone. The error for a missing file comes later.
     while start < len(words):
         stop = start + 1
         if not (_MAGIC.search(words[start]) or is_there(words[start])):

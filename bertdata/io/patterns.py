@@ -58,14 +58,16 @@ def _match_local(components: list[str]) -> set[str]:
 
     components: the pattern, split at ``/``.
     """
-    from glob import escape, glob  # slow to import
+    from glob import escape, glob  # imported here because it is slow to import
 
     if _ANY_FOLDERS not in components:
         return set(glob("/".join(components)))
     place = components.index(_ANY_FOLDERS)
     before, after = components[:place], components[place + 1 :]
-    while after[:1] == [_ANY_FOLDERS]:  # a/**/**/b is a/**/b
+    while after[:1] == [_ANY_FOLDERS]:  # a/**/**/b means the same as a/**/b
         after = after[1:]
+    # in/**/x/*.txt -> before ["in"], after ["x", "*.txt"]. With folders in/a and in/a/b, try in/x/*.txt,
+    # in/a/x/*.txt and in/a/b/x/*.txt. ``after`` may contain another ``**``, hence the recursion.
     found: set[str] = set()
     for root in _roots(before):
         if not storage.is_directory(root or "."):

@@ -112,7 +112,7 @@ class ProcessPool:
         self._memory_bytes = memory_bytes
         self._workers: list[WorkerProcess] = []
         self._threads: list[threading.Thread] = []
-        self._waiting: SimpleQueue[PoolTask | None]  # from the start of the workers on
+        self._waiting: SimpleQueue[PoolTask | None]  # created when the workers are started
         self._changed = threading.Condition()
         self._death: WorkerDied | None = None
 
@@ -130,6 +130,8 @@ class ProcessPool:
             return
         under_way: deque[PoolTask] = deque()
         try:
+            # The oldest task is yielded first. While its worker is slow, the others can work at most
+            # WINDOW items per worker ahead. Then no more items are taken from the source.
             for item in items:
                 under_way.append(self._submit(function, item))
                 if len(under_way) >= WINDOW * self._size:
@@ -199,7 +201,7 @@ class ProcessPool:
 
         In this order, because forking is only safe while there is a single thread.
         """
-        import multiprocessing  # imported here: one worker needs none of it
+        import multiprocessing  # imported here because it is slow, and not needed for one worker
         from queue import SimpleQueue
 
         self._waiting = SimpleQueue()

@@ -78,7 +78,7 @@ def dump_file(language: str, date: str, folder: Path, server: str | None) -> Dow
 
 def _read_sums(url: str) -> str:
     """Download a dump's list of md5s. AssetError if that fails."""
-    from http.client import HTTPException  # slow to import, as urllib
+    from http.client import HTTPException  # imported here because it is slow to import
     from urllib.request import urlopen
 
     try:

@@ -61,7 +61,7 @@ def _silence(package: str) -> None:
 
     A user who has configured logging still gets them.
     """
-    import logging  # slow to import, as all that only remote files need
+    import logging  # imported here because it is slow to import
 
     logger = logging.getLogger(package)
     if not logger.handlers:
@@ -94,6 +94,7 @@ def upload(file: BinaryIO, path: str, growing: str) -> None:
                     file_system.rm_file(inner)
             raise
         return
+    # Not an object store (for example HDFS or memory://): files grow visibly, so upload aside and rename.
     temporary = open_file_system(growing)[1]
     try:
         file_system.put_file(local, temporary)

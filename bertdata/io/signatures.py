@@ -148,7 +148,7 @@ def _is_mds(head: bytes) -> bool:
     With many samples the JSON lies beyond ``head``. Then the offsets alone decide.
     """
     samples = int.from_bytes(head[:_WORD], "little")
-    start = _WORD * (samples + 2)  # where the JSON begins: behind the number and samples + 1 offsets
+    start = _WORD * (samples + 2)  # the JSON comes after the number and samples + 1 offsets
     if len(head) < 4 * _WORD or not samples:
         return False
     if start < len(head):

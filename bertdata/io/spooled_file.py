@@ -27,7 +27,7 @@ class SpooledFile:
 
     def _move_to_disk(self) -> None:
         """Move the bytes from memory to a temporary file."""
-        from tempfile import TemporaryFile  # slow to import
+        from tempfile import TemporaryFile  # imported here because it is slow to import
 
         small, self._file = self._file, TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed by close
         self._in_memory = False

@@ -109,7 +109,7 @@ class ThreadPool:
 
     def _start_thread(self) -> None:
         """Start one worker thread."""
-        from queue import SimpleQueue  # imported here: one worker needs none of it
+        from queue import SimpleQueue  # imported here because it is slow, and not needed for one worker
         from threading import Thread
 
         if not self._threads:
@@ -196,6 +196,6 @@ class _Call:
 
 def _cancelled() -> BaseException:
     """Return a CancelledError."""
-    from concurrent.futures import CancelledError  # slow to import
+    from concurrent.futures import CancelledError  # imported here because it is slow to import
 
     return CancelledError()

@@ -12,7 +12,7 @@ from bertdata.io import storage
 from bertdata.io.directory_protocol import UNFINISHED
 from bertdata.io.made_directories import missing_directories, remove_empty
 
-_ATTEMPTS = 10  # against another machine that changes the same names
+_ATTEMPTS = 10  # how often to try again if another machine creates or removes the same directory
 
 IsSame = Callable[[Path, Path], bool]
 
@@ -66,7 +66,7 @@ def _put(growing: Path, path: Path, is_same: IsSame) -> None:
             if not path.is_dir() or attempt == _ATTEMPTS - 1:
                 raise
         # rename cannot replace a directory that has files. Move the old one out of the way and try again.
-        with suppress(FileNotFoundError):  # another machine has just removed or replaced it
+        with suppress(FileNotFoundError):  # if another machine was faster
             if is_same(path, growing):
                 return
             remove_at_once(path)

@@ -220,7 +220,7 @@ def _outcome(call: Callable[[], Any]) -> Any:
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)
     except BaseException as error:
-        from traceback import format_exception  # slow to import
+        from traceback import format_exception  # imported here because it is slow to import
 
         trace = "".join(format_exception(error))
         try:

@@ -1,1 +1,1 @@
-"""The steps as functions: the package offers them, and the command line calls them."""
+"""The steps as Python functions, which the package exports and the command line calls."""

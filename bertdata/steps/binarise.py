@@ -1,4 +1,4 @@
-"""Text to fairseq's binarised lines."""
+"""The step that converts text to fairseq's binary dataset."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ def binarise(
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> BinarisedText:
-    """Write the lines of text as a directory of fairseq's, as ``bertdata convert --to fairseq`` does.
+    """Convert lines of text to a fairseq dataset directory, as ``bertdata convert --to fairseq`` does.
 
-    sources: files, patterns, directories that ``segment`` made; tokenizer: a tokenizer.json, a model's
-    directory or a ``dict.txt``, which must name the tokens of all roles.
+    sources: files, patterns, or directories written by ``segment``.
+    target: directory to write.
+    tokenizer: a tokenizer.json, a model's directory or a ``dict.txt``. It must name the tokens of all roles.
+    workers: number of processes. None: one per core.
+    progress: function called with a StepProgress.
     """
     need("numpy", "numpy", "fairseq's binarised lines")
     from bertdata.build.binarise import binarise_text

@@ -1,4 +1,4 @@
-"""Examples of a dataset to shards in another program's layout."""
+"""The step that converts a dataset to another program's layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STAGE = "converting"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConvertedDataset:
-    """A converted dataset: its directory and its manifest."""
+    """A converted dataset: its directory and manifest."""
 
     directory: str
     manifest: Manifest
@@ -43,13 +43,23 @@ def convert(
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> ConvertedDataset:
-    """Convert the dataset in ``source`` into the directory ``target``, as ``bertdata convert --to`` does.
+    """Convert the dataset in ``source`` to another layout in the directory ``target``.
 
-    to: nvidia-mlperf, which needs num_shards and may be shuffled; lddl, which may have bins of bin_size ids;
-    mds, of size_limit bytes a shard at most (2^26), with compression as ``"zstd:9"``, hashes as ``["sha1"]``
-    and, with_len, the number of ids in a column len; arrow; fairseq. unverified: take files of any tool
-    without a manifest; vocab: theirs, or that of a dataset which has lost it. objective: one of your own that
-    the examples have. Shards that an earlier run finished are kept.
+    Does the same as ``bertdata convert --to``. Shards that an earlier run finished are kept.
+
+    to: the layout: ``nvidia-mlperf``, ``lddl``, ``mds``, ``arrow`` or ``fairseq``.
+    num_shards: number of shards, required for nvidia-mlperf.
+    shuffled: for nvidia-mlperf, put the examples in NVIDIA's published order.
+    bin_size: for lddl, width of the length bins in ids. None: no bins.
+    size_limit: for mds, most bytes of a shard (default 2^26).
+    compression: for mds, such as ``"zstd:9"``.
+    hashes: for mds, such as ``["sha1"]``.
+    with_len: for mds, add a column ``len`` with the number of ids.
+    unverified: accept another tool's files, without a manifest.
+    vocab: vocabulary of such files, or of a dataset that has lost its copy.
+    objective: name of a user-defined objective that the examples have.
+    workers: number of processes. None: one per core.
+    progress: function called with a StepProgress.
     """
     need("numpy", "numpy", "converting a dataset")
     from bertdata.build.conversion.run import convert_dataset

@@ -1,4 +1,4 @@
-"""Sentence parts to shards."""
+"""The step that creates shards of training examples from text parts (one sentence per line)."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -37,10 +37,10 @@ STAGE = "creating shards"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadeDataset:
-    """A finished dataset: its directory and its manifest.
+    """A finished dataset: its directory and manifest.
 
-    ones: the share of its examples with the pair label 1, such as BERT's random pairs, in words.
-    Empty where shards were kept of an earlier run, and for objectives without such labels.
+    ones: text with the share of examples whose pair label is 1, such as BERT's random pairs. Empty if shards
+        of an earlier run were kept, and for objectives without pair labels.
     """
 
     directory: str
@@ -49,13 +49,18 @@ class MadeDataset:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about the whole dataset: that much of its text is in no example."""
+        """Warnings about the whole dataset, such as that much of its text is in no example."""
         return lost_warnings(self.directory, self.manifest.as_json())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CreateResult:
-    """The datasets, one for each phase. Shards kept of an earlier run. Warnings about settings and parts."""
+    """The result of ``create``.
+
+    datasets: one per phase of the recipe.
+    kept: number of shards that an earlier run had finished.
+    warnings: about settings, parts and datasets.
+    """
 
     datasets: tuple[MadeDataset, ...]
     kept: int
@@ -64,19 +69,24 @@ class CreateResult:
 
 @keywords_of(CreateRequest)
 def create(request: CreateRequest) -> CreateResult:
-    """Make one shard of each part, and the manifest, in ``output``, as ``bertdata create`` does.
+    """Create a dataset in ``output``: one shard per part, and a manifest, as ``bertdata create`` does.
 
-    Of a directory that ``segment`` made, its parts to train on are taken. Of sources of records (JSON lines,
-    Parquet, Arrow, articles; others by input_kind) parts are made first, in ``output.text``, with segment's
-    input_kind, language and settings of records. Exactly one of vocab, a WordPiece vocabulary, and tokenizer,
-    a tokenizer.json or a model's directory, is given; roles: of the latter, the tokens that its files do not
-    tell, as ``{"mask": "<mask>"}``.
-    A setting that is None is that of config, a TOML file (docs/commands.md), else the recipe's; the recipe's
-    default is mlperf, or that of the dialect's name.
-    A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
-    documents of all parts are mixed into num_shards shards. own_settings: those of an objective that have
-    no argument here, by name; as keywords they are taken too. Shards that an earlier run finished are kept. A
-    subclass of UsageError says what is wrong with the call, one of DataError what is wrong with a part.
+    The parts may be text files or a directory written by ``segment``, whose training parts are used. They may
+    also be records (JSON lines, Parquet, Arrow, articles; other kinds with input_kind). Text parts are then
+    written to ``output.text`` first, using the settings of ``segment``.
+
+    Exactly one tokeniser must be given. vocab is a WordPiece vocabulary. tokenizer is a tokenizer.json or a
+    model's directory, and roles, as in ``{"mask": "<mask>"}``, names those special tokens that its files do
+    not name.
+
+    A setting that is None comes from the TOML file ``config`` (docs/commands.md), else from the recipe. The
+    default recipe is mlperf, or the one with the dialect's name. A recipe with two phases writes
+    ``output/phase1`` and ``output/phase2``. With shuffle "global", the documents of all parts are mixed into
+    num_shards shards.
+
+    Settings of a user-defined objective may be given as further keywords, or by name in own_settings. Shards
+    that an earlier run finished are kept. UsageError or a subclass means that the call is wrong, DataError or
+    a subclass that a part is.
     """
     if request.phase is not None:
         whole_number("phase", request.phase)
@@ -87,7 +97,10 @@ def create(request: CreateRequest) -> CreateResult:
 
 
 def with_parts(request: CreateRequest, progress: OnProgress) -> CreateRequest:
-    """Return the request with parts. Of sources of records they are made, beside the dataset."""
+    """Return the request with text parts.
+
+    If it names records, the parts are written next to the dataset first.
+    """
     if not names_records(request):
         return request
     check_given(request)
@@ -95,15 +108,15 @@ def with_parts(request: CreateRequest, progress: OnProgress) -> CreateRequest:
 
 
 def names_records(request: CreateRequest) -> bool:
-    """True where the request names sources of records, of which parts are to be made."""
+    """Return True if the request names records, which must first be converted to text parts."""
     return holds_records(paths_of(request.parts), request.source_settings, request.skip_bad_inputs)
 
 
 def check_given(request: CreateRequest) -> None:
-    """Raise for settings of examples that are wrong, and for a tokeniser that is, before parts are made.
+    """Raise an error for wrong example settings or a wrong tokeniser before parts are written.
 
-    Where several processes will make the parts, the tokeniser is loaded in a process of its own, because what
-    that takes would lie in each of them.
+    If several processes will write the parts, the tokeniser is loaded in a separate process. Otherwise each
+    forked worker would carry its memory.
     """
     with planned(request) as plan:
         file = plan.find_tokenizer()
@@ -112,7 +125,7 @@ def check_given(request: CreateRequest) -> None:
 
 
 def _check_loaded(given: tuple[TokenizerFile, list[ExampleSettings], Engine | None]) -> None:
-    """The check of a tokeniser for the settings, engine: of all that its file tells."""
+    """Check a tokeniser for the settings, loading it completely. given: (tokeniser, settings, engine)."""
     file, settings, engine = given
     vocabulary_of(file)
     check_tokenizer(file, settings, engine)
@@ -120,8 +133,10 @@ def _check_loaded(given: tuple[TokenizerFile, list[ExampleSettings], Engine | No
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardRun:
-    """A run that is planned: its parts, and what becomes of each. notes: on parts that are left out, and on
-    the engine of a tokenizer.json.
+    """A planned run.
+
+    parts: paths of the text parts.
+    notes: lines about parts that are left out, and about the engine of a tokenizer.json.
     """
 
     parts: list[str]
@@ -129,21 +144,22 @@ class ShardRun:
     notes: tuple[str, ...] = ()
 
     def previews(self) -> list[Preview]:
-        """The shards that the run would make and keep. Nothing is written."""
+        """Return the shards that the run would write and keep. Nothing is written."""
         return preview(self.plan, self.parts)
 
     def estimate(self, previews: list[Preview], workers: int) -> list[str]:
-        """Lines on the size and time of the shards to make, from a sample."""
+        """Return lines that estimate output size and time from a sample."""
         return estimate_lines(self.plan, self.parts, previews, workers)
 
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the settings, before anything is read."""
+        """Return warnings about the settings. No text is read."""
         return tuple(plan_warnings(self.plan.tokenizer))
 
     def make(self, workers: int, progress: OnProgress) -> CreateResult:
-        """Make the datasets."""
+        """Create the datasets."""
         provenance, warnings = find_provenance(self.parts), self.warnings()
         with ExitStack() as runs:
+            # Lock and claim all directories before any work, so that a wrong one fails the run at once.
             for target in self.plan.targets:
                 runs.enter_context(target.dataset.run())
             made = self._make_shards(workers, telling_first(warnings, progress))
@@ -156,6 +172,7 @@ class ShardRun:
         )
 
     def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:
+        """Create the shards: dealt in one random stream, one per part, or by global shuffle."""
         if self.plan.targets[0].settings.files_of_run:
             return make_dealt(self.plan, self.parts, workers, progress)
         shards = self.plan.targets[0].dataset.plan.settings.num_shards
@@ -167,7 +184,7 @@ class ShardRun:
 
 
 def plan_run(request: CreateRequest) -> ShardRun:
-    """Return the run that makes shards of the request's parts."""
+    """Return the planned run that creates shards from the request's parts."""
     output = path_of(request.output)
     with planned(request) as plan:
         given = plan.request
@@ -188,7 +205,7 @@ def plan_run(request: CreateRequest) -> ShardRun:
 
 
 def finish(plan: TaskPlan, shards_made: MadeShards, provenance: Provenance) -> list[MadeDataset]:
-    """The datasets, their manifests written."""
+    """Write the manifests and return the finished datasets."""
     corpus, results = shards_made.corpus, shards_made.results
     skipped = [result.skipped for result in results if result.skipped is not None]
     made = []
@@ -206,7 +223,7 @@ def finish(plan: TaskPlan, shards_made: MadeShards, provenance: Provenance) -> l
 
 
 def _share_of_ones(target: Target, index: int, results: Sequence[TaskResult]) -> str:
-    """The words for MadeDataset's ``ones``. index: of the target."""
+    """Return the share of examples with pair label 1 as text. Empty if some were not counted."""
     counted = [result.ones[index] if result.ones else None for result in results if result.skipped is None]
     ones = [count for count in counted if count is not None]
     examples = sum(shard.examples for one in results if not one.skipped for shard in one.entries[index][1])
@@ -216,7 +233,7 @@ def _share_of_ones(target: Target, index: int, results: Sequence[TaskResult]) ->
 
 
 def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> list[TaskResult]:
-    """Run all tasks, those of large parts first, so that no worker ends long after the others."""
+    """Run all tasks, largest parts first, so that no worker is still busy long after the others."""
     parts = [task.inputs[0] for task in tasks]
     sizes = dict(zip(parts, storage.each(parts, storage.size), strict=True))
     total = sum(sizes.values())
@@ -232,7 +249,7 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
 
 
 class _ShardProgress:
-    """The progress of a run: parts that are finished, and those under way, in bytes of their text."""
+    """The progress of a run in bytes of text, from finished parts and parts being processed."""
 
     def __init__(self, progress: OnProgress, total: int, all_shards: int) -> None:
         self._progress = progress
@@ -241,11 +258,11 @@ class _ShardProgress:
         progress(self._now)
 
     def under_way(self, amount: int) -> None:
-        """So many bytes of unfinished parts are done."""
+        """Report how many bytes of the unfinished parts are done."""
         self._tell(self._finished_bytes + amount, finished="", warnings=())
 
     def finish(self, result: TaskResult) -> None:
-        """A part is finished, or left out."""
+        """Report that a part is finished or left out."""
         self._finished_bytes += (result.skipped or result.entries[0][0]).bytes
         made = sum(shard.tokens for shard in result.shards) if not result.kept else 0
         self._tell(
@@ -257,13 +274,18 @@ class _ShardProgress:
         )
 
     def _tell(self, done: int, **changes: Any) -> None:
-        # One part's end must not take away what is done of the others.
+        """Pass the progress on."""
+        # finish() counts finished parts only. That may be less than what under_way() has reported, which
+        # includes unfinished ones. Progress must not go backwards.
         self._now = self._now._replace(done=max(self._now.done, done), **changes)
         self._progress(self._now)
 
 
 def make_dealt(plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnProgress) -> MadeShards:
-    """Make the files of the run, all or none. Those of a finished run on the same parts are kept."""
+    """Create all files of a run in one random stream (see ``bertdata.build.deal``).
+
+    Either all files are written or none. The files of a finished run on the same parts are kept.
+    """
     [target] = plan.targets
     with ProcessPool(min(workers, len(parts))) as pool:
         if (listed := listed_corpus(plan, parts, pool)) is not None:

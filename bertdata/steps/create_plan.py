@@ -1,4 +1,4 @@
-"""The plan of a request to ``create``: the command line, Python and Beam make the same one."""
+"""The plan of a ``create`` request, shared by the command line, Python and Beam."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +18,11 @@ from bertdata.tokens.files import TokenizerFile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CreatePlan:
-    """Plan of a request, without its parts.
+    """The plan of a request, apart from its parts.
 
-    request: with the settings of its file. recipe: None for an objective that has none. settings: of each
-    dataset, by its sub-directory of the output.
+    request: the request, completed by the settings of its file.
+    recipe: None for an objective that no recipe uses.
+    settings: settings of each dataset, by output sub-directory.
     """
 
     request: CreateRequest
@@ -29,7 +30,7 @@ class CreatePlan:
     settings: Mapping[str, ExampleSettings]
 
     def find_tokenizer(self, between: str | None = None) -> TokenizerFile:
-        """Return the tokeniser, pinned to the bytes of its file. between: as given_tokenizer takes it."""
+        """Return the tokeniser, pinned to its file's current contents. between: as in ``given_tokenizer``."""
         given = self.request
         return given_tokenizer(
             next(iter(self.settings.values())),
@@ -41,19 +42,19 @@ class CreatePlan:
         )
 
     def check_tokenizer(self, tokenizer: TokenizerFile) -> None:
-        """Raise now what would end a run when its first text is read."""
+        """Raise now the errors of the tokeniser that would otherwise come with the first text."""
         check_tokenizer(tokenizer, list(self.settings.values()), self.request.engine)
 
     def targets(
         self, parts: Sequence[str], tokenizer: TokenizerFile, *, output: str, num_shards: int | None
     ) -> tuple[Target, ...]:
-        """Return the datasets to make of the parts. num_shards: of a global shuffle."""
+        """Return the datasets to create. num_shards: number of shards of a global shuffle, else None."""
         return plan_targets(
             output, self.recipe, self.request.phase, dict(self.settings), list(parts), tokenizer, num_shards
         )
 
     def tasks(self, parts: Sequence[str], tokenizer: TokenizerFile, targets: tuple[Target, ...]) -> TaskPlan:
-        """Return what all tasks share that make the targets of the parts."""
+        """Return the settings that all tasks of the run share."""
         return TaskPlan(
             tokenizer=tokenizer,
             targets=targets,
@@ -65,9 +66,10 @@ class CreatePlan:
 
 @contextmanager
 def planned(request: CreateRequest) -> Iterator[CreatePlan]:
-    """Yield the plan of the request. SettingsError says what cannot be made.
+    """Yield the plan of the request. SettingsError if a setting is wrong.
 
-    A SettingsError inside becomes a SettingsFileError with the line where it speaks of the request's file.
+    If a SettingsError in the block concerns a setting of the request's file, it is raised as
+    SettingsFileError with the line.
     """
     with with_file(request) as (given, of_phases):
         check_shuffle(given.shuffle or "none", given.num_shards)

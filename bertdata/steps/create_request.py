@@ -1,7 +1,7 @@
-"""Request of ``create``: each setting is a field, and so a flag, a key of files, a keyword, a Beam option.
+"""The request of ``create``. Each field is also a flag, a key of settings files, a keyword and a Beam option.
 
-Settings of examples and of records repeat only name and type here, for editors and type checkers. Their
-defaults, help and bounds are declared in the class that uses them.
+For settings of examples and records, only name and type are repeated here, for editors and type checkers.
+Their defaults, help and bounds are declared in the settings class that uses them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,12 @@ from bertdata.steps.values import AnyPath, AnyPaths, whole_number
 
 @dataclass(frozen=True, kw_only=True)
 class GivenDatasetSettings:
-    """Settings of a dataset that are no settings of its examples. Each is a flag of ``create`` and of Beam.
+    """Settings of a dataset other than those of its examples.
 
-    record: the table of a file of settings that may hold the setting too; empty: none. A file has ``recipe``
-    above its tables.
+    Each is a flag of ``create`` and of the Beam pipeline.
+
+    record: table of a settings file that may contain the setting. Empty: none. ``recipe`` goes before all
+        tables.
     """
 
     config: AnyPath | None = setting(
@@ -97,7 +99,7 @@ class GivenDatasetSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenExampleSettings:
-    """Settings of the package's objectives. None: that of the file ``config``, else the recipe's."""
+    """Settings of the built-in objectives. None: taken from the file ``config``, else from the recipe."""
 
     objective: str | None = setting_of(ExampleSettings, "objective", default=None)
     dialect: str | None = setting_of(ExampleSettings, "dialect", default=None)
@@ -138,10 +140,11 @@ class GivenExampleSettings:
 
 @dataclass(frozen=True)
 class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDatasetSettings):
-    """Everything that a caller may ask of ``create``. None: not given.
+    """All arguments of ``create``. None means not given.
 
-    parts: files, patterns, directories that ``segment`` made, or sources of records. output: the directory of
-    the dataset. own_settings: settings of an objective of one's own, by name.
+    parts: files, patterns, directories written by ``segment``, or records.
+    output: directory of the dataset.
+    own_settings: settings of a user-defined objective, by name.
     """
 
     parts: AnyPaths
@@ -163,28 +166,28 @@ class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDa
 
     @property
     def dataset_settings(self) -> dict[str, Any]:
-        """The settings that are given, by name, of a dataset that are none of its examples."""
+        """Given settings of the dataset, by name, without those of its examples."""
         return given_of(self, GivenDatasetSettings)
 
     @property
     def example_settings(self) -> dict[str, Any]:
-        """The settings of examples that are given, by name, of one's own objective too."""
+        """Given settings of the examples, by name, including those of a user-defined objective."""
         own = {name: value for name, value in (self.own_settings or {}).items() if value is not None}
         return given_of(self, GivenExampleSettings) | own
 
     @property
     def source_settings(self) -> dict[str, Any]:
-        """The settings of sources of records that are given, by name."""
+        """Given settings for reading records, by name."""
         kind = {} if self.input_kind is None else {"input_kind": self.input_kind}
         return given_of(self, GivenRecordSettings) | kind
 
     @property
     def named_roles(self) -> tuple[str, ...]:
-        """The tokens of roles, each as ``NAME=TOKEN``."""
+        """Tokens of roles, each as ``NAME=TOKEN``."""
         return tuple(self.roles or ())
 
     def with_settings(self, settings: Mapping[str, Any]) -> "CreateRequest":
-        """Return a copy with these settings, by name. Those that are no field are of one's own objective."""
+        """Return a copy with these settings. Names that are not fields belong to a user-defined objective."""
         known = {item.name for item in fields(self)}
         own = {name: value for name, value in settings.items() if name not in known}
         named = {name: value for name, value in settings.items() if name in known}

@@ -1,7 +1,7 @@
-"""A dataset's settings in a TOML file, as ``create --config`` and ``segment --config`` read it.
+"""The settings file (TOML) of ``create --config`` and ``segment --config``.
 
-Tables are the records of a manifest's settings: text, tokenizer, objective, container; ``[phase2.objective]``
-holds what one phase of a recipe has of its own::
+Its tables are the groups of settings in a manifest: text, tokenizer, objective, container. A table such as
+``[phase2.objective]`` holds settings for one phase of a recipe::
 
     recipe = "nvidia"
 
@@ -11,7 +11,7 @@ holds what one phase of a recipe has of its own::
     [objective]
     dupe_factor = 3
 
-A flag wins over the file, and the file over its recipe.
+Flags override the file, and the file overrides its recipe.
 """
 
 import re
@@ -44,8 +44,8 @@ _OF_DATASET: dict[str, dict[str, dict[str, Any]]] = {
     }
     for record in _RECORDS
 }
-"""The settings of a dataset that are none of its examples, by table."""
-# A flag has a list of roles, a file a table of them.
+"""Schemas of the settings that belong to the dataset, not to its examples, by table and name."""
+# As a flag, roles are a list of NAME=TOKEN. In a file they are a table.
 _OF_DATASET["tokenizer"]["roles"] = {**_OF_DATASET["tokenizer"]["roles"], "type": "object"}
 _TEXT_TYPES = {bool: "boolean", int: "integer", float: "number"}
 _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
@@ -58,9 +58,10 @@ _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
 
 @contextmanager
 def with_file(request: CreateRequest) -> Iterator[tuple[CreateRequest, Mapping[int, dict[str, Any]]]]:
-    """Yield the request with its file's settings under its own, and those of one phase by its number.
+    """Yield the request completed by its file's settings, and the file's settings per phase number.
 
-    A SettingsError inside becomes a SettingsFileError with the line where it speaks of one.
+    If a SettingsError in the block concerns a setting of the file, it is raised as SettingsFileError with the
+    line.
     """
     if request.config is None:
         yield request, {}
@@ -72,11 +73,11 @@ def with_file(request: CreateRequest) -> Iterator[tuple[CreateRequest, Mapping[i
 
 
 class DatasetFile:
-    """The settings in a file. SettingsFileError, as ``FILE:LINE: ...``, for the first key at fault."""
+    """The settings in a file. SettingsFileError (``FILE:LINE: ...``) for the first wrong key."""
 
     def __init__(self, path: str, objective: str | None = None, recipe: str | None = None) -> None:
-        """objective, recipe: those of flags, which win."""
-        from bertdata.io.toml_text import TomlFile  # needs tomli on Python 3.10
+        """Read and check the file. objective, recipe: values of flags, which override the file's."""
+        from bertdata.io.toml_text import TomlFile  # imported here: on Python 3.10 it needs tomli
 
         self._toml = TomlFile(path)
         self._toml.tables = expand_values(self._toml.tables)
@@ -95,13 +96,14 @@ class DatasetFile:
 
     @property
     def text(self) -> dict[str, Any]:
-        """The settings of the text stage."""
+        """Settings of the text stage."""
         return dict(self._toml.tables.get(_TEXT, {}))
 
     def under(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the file's settings of a dataset and its examples by name, the given ones over them.
+        """Return the file's settings of dataset and examples by name, overridden by the given ones.
 
-        A given tokeniser comes without the file's roles, and a given ``shuffle`` of none without its shards.
+        A tokeniser given as a flag drops all tokeniser settings of the file, such as roles. shuffle "none"
+        drops num_shards.
         """
         found = {} if self.recipe is None else {"recipe": self.recipe}
         for record in _RECORDS:
@@ -115,7 +117,7 @@ class DatasetFile:
         return {**found, **self._settings(()), **given}
 
     def of_phases(self, given: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-        """Return the settings of one phase alone that are not given, by the phase's number."""
+        """Return the file's settings for single phases, by phase number, without those given as flags."""
         return {
             number: {name: value for name, value in found.items() if name not in given}
             for number, phase in enumerate(_PHASES, 1)
@@ -124,15 +126,22 @@ class DatasetFile:
 
     @contextmanager
     def naming(self, flags: Collection[str], *, of_text: bool = False) -> Iterator[None]:
-        """Put ``FILE:LINE`` before a SettingsError that speaks of a key of the file which no flag changes.
+        """Prefix a SettingsError in the block with ``FILE:LINE`` if it concerns a key of the file.
 
-        of_text: of the table text, else of the others.
+        The key is recognised by its name in the error's text. Keys that are overridden by a flag do not
+        count.
+
+        flags: names of the settings given as flags.
+        of_text: look in the table ``text`` only, else in all other tables.
         """
         try:
             yield
         except SettingsFileError:
             raise
         except SettingsError as error:
+            # The error says "dupe_factor is 0, expected ..." without knowing about the file. Look for the
+            # keys of the file in its text, as dupe_factor or as the flag --dupe-factor. If it names
+            # several of them, the first one in the text is at fault.
             places = []
             for keys in self._keys():
                 flag = {"roles": "role", "name": "objective"}.get(keys[-1], keys[-1])
@@ -145,6 +154,7 @@ class DatasetFile:
             raise SettingsFileError(f"{self._toml.where(min(places)[1])}: {error}") from None
 
     def _keys(self) -> Iterator[tuple[str, ...]]:
+        """Yield the path of every key in the file."""
         for name, table in self._toml.tables.items():
             if not isinstance(table, dict):
                 yield (name,)
@@ -153,13 +163,17 @@ class DatasetFile:
                 yield from ((name, key, inner) for inner in value) if name in _PHASES else [(name, key)]
 
     def _table(self, *keys: str) -> Mapping[str, Any]:
+        """Return the table at the path. Empty if it does not exist."""
         found: Mapping[str, Any] = self._toml.tables
         for key in keys:
             found = found.get(key, {})
         return found
 
     def _settings(self, place: tuple[str, ...]) -> dict[str, Any]:
-        """The settings of examples in the tables of the file, or of a phase, by field."""
+        """Return the settings of examples by field.
+
+        place: () for the top-level tables, (phase,) for the tables of a phase.
+        """
         found: dict[str, Any] = {}
         for record in _RECORDS:
             others = _OF_DATASET[record]
@@ -171,6 +185,7 @@ class DatasetFile:
         return found
 
     def _named_objective(self) -> str:
+        """Return the objective that the file names, else its recipe's."""
         table = self._table("objective")
         dialect = self._table("tokenizer").get("dialect", "mlperf")
         recipe = find_recipe(self.recipe or (dialect if isinstance(dialect, str) else "mlperf"))
@@ -185,6 +200,7 @@ class DatasetFile:
         return str(name)
 
     def _check_records(self, place: tuple[str, ...]) -> None:
+        """Check the tables tokenizer, objective and container. place: as in ``_settings``."""
         kind = find_objective(self._objective).settings_type
         records = {item.name: item.metadata.get("record") for item in fields(kind)}
         schemas: dict[str, dict[str, Any]] = {record: {} for record in _RECORDS}
@@ -205,29 +221,34 @@ class DatasetFile:
             self._check_table((*place, record), schemas[record])
 
     def _check_table(self, place: tuple[str, ...], schemas: Mapping[str, Any]) -> None:
+        """Check the names and values in a table."""
         found = self._table(*place)
         self._refuse_unless(isinstance(found, dict), place, f"expected a table, [{'.'.join(place)}]")
         self._check_names(found, schemas, place)
         self._check(found, schemas, place)
 
     def _check_names(self, found: Mapping[str, Any], known: Any, place: tuple[str, ...]) -> None:
+        """Raise SettingsFileError for an unknown name."""
         for name in found:
             with self._placed((*place, name)):
                 check_names([name], known)
 
     def _check(self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
+        """Raise SettingsFileError for a wrong value."""
         for name, value in found.items():
             if name in schemas:
                 with self._placed((*place, name)):
                     check_values({name: value}, schemas)
 
     def _refuse_unless(self, holds: bool, keys: tuple[str, ...], problem: str) -> None:
+        """Raise SettingsFileError with the line of the key, unless the condition holds."""
         with self._placed(keys):
             if not holds:
                 raise SettingsError(problem)
 
     @contextmanager
     def _placed(self, keys: tuple[str, ...]) -> Iterator[None]:
+        """Raise a SettingsError in the block as SettingsFileError with the line of the key."""
         try:
             yield
         except SettingsError as error:

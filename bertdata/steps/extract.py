@@ -1,4 +1,4 @@
-"""A Wikipedia dump to extracted articles."""
+"""The step that extracts articles from a Wikipedia dump."""
 
 import datetime
 from collections.abc import Iterable, Sequence
@@ -29,16 +29,21 @@ def extract(
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> ExtractReport:
-    """Write the dump's articles into ``output/AA/wiki_00`` and so on, as ``bertdata extract`` does.
+    """Extract the dump's articles into ``output/AA/wiki_00`` and so on, as ``bertdata extract`` does.
 
-    recipe: that the articles are meant for, as create takes it. extractor: the program whose text it is,
-    "3.1.0", or "mlperf", also spelt "2.75"; None: the recipe's, 2.75 for mlperf, nvidia and habana, else
-    3.1.0. date: the day that
-    ``{{CURRENTDAY}}`` and its relatives expand to, a date or YYYY-MM-DD; None: the dump's own. templates:
-    whether they are expanded; None: as the program does. skip_page: id of a page to leave out, or several.
-    engine: "native" or "python"; None: native where the kernels are built. A finished directory of the same
-    dump and settings is left as it is. InputError for a damaged dump, or for a page that takes too much work
-    (``--help`` says how much); DatasetError for a directory that holds something else.
+    If the directory is already finished for the same dump and settings, nothing is done. InputError for a
+    damaged dump, or for a page that takes too much work (``--help`` says how much). DatasetError if the
+    directory holds something else.
+
+    recipe: recipe for which the articles are meant, as in ``create``.
+    extractor: version of WikiExtractor whose text is reproduced: "3.1.0", or "mlperf" (the same as "2.75").
+        None: the recipe's, which is 2.75 for mlperf, nvidia and habana, else 3.1.0.
+    date: value of ``{{CURRENTDAY}}`` and similar, a date or YYYY-MM-DD. None: the dump's date.
+    templates: whether to expand templates. None: as the reproduced program does.
+    skip_page: id or ids of pages to leave out.
+    engine: "native" or "python". None: native if the kernels are built.
+    workers: number of processes. None: one per core.
+    progress: function called with a StepProgress.
     """
     pages = [skip_page] if isinstance(skip_page, int | str) else skip_page
     settings = ExtractSettings(
@@ -63,9 +68,11 @@ def extract(
 
 
 def one_dump(names: Sequence[str], taker: str) -> str:
-    """Return the path of the dump that the names, of which one may be a pattern, stand for.
+    """Return the path of the single dump that the names or the pattern stand for.
 
-    taker: of the dump, for the error. SettingsError for several: Wikipedia publishes big dumps in parts.
+    SettingsError if there are several, since Wikipedia publishes large dumps in parts.
+
+    taker: what reads the dump, for the error message.
     """
     found = list(names) if len(names) > 1 else expand(list(names))
     if len(found) > 1:
@@ -79,12 +86,12 @@ def one_dump(names: Sequence[str], taker: str) -> str:
 
 
 def extractor_of(recipe: str | None) -> ExtractorName:
-    """Return the extractor for the recipe. SettingsError for a recipe that is not known."""
+    """Return the extractor that the recipe uses. SettingsError if the recipe is unknown."""
     return "3.1.0" if recipe is None else find_recipe(recipe).extractor
 
 
 def day_of(date: datetime.date | str | None) -> datetime.date | None:
-    """The day. SettingsError for a text that is no date."""
+    """Return the date as a ``datetime.date``. SettingsError for a text that is not a date."""
     if isinstance(date, datetime.datetime):
         return date.date()
     if date is None or isinstance(date, datetime.date):

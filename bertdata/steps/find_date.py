@@ -1,4 +1,7 @@
-"""The day on which published text was extracted, found by trying days."""
+"""The step that finds out on which day a published text was extracted, by trying all days.
+
+Templates such as ``{{CURRENTDAY}}`` make the extracted text depend on the day.
+"""
 
 import datetime
 import re
@@ -25,15 +28,20 @@ from bertdata.wiki.settings import ExtractorName, ExtractSettings
 
 _EXTRACTED = re.compile(r"(?:.*/)?([A-Z])([A-Z])/wiki_(\d\d)")
 _YEARS = 3
-"""Years of days that are tried, where no last one is given."""
+"""Number of years to try if no last day is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DateSearch:
-    """The days on which the first file of a published table has the published md5.
+    """The days on which a text file extracted from the dump equals the published file.
 
-    file: its label in the table; figure: size, where no md5 of it was published, else md5. bytes: its size on
-    the first day tried, beside the published one; titles: of the pages in it that may depend on the day.
+    file: its label in the table.
+    figure: what was compared: md5, or size if no md5 was published.
+    bytes: its size on the first day tried.
+    published_bytes: its published size.
+    first, last: the days tried.
+    days: the days on which it is equal.
+    titles: pages in the file that may depend on the day.
     """
 
     file: str
@@ -46,7 +54,7 @@ class DateSearch:
     titles: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """The result for a person."""
+        """Return the result as lines of text."""
         tried = f"{(self.last - self.first).days + 1} days from {self.first} to {self.last}"
         pages = f"{len(self.titles)} pages up to its end may depend on the day"
         size = f"{self.bytes} bytes, published are {self.published_bytes}"
@@ -61,7 +69,7 @@ class DateSearch:
 
 
 def _spans(days: list[datetime.date]) -> Iterator[str]:
-    """The days in words, those that follow one another as one span."""
+    """Yield the days as text, with consecutive days as one span (``2020-01-01 to 2020-01-05``)."""
     first = last = days[0]
     for day in [*days[1:], datetime.date.min]:
         if day == last + datetime.timedelta(days=1):
@@ -85,12 +93,18 @@ def find_date(
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> DateSearch:
-    """Try the days from ``date`` to ``until``: on which of them has the dump's first text the published md5?
+    """Find the days from ``date`` to ``until`` on which the dump's first text file has the published md5.
 
-    table: of published sizes and md5s, by name or path; the file that is compared is its first extracted file
-    (``AA/wiki_00``), or else its first text part (``part-00000-of-00500``), made by MLPerf's text stage.
-    extractor: None: mlperf. date: None: the dump's own. until: None: three years later. The clock stands at
-    midnight. InputError for a damaged dump; SettingsError for a table that has neither file.
+    The file that is compared is the first extracted file (``AA/wiki_00``) if the table has it, else the first
+    text part (``part-00000-of-00500``) as made by MLPerf's text stage. The time of day is always midnight.
+    InputError for a damaged dump. SettingsError if the table has neither file.
+
+    table: table of published sizes and md5s, by name or path.
+    extractor: None: mlperf.
+    date: first day. None: the dump's date.
+    until: last day. None: three years later.
+    templates, skip_page, engine: as in ``extract``.
+    punkt_tables: directory or URL of NLTK's punkt_tab tables.
     """
     first_given, last_given = day_of(date), day_of(until)
     settings = ExtractSettings(
@@ -122,7 +136,7 @@ def find_date(
 def _search(
     target: "_Target", articles: DatedArticles, first: datetime.date, last: datetime.date, tell: OnProgress
 ) -> DateSearch:
-    """Make the target of each day, and compare it."""
+    """Create the file for each day and compare it."""
     found = DateSearch(
         file=target.row.label,
         figure="size" if target.row.md5 is None else "md5",
@@ -143,7 +157,7 @@ def _search(
 
 
 def _check_dump(dump: str, rows: list[PublishedFile]) -> None:
-    """InputError for a dump that has the name of a published one, but not its size."""
+    """Raise InputError if the dump has the name of a published dump and a different size."""
     name = storage.base_name(dump)
     for row in rows:
         if name in row.paths and storage.size(dump) != row.bytes:
@@ -154,18 +168,23 @@ def _check_dump(dump: str, rows: list[PublishedFile]) -> None:
 
 @dataclass(frozen=True)
 class _Target:
-    """The published file that is made anew for each day: how, and from how many files of articles."""
+    """The published file that is created again for each day.
+
+    has_enough: returns True if extracted files of these sizes suffice to create it.
+    make: creates it from the articles of a day.
+    """
 
     row: PublishedFile
     has_enough: Callable[[list[int]], bool]
     make: Callable[[list[bytes]], bytes]
 
     def is_published(self, data: bytes) -> bool:
-        """True if the data have the published size, and the md5 where there is one."""
+        """Return True if the data has the published size, and the published md5 if there is one."""
         return len(data) == self.row.bytes and self.row.md5 in (None, md5_of(data))
 
 
 def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplitter) -> _Target:
+    """Return the file of the table to compare."""
     for row in _rows_at(rows, file_name(0)):
         return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
     for row in _rows_at(rows, f"results/{mlperf_part_name(0)}"):
@@ -177,13 +196,17 @@ def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplit
 
 
 def _rows_at(rows: list[PublishedFile], path: str) -> Iterator[PublishedFile]:
+    """Yield the table's rows with this path."""
     for row in rows:
         if any(place == path or place.endswith(f"/{path}") for place in row.paths):
             yield row
 
 
 def _number_of_files(rows: list[PublishedFile], table: str) -> int:
-    """The number of extracted files, which each one's share of the evaluation set depends on."""
+    """Return the number of extracted files in the table.
+
+    Each file contributes the same number of articles to the evaluation set, so the text parts depend on it.
+    """
     names = [match for row in rows for path in row.paths if (match := _EXTRACTED.fullmatch(path))]
     if not names:
         raise SettingsError(
@@ -197,12 +220,12 @@ def _number_of_files(rows: list[PublishedFile], table: str) -> int:
 
 
 def _holds_a_part(sizes: list[int]) -> bool:
-    """True if files of these sizes hold a whole part, of which one more file is needed to know."""
+    """Return True if files of these sizes hold a whole part. That is known once a second part begins."""
     return bool(sizes) and max(plan_parts(sizes, SegmentSettings().block_size, ["the first file"])) > 0
 
 
 class _PartMaker:
-    """Makes the first text part. The text of a file that is as on another day is kept."""
+    """Creates the first text part. The text of files that do not change between days is cached."""
 
     def __init__(self, files: int, load_splitter: LoadSplitter) -> None:
         self._files = files
@@ -210,12 +233,14 @@ class _PartMaker:
         self._text = lru_cache(maxsize=256)(self._make_text)
 
     def __call__(self, articles: list[bytes]) -> bytes:
+        """Return the first text part, made from the articles of a day."""
         files = cut_into_files(articles)
         numbers = plan_parts([len(file) for file in files], SegmentSettings().block_size, ["the first file"])
         first = [file for file, number in zip(files, numbers, strict=True) if number == 0]
         return b"".join(self._text(index, file) for index, file in enumerate(first))
 
     def _make_text(self, index: int, file: bytes) -> bytes:
+        """Return the training sentences of one extracted file."""
         split = self._load_splitter().segment_lines
         eval_articles = SegmentSettings().eval_articles
         made = make_sentences(file, file_name(index), index, self._files, eval_articles, split)

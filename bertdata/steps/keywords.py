@@ -1,7 +1,7 @@
-"""A step's function, called with the keywords of its request.
+"""Functions that take the fields of a request dataclass as keyword arguments.
 
-A request is a frozen dataclass with everything that a caller may ask of a step: each keyword is one of its
-fields, declared once, with type, default and help. The command line, Python and Beam fill the same request.
+A request is a frozen dataclass with all arguments of a step, each declared once with type, default and help.
+The command line, Python and Beam all fill the same request.
 """
 
 import functools
@@ -20,13 +20,13 @@ Request = TypeVar("Request")
 Result = TypeVar("Result")
 
 OWN_SETTINGS = "own_settings"
-"""The field that holds the keywords which are no fields, of a request that has one."""
+"""Name of the request field that collects keywords that are not fields, if the request has such a field."""
 
 
 OBJECTIVE_HELP = """\
 training objective of the examples (default: read from their manifest or fields). Your own objective must be
 named here, because no file may choose code to import"""
-"""Of examples that are there already."""
+"""Help of ``objective`` for steps that read existing examples."""
 
 PUNKT_TABLES_HELP = """\
 directory of NLTK's punkt_tab tables for the language, checked by md5 (default: each worker finds or downloads
@@ -35,7 +35,7 @@ them, as bertdata fetch punkt does)"""
 
 @dataclass(frozen=True, kw_only=True)
 class GivenProcesses:
-    """How a step runs, which changes no byte of what is made."""
+    """Arguments for how a step runs. They do not change the output."""
 
     workers: int | None = setting(None, "processes to use; None: one per core")
     progress: OnProgress | None = field(
@@ -50,7 +50,7 @@ class GivenProcesses:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenRun(GivenProcesses):
-    """How a step with kernels runs."""
+    """Arguments for how a step with C++ kernels runs."""
 
     engine: Engine | None = setting(
         None,
@@ -63,15 +63,18 @@ class GivenRun(GivenProcesses):
 
 
 def given_of(request: Any, group: type[Any]) -> dict[str, Any]:
-    """Return the values of a request that are not None, by name, of the fields that ``group`` declares."""
+    """Return those fields declared by ``group`` that are not None in the request, by name."""
     values = {item.name: getattr(request, item.name) for item in fields(group)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def as_texts(request: Any, *, paths: tuple[str, ...] = (), lists: tuple[str, ...] = ()) -> None:
-    """Make texts of a new request's paths, and of its lists of paths. None stays. For its ``__post_init__``.
+    """Convert a new request's paths to strings in place. For ``__post_init__``. None stays None.
 
-    SettingsError for what is no path.
+    SettingsError for a value that is not a path.
+
+    paths: names of fields with one path.
+    lists: names of fields with one or several paths.
     """
     for names, as_text in ((lists, paths_of), (paths, path_of)):
         for name in names:
@@ -83,10 +86,12 @@ def as_texts(request: Any, *, paths: tuple[str, ...] = (), lists: tuple[str, ...
 def keywords_of(
     kind: Callable[Keywords, Request],
 ) -> Callable[[Callable[[Request], Result]], Callable[Keywords, Result]]:
-    """Make of a function of a request one that is called with the request's own arguments.
+    """Return a decorator that lets a function of a request be called with the request's fields as arguments.
 
-    Editors, type checkers and ``help`` see the arguments of ``kind``, a dataclass: names, types, defaults.
-    The help of each field is added to the function's docstring.
+    Editors, type checkers and ``help`` see the fields' names, types and defaults. The help of each field is
+    appended to the function's docstring.
+
+    kind: the request's dataclass.
     """
 
     def decorate(step: Callable[[Request], Result]) -> Callable[Keywords, Result]:
@@ -104,7 +109,7 @@ def keywords_of(
 
 
 def _with_own_settings(kind: Any, keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords, those that are no fields within ``own_settings`` where the request has that."""
+    """Move keywords that are not fields into ``own_settings``, if the request has that field."""
     known = {item.name for item in fields(kind)}
     own = {name: value for name, value in keywords.items() if name not in known}
     if not own or OWN_SETTINGS not in known:
@@ -114,6 +119,6 @@ def _with_own_settings(kind: Any, keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def _told(kind: Any) -> str:
-    """Return the help of each field that has one, a line each."""
+    """Return a line ``name: help`` for each field that has help."""
     items = {item.name: item.metadata["help"] for item in fields(kind) if "help" in item.metadata}
     return "\n".join(f"{name}: {' '.join(help.split())}" for name, help in items.items())

@@ -1,4 +1,4 @@
-"""A dataset opened for reading, and its views."""
+"""Opening of a dataset for reading, and its views for NumPy, PyTorch, Hugging Face and TensorFlow."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,19 +38,25 @@ def open_dataset(
     blocks: str | None = None,
     tokens_per_sample: int = 512,
 ) -> "ExampleDataset":
-    """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
+    """Open a dataset: directories, manifests, shards next to their manifest, patterns, or URLs.
 
-    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5,
-    Parquet, MDS or Arrow files of any tool without a manifest, or a .bin of fairseq's, and count their
-    examples. objective: one of your own that the examples have, or that of files which do not tell it.
-    blocks, tokens_per_sample: of a .bin of fairseq's, the blocks that fairseq makes in this break mode and
-    size, in its order. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+    File sizes are compared with the manifest now, md5s when a shard is read. MissingInputError, DatasetError,
+    ManifestError or ShardError says what is wrong.
 
-    A mapping of paths to weights, ``{"A": 0.7, "B": 0.3}``, is a mixture: its examples come in the order
-    that ``bertdata.dataset.mixture.turns`` tells. stopping_strategy: an epoch ends when the first source has
-    given all its examples ("first_exhausted", the default), or the last one, the others beginning again
-    ("all_exhausted"). examples: it ends after so many instead. epoch: the one to read, from 0; each begins
-    where the one before has ended, in each source too.
+    A mapping of paths to weights, such as ``{"A": 0.7, "B": 0.3}``, opens a mixture.
+    ``bertdata.dataset.mixture.turns`` describes the order of its examples.
+
+    unverified: accept TFRecord, HDF5, Parquet, MDS or Arrow files of any tool without a manifest, or a .bin
+        file of fairseq, and count their examples.
+    objective: name of a user-defined objective that the examples have, or the objective of files that do not
+        record it.
+    epoch: for a mixture, the epoch to read, from 0. Each continues where the one before ended, also within
+        each source.
+    stopping_strategy: for a mixture, end an epoch when the first source is exhausted ("first_exhausted", the
+        default), or when the last one is, while the others start over ("all_exhausted").
+    examples: for a mixture, end an epoch after this number of examples instead.
+    blocks: for a .bin file of fairseq, cut the blocks that fairseq makes in this break mode, in its order.
+    tokens_per_sample: size of these blocks in ids.
     """
     need("numpy", "numpy", "reading examples")
     if objective is not None:
@@ -74,6 +80,7 @@ def open_dataset(
 def _open_mixture(
     paths: Mapping[AnyPath, Weight], given: dict[str, Any], unverified: bool, objective: str | None
 ) -> OpenedDataset:
+    """Open a mixture of datasets. given: the mixture settings that are not None."""
     from bertdata.dataset.mixture.examples import mix_examples
     from bertdata.dataset.mixture.opening import open_sources
 
@@ -86,6 +93,7 @@ def _open_mixture(
 
 
 def _open_blocks(paths: list[str], blocks: str, tokens_per_sample: int) -> OpenedDataset:
+    """Open a .bin file of fairseq as blocks."""
     from bertdata.dataset.binarised_blocks import open_blocks
 
     if len(paths) != 1:
@@ -95,10 +103,10 @@ def _open_blocks(paths: list[str], blocks: str, tokens_per_sample: int) -> Opene
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class ExampleDataset:
-    """All examples of some shards, in order. Picklable.
+    """All examples of a dataset, in order. Instances can be pickled.
 
-    Iterating gives each as the frozen dataclass of its objective, without padding: for BERT a
-    ``bertdata.examples.bert.batch.BertExample``. No more than a few thousand examples are in memory.
+    Iterating yields each example without padding, as the frozen dataclass of its objective. For BERT that is
+    ``bertdata.examples.bert.batch.BertExample``. At most a few thousand examples are in memory.
     """
 
     opened: OpenedDataset
@@ -110,7 +118,7 @@ class ExampleDataset:
 
     @property
     def layout(self) -> ShardLayout:
-        """Length, number of masked positions and objective of the examples."""
+        """Length, number of masked positions, and objective of the examples."""
         return self.opened.layout
 
     @property
@@ -131,22 +139,24 @@ class ExampleDataset:
     def __getitem__(self, index: slice) -> list[Any]: ...
 
     def __getitem__(self, index: SupportsIndex | slice) -> Any:
-        """The example of that number, or a list of those of a slice, as of a list. IndexError beyond the end.
+        """Return the example with this number, or a list for a slice. IndexError beyond the end.
 
-        Random access takes bounded memory: 64 MiB of decoded examples are kept.
+        Up to 64 MiB of decoded examples are cached.
         """
         return self._by_number.get(index)
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
-        """The examples of several numbers, as a torch DataLoader asks for those of a batch."""
+        """Return the examples with these numbers. A torch DataLoader calls this for each batch."""
         return self._by_number.several(numbers)
 
     def numpy(self, *, batch_size: int = 1024, padded: bool = True) -> Iterator[dict[str, "Array"]]:
-        """All examples as NumPy arrays, ``batch_size`` at a time.
+        """Yield all examples as dicts of NumPy arrays, ``batch_size`` examples at a time.
 
-        padded: int64 rows [N, S], or [N] for a single value, under the names that Hugging Face's models
-        take; else the objective's columns without padding: example i owns ``ids[ends[i - 1]:ends[i]]``.
-        Rows of examples without masks have no ``labels``: ``masked()`` draws masks.
+        Rows of unmasked examples have no ``labels``. ``masked()`` draws masks.
+
+        padded: True: int64 rows [N, S], or [N] for single values, under the names that Hugging Face's models
+            use. False: the objective's columns without padding, where example i has the ids ``ids[ends[i -
+            1]:ends[i]]``.
         """
         from bertdata.dataset.views.model_rows import column_batches, row_batches
 
@@ -164,11 +174,14 @@ class ExampleDataset:
         world: int = 1,
         start: int = 0,
     ) -> Iterator[dict[str, "Array"]]:
-        """One rank's batches of an epoch in fairseq's order, as padded rows of ``numpy()``.
+        """Yield one rank's batches of an epoch in fairseq's order, as padded rows like those of ``numpy()``.
 
-        Neighbours in length are a batch of ``batch_size``, 1 to 8 or a multiple of 8. The batches are
-        shuffled by seed + epoch and dealt to the ranks in turn. Epochs count from 1. start: the batch to
-        begin with. All ids are held in memory.
+        Examples of similar length form a batch. The batches are shuffled with seed + epoch and dealt to the
+        ranks in turn. All ids are held in memory.
+
+        batch_size: 1 to 8, or a multiple of 8.
+        epoch: counted from 1.
+        start: number of the first batch to yield.
         """
         self._refuse_mixture("fairseq_batches()")
         from bertdata.dataset.views.model_rows import ordered_rows
@@ -191,13 +204,18 @@ class ExampleDataset:
         whole_word_mask: bool = False,
         mask_counts: str = "fixed",
     ) -> "ExampleDataset":
-        """The same examples with masks drawn anew: a function of seed, epoch and example alone.
+        """Return the same examples with newly drawn masks, which depend only on seed, epoch and example.
 
-        Masks that the examples have do not count; they may have none (``create --no-masks``). masking:
-        dynamic for our own stream, fairseq or fairseq-0.12 for the masks of that program. epoch: by default
-        the first, which is 0 for our own and 1 for fairseq's. vocab: a file or a name; by default the copy
-        beside the data. max_predictions_per_seq: by default the dataset's, or no limit for fairseq's. The
-        other settings are the trainer's keys of these names. SettingsError or UsageError says what is wrong.
+        Existing masks are ignored. The examples may have none (``create --no-masks``). SettingsError or
+        UsageError says what is wrong.
+
+        masking: "dynamic" for this package's random stream, "fairseq" or "fairseq-0.12" for the masks of that
+            program.
+        epoch: default: the first, which is 0 for dynamic and 1 for fairseq.
+        vocab: vocabulary file or name. Default: the copy next to the data.
+        max_predictions_per_seq: default: the dataset's, or no limit for fairseq.
+
+        The other settings are the trainer's settings of these names.
         """
         from bertdata.dataset.masked_data import masked_data
         from bertdata.examples.masking.settings import MaskingSettings
@@ -216,7 +234,7 @@ class ExampleDataset:
         return replace(self, opened=self.opened.changed(masked))
 
     def _masker(self, masking: str, vocab: AnyPath | None, settings: "MaskingSettings") -> "Masker":
-        """The masker of the examples. SettingsError where no masks can be drawn."""
+        """Return the object that draws masks for the examples. SettingsError if that is not possible."""
         from bertdata.dataset.masked_data import check_masks, masker_of
 
         check_masks(self.opened)
@@ -225,7 +243,10 @@ class ExampleDataset:
         return masker_of(self.opened, dataset, vocabulary, settings, masking)
 
     def _check_labels(self, view: str, remedy: str = "") -> None:
-        """SettingsError where examples have no masks: all their labels would be -100, and any loss 0."""
+        """Raise SettingsError if the examples have no masks.
+
+        All their labels would be -100, and any loss would be 0.
+        """
         from bertdata.dataset.mask_presence import without_masks
 
         if unmasked := without_masks(self.opened):
@@ -252,15 +273,20 @@ class ExampleDataset:
         vocab: AnyPath | None = None,
         tensors: bool = False,
     ) -> "ModernBertLoader":
-        """Batches as ModernBERT's loader makes them of these sequences, packed and masked, to the bit.
+        """Return an iterator of batches identical to those of ModernBERT's loader, packed and masked.
 
-        An iterator of dicts: ``input_ids labels attention_mask`` (int64, [rows, micro_batch_size *
-        max_seq_len]), ``cu_seqlens`` and ``max_seqlen`` (a list, an item a row), of epoch after epoch, or of
-        one. Its ``state_dict()`` and ``load_state_dict()`` go on behind any batch. Masks that the examples
-        have do not count. max_seq_len: by default the dataset's. seed: of order and masks; None: 9176 and
-        42. buffer_size: by default 5 batches. warmup: sequences of the first batches, and the tokens after
-        which they have all. vocab: as of ``masked``. tensors: torch's in the place of NumPy's arrays.
-        SettingsError, UsageError or DatasetError says what is wrong.
+        Each batch is a dict of ``input_ids``, ``labels`` and ``attention_mask`` (int64, [rows,
+        micro_batch_size * max_seq_len]), ``cu_seqlens`` and ``max_seqlen`` (lists with an item per row).
+        ``state_dict()`` and ``load_state_dict()`` of the iterator continue after any batch. Existing masks
+        are ignored. SettingsError, UsageError or DatasetError says what is wrong.
+
+        max_seq_len: default: the dataset's.
+        seed: seed of order and masks. None: 9176 for the order and 42 for the masks.
+        buffer_size: default: 5 batches.
+        warmup: (number of sequences in the first batches, number of tokens after which batches are full).
+        epoch: yield only this epoch. None: one epoch after another, without end.
+        vocab: as in ``masked``.
+        tensors: yield torch tensors instead of NumPy arrays.
         """
         self._refuse_mixture("modernbert()")
         from bertdata.loaders.modernbert.loader import ModernBertLoader
@@ -303,6 +329,10 @@ class ExampleDataset:
         return loader
 
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
+        """Return the vocabulary, named by the user or stored next to the data.
+
+        SettingsError if there is none.
+        """
         vocabulary = known_vocabulary(path_or_name, dataset)
         if vocabulary is None:
             name = self.opened.name
@@ -312,6 +342,7 @@ class ExampleDataset:
         return vocabulary
 
     def _refuse_mixture(self, view: str) -> None:
+        """Raise SettingsError if this dataset is a mixture."""
         if self.opened.sources:
             raise SettingsError(
                 f"{self.opened.name}: a mixture has no {view}; iterate over it, or take numpy() or torch()"
@@ -326,13 +357,14 @@ class ExampleDataset:
     def torch(self, *, map_style: Literal[True]) -> "TorchExamplesByNumber": ...
 
     def torch(self, *, rank: int = 0, world: int = 1, map_style: bool = False) -> Any:
-        """A ``torch.utils.data.IterableDataset`` of the examples, for a DataLoader with ``collator()``.
+        """Return a torch ``IterableDataset`` of the examples, for a DataLoader with ``collator()``.
 
-        Each example comes once, however many workers the DataLoader has. rank, world: only this one of
-        ``world`` processes' examples; the shares differ by one example at most. map_style: a ``Dataset`` with
-        ``len`` and examples by number instead, for a DataLoader with ``shuffle=True`` or a sampler, which
-        then shares the examples out. ``set_epoch(e)`` of either draws the masks of ``masked()`` anew.
-        Examples without masks stay so: see ``collator``.
+        Each example is yielded once, however many workers the DataLoader has. ``set_epoch(e)`` draws new
+        masks if the examples come from ``masked()``. Unmasked examples stay unmasked, see ``collator``.
+
+        rank, world: yield only the share of one of ``world`` processes. Shares differ by at most one example.
+        map_style: return a map-style ``Dataset`` instead, for a DataLoader with ``shuffle=True`` or a
+            sampler. The sampler then divides the examples between processes.
         """
         need("torch", "train", ".torch()")
         from bertdata.dataset.views.torch_examples import TorchExamples, TorchExamplesByNumber
@@ -357,12 +389,14 @@ class ExampleDataset:
         whole_word_mask: bool = False,
         mask_counts: str = "fixed",
     ) -> "Collator":
-        """The ``collate_fn`` that makes of examples a batch of tensors under Hugging Face's names.
+        """Return a ``collate_fn`` that turns examples into a batch of tensors under Hugging Face's names.
 
-        masking: "dynamic" draws masks of each batch, by torch's generator of random numbers, as
-        ``DataCollatorForLanguageModeling`` of transformers does; masks that the examples have do not count.
-        Unlike those of ``masked()`` they depend on the order of the batches. The other settings are those of
-        ``masked``. None: the examples' own masks; SettingsError where they have none.
+        masking: "dynamic" draws masks for each batch from torch's random number generator, as
+            ``DataCollatorForLanguageModeling`` in transformers does. Existing masks are ignored. Unlike masks
+            of ``masked()``, these depend on the order of the batches. None uses the masks of the examples,
+            SettingsError if they have none.
+
+        The other settings are those of ``masked``.
         """
         need("torch", "train", ".collator()")
         from bertdata.dataset.masked_data import masked_layout
@@ -392,12 +426,14 @@ class ExampleDataset:
         return Collator(layout=layout, objective=self.objective, masker=masker)
 
     def datasets(self, *, streaming: bool = True) -> Any:
-        """A ``datasets.IterableDataset`` of padded rows under Hugging Face's names.
+        """Return a Hugging Face ``datasets.IterableDataset`` of padded rows under Hugging Face's names.
 
-        The shards are read as it is iterated; it has as many shards as there are files. Its ``set_epoch(e)``
-        draws the masks of ``masked()`` anew, of what ``map`` or ``filter`` made of it too. streaming=False: a
-        map-style ``datasets.Dataset`` of the same rows, which ``datasets`` writes into its cache once.
-        SettingsError where the examples have no masks: ``masked()`` draws them.
+        It reads the shards while it is iterated, and has one dataset shard per file. Its ``set_epoch(e)``
+        draws new masks if the examples come from ``masked()``, also after ``map`` or ``filter``.
+        SettingsError if the examples have no masks. ``masked()`` draws them.
+
+        streaming: False returns a map-style ``datasets.Dataset`` of the same rows, which is written to the
+            cache of ``datasets`` once.
         """
         need("datasets", "datasets", ".datasets()")
         self._check_labels(".datasets()")
@@ -406,11 +442,11 @@ class ExampleDataset:
         return (iterable_dataset if streaming else map_dataset)(self.opened, self.objective)
 
     def tensorflow(self, *, batch_size: int | None = None) -> Any:
-        """A ``tf.data.Dataset`` of padded rows under the names of TFRecord's fields, whatever the container.
+        """Return a ``tf.data.Dataset`` of padded rows under the names of TFRecord fields, for any container.
 
-        Each element is what ``tf.io.parse_example`` with ``feature_spec()`` makes of the example's TFRecord:
-        a dict of int64 and float32 tensors [S], [P] or [1]; with batch_size [N, S] and so on. SettingsError
-        where the examples have no masks: ``masked()`` draws them.
+        Each element is what ``tf.io.parse_example`` with ``feature_spec()`` returns for the example's
+        TFRecord: a dict of int64 and float32 tensors of shape [S], [P] or [1]. With batch_size, the shapes
+        are [N, S] and so on. SettingsError if the examples have no masks. ``masked()`` draws them.
         """
         need("tensorflow", "tf", ".tensorflow()")
         self._check_labels(".tensorflow()")
@@ -421,7 +457,7 @@ class ExampleDataset:
         return tensorflow_dataset(self.opened, self.objective, batch_size)
 
     def feature_spec(self) -> dict[str, Any]:
-        """The features of the dataset's TFRecord shards, by field, for ``tf.io.parse_example``."""
+        """Return the features of the dataset's TFRecord shards, by field, for ``tf.io.parse_example``."""
         need("tensorflow", "tf", ".feature_spec()")
         from bertdata.dataset.views.tensorflow_rows import feature_spec
 
@@ -436,7 +472,11 @@ class ExampleDataset:
 
 
 def need(package: str, extra: str, feature: str) -> None:
-    """MissingExtraError where the package is not installed."""
+    """Raise MissingExtraError if the package is not installed.
+
+    extra: name of the extra to install.
+    feature: what needs the package, for the message.
+    """
     try:
         is_there = find_spec(package) is not None
     except ModuleNotFoundError:

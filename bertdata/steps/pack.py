@@ -1,4 +1,4 @@
-"""Examples of a dataset to packed rows."""
+"""The step that packs a dataset's examples into rows of several examples each."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ PACKING = "packing rows"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackResult:
-    """A packed dataset: the plan in numbers, directory and manifest, shards kept of an earlier run.
+    """The result of ``pack``.
 
-    Without directory and manifest where only the plan was asked for.
+    forecast: the plan in numbers.
+    directory, manifest: of the packed dataset. None if only the plan was asked for.
+    kept: number of shards that an earlier run had finished.
     """
 
     forecast: PackForecast
@@ -42,16 +44,16 @@ class PackResult:
 
 @keywords_of(PackRequest)
 def pack(request: PackRequest) -> PackResult:
-    """Pack the examples of the dataset at ``path`` into rows, in ``output``, as ``bertdata pack`` does.
+    """Pack the examples of the dataset at ``path`` into rows in ``output``, as ``bertdata pack`` does.
 
-    plan_only: nothing is written, and no output is needed. vocab: of files without a manifest, or of a
-    dataset that has lost its own. Shards that an earlier run finished are kept.
+    Shards that an earlier run finished are kept. With plan_only, nothing is written and no output is needed.
+    vocab is required for files without a manifest, or for a dataset that has lost its vocabulary.
     """
     return pack_rows(request)
 
 
 def pack_rows(request: PackRequest) -> PackResult:
-    """Make the rows that the request asks for."""
+    """Carry out the request."""
     need("numpy", "pack", "packing")
     from bertdata.packing.forecast import forecast_of
     from bertdata.packing.planned_pack import plan_pack
@@ -73,7 +75,7 @@ def pack_rows(request: PackRequest) -> PackResult:
 
 
 def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDataset:
-    """Find the examples to pack. SettingsError for an output that would lie over them."""
+    """Open the examples to pack. SettingsError if the output overlaps with them."""
     from bertdata.packing.input_dataset import find_input_dataset
 
     path, vocabulary = path_of(request.path), optional_path(request.vocab)
@@ -83,7 +85,7 @@ def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDatas
 
 
 class _Counting:
-    """Progress while lengths are read."""
+    """Progress while the lengths of the examples are read."""
 
     def __init__(self, progress: OnProgress, shards: int) -> None:
         self._progress, self._shards, self._done = progress, shards, 0
@@ -95,7 +97,7 @@ class _Counting:
 
 
 class _Making:
-    """Progress while examples are sorted, then while shards are made of them."""
+    """Progress while examples are sorted, and then while shards are written."""
 
     def __init__(self, progress: OnProgress, planned: PlannedPack) -> None:
         self._progress = progress

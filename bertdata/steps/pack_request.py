@@ -1,4 +1,4 @@
-"""What a caller may ask of ``pack``."""
+"""The request of ``pack``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenPackSettings:
-    """The rows to make, and how their source is read. None: the default that the help names.
+    """Settings for the rows and for reading the source. None: the default that the help names.
 
-    Each is a flag of ``bertdata pack`` and of the pipeline that does the same.
+    Each is a flag of ``bertdata pack`` and of the Beam pipeline for packing.
     """
 
     layout: str | None = setting(
@@ -53,10 +53,10 @@ class GivenPackSettings:
 
 @dataclass(frozen=True)
 class PackRequest(GivenProcesses, GivenPackSettings):
-    """Everything that a caller may ask of ``pack``.
+    """All arguments of ``pack``.
 
-    path: the dataset directory, or with unverified files. output: the directory of the packed dataset; a plan
-    needs none.
+    path: directory of the dataset, or files with ``unverified``.
+    output: directory of the packed dataset. Not needed for a plan.
     """
 
     path: AnyPath
@@ -69,7 +69,7 @@ class PackRequest(GivenProcesses, GivenPackSettings):
         as_texts(self, paths=("path", "output", "vocab"))
 
     def settings(self) -> PackSettings:
-        """Return the settings of the rows. SettingsError names one that cannot be."""
+        """Return the settings of the rows. SettingsError if one is wrong."""
         need("numpy", "pack", "packing")
         from bertdata.packing.settings import PackSettings
 

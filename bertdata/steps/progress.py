@@ -1,14 +1,18 @@
-"""Progress of a step, as its callback is told of it."""
+"""Progress of a step, as its callback receives it."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 
 class StepProgress(NamedTuple):
-    """Work done so far: ``done`` of ``total`` units in the stage. A new stage begins with ``done`` 0.
+    """Progress of a step: ``done`` of ``total`` units in the current stage.
 
-    finished: the piece that was just finished, in words, empty where there is none; shards, tokens: made
-    or found so far, and made, of ``all_shards``; warnings: new ones.
+    A new stage begins with ``done`` 0.
+
+    finished: description of the piece that has just been finished, or empty.
+    shards: number of shards created or kept so far, out of ``all_shards``.
+    tokens: number of tokens in the shards created so far.
+    warnings: warnings since the last call.
     """
 
     stage: str
@@ -23,15 +27,15 @@ class StepProgress(NamedTuple):
 
 
 OnProgress = Callable[[StepProgress], None]
-"""Called now and then while a step runs, by the thread that runs it."""
+"""Callback that a step calls now and then, in the thread that runs the step."""
 
 
 def silent(progress: StepProgress) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 def telling_first(warnings: tuple[str, ...], progress: OnProgress) -> OnProgress:
-    """The callback with these warnings added to the first thing that it is told."""
+    """Return a callback that adds the warnings to the first progress it passes on."""
     waiting = list(warnings)
 
     def tell(now: StepProgress) -> None:

@@ -1,4 +1,4 @@
-"""The half of ``segment`` that reads records: its choice, its settings, its run."""
+"""The part of ``segment`` that reads records: recognising them, their settings, and running the step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -32,19 +32,22 @@ HASHING = "looking for duplicates"
 _OF_RECORDS = tuple(item.name for item in fields(RecordSettings))
 _OF_SELECTION = tuple(item.name for item in fields(SelectionSettings))
 RECORD_SETTINGS = ("part_size", "sentences", *_OF_RECORDS, *_OF_SELECTION)
-"""Settings that parts of records alone have."""
+"""Settings that only apply to records."""
 
 SHARED_SETTINGS = ("punkt", "language", "abbreviations", "escaped_articles")
 ARTICLE_SETTINGS = tuple(item.name for item in fields(SegmentSettings) if item.name not in SHARED_SETTINGS)
-"""Settings that the parts of articles alone have."""
+"""Settings that only apply to articles."""
 
 
 def reads_records(
     sources: Sequence[str], kind: str | None, given: Mapping[str, Any], books: Sequence[str]
 ) -> bool:
-    """True where the sources are read as records: by their kind, by a setting, by the first file's bytes.
+    """Return True if the sources are to be read as records, and not as articles or plain text.
 
-    given: the settings that are not None. SettingsError for settings of records beside those of articles.
+    That depends on the named kind, else on the settings, else on the first bytes of the first file.
+    SettingsError if settings of records and of articles are mixed.
+
+    given: the settings that are not None.
     """
     own = [name for name in RECORD_SETTINGS if name in given]
     others = [name for name in ARTICLE_SETTINGS if name in given]
@@ -58,26 +61,28 @@ def reads_records(
 
 
 def check_record_settings(given: Mapping[str, Any]) -> None:
-    """SettingsError for a setting of articles alone."""
+    """Raise SettingsError if a setting only applies to articles."""
     others = [name for name in ARTICLE_SETTINGS if name in given]
     _refuse(others, "articles and books; parts of records have --part-size, --sentences")
 
 
 def _refuse(names: Sequence[str], reason: str) -> None:
+    """Raise SettingsError for the first of the settings, if there are any."""
     if names:
         raise SettingsError(f"--{names[0].replace('_', '-')} goes with {reason}")
 
 
 def text_kind(sources: Sequence[str]) -> str:
-    """Return the kind of sources that no flag names and that are no records: articles, or plain text."""
+    """Return the kind of sources that are not records, if no flag names it: articles or plain text."""
     return TEXT if _first_kind(sources) == BLOCKS else ARTICLES
 
 
 def _first_kind(sources: Sequence[str]) -> str | None:
-    """The kind of the first file that holds something. Errors are left to the one who reads.
+    """Return the kind of the first non-empty file.
 
-    None where no kind is known: then it is read as records, whose error names the kinds. A file that is named
-    as WikiExtractor names its files, or holds one of its lines, is one of articles.
+    A file is articles if its name or one of its lines is as WikiExtractor writes them. None if the kind is
+    unknown. The caller then reads records, and fails with an error that lists the kinds. Other errors are
+    also left to the later reading.
     """
     try:
         for path in expand(list(sources)):
@@ -91,7 +96,7 @@ def _first_kind(sources: Sequence[str]) -> str | None:
                 if not begin.is_empty:
                     is_named = is_extracted(storage.base_name(file))
                     return ARTICLES if is_named or holds_frame(begin) else kind_of(begin)
-    except DatasetError:  # a directory that datasets saved, but not one that can be read
+    except DatasetError:  # a directory saved by Hugging Face's datasets that cannot be read
         raise
     except BertDataError:
         pass
@@ -99,7 +104,7 @@ def _first_kind(sources: Sequence[str]) -> str | None:
 
 
 def part_settings(given: Mapping[str, Any]) -> PartSettings:
-    """The settings, from values by field. Of abbreviations and exclude the paths of their files."""
+    """Return the settings as an object. given: values by field. abbreviations, exclude: file paths."""
     nested = (*_OF_RECORDS, *_OF_SELECTION)
     values = typed_values(PartSettings, {n: value for n, value in given.items() if n not in nested})
     if (path := values.get("abbreviations")) is not None:
@@ -122,7 +127,7 @@ def run_records(
     workers: int,
     progress: OnProgress,
 ) -> SegmentCounts:
-    """Write the parts of the sources' records into ``output``."""
+    """Write the text parts of the sources' records into ``output``."""
     plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
     progress = telling_first(plan_warnings(plan), progress)
     sizes = storage.each(plan.files, storage.size)
@@ -144,7 +149,7 @@ def run_records(
 
 
 class _PieceProgress:
-    """The progress of a pass over all pieces, in bytes of the files."""
+    """Progress of a pass over all pieces of the files, in bytes."""
 
     def __init__(self, stage: str, sizes: Sequence[int], progress: OnProgress) -> None:
         self._stage = stage
@@ -153,7 +158,11 @@ class _PieceProgress:
         self._progress = progress
 
     def __call__(self, file: int, size: int) -> None:
-        """A piece is done. Of a compressed file size may be in bytes of its text."""
+        """Report that a piece of file number ``file`` is done.
+
+        size: in bytes. For a compressed file, it may be the larger size of the unpacked text, so each file's
+            rest is never below 0.
+        """
         self._left[file] = max(0, self._left[file] - size)
         done = self._total - sum(self._left)
         self._progress(StepProgress(stage=self._stage, done=done, total=self._total))
@@ -162,7 +171,7 @@ class _PieceProgress:
 def preview_records(
     sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> list[str]:
-    """The lines on what would be read and written. Errors as from run_records."""
+    """Return lines on what would be read and written. Raises the errors of ``run_records``."""
     plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
     TextDirectory(output, plan).commit.refuse_others()
     return [*plan.notes, *plan.lines(output)]
@@ -176,14 +185,14 @@ def plan_warnings(plan: RecordPlan) -> tuple[str, ...]:
 def plan_record_parts(
     sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> RecordPlan:
-    """Plan the parts that are to be written into ``output``.
+    """Return the plan of the parts to write into ``output``.
 
-    Errors as from plan_records and refuse_text_inputs. The Punkt tables are fetched once, before the workers
-    look for them.
+    Punkt's tables are downloaded here if needed, before several workers would try. Raises the errors of
+    ``plan_records`` and ``refuse_text_inputs``.
     """
     refuse_text_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
     if settings.sentences == "punkt":
         find_tables_of(settings.language, punkt_tables)
     plan = plan_records(sources, kind, settings)
-    refuse_text_inputs(output, plan.files)  # files behind links of a directory too
+    refuse_text_inputs(output, plan.files)  # includes files behind links in a directory
     return plan

@@ -1,4 +1,4 @@
-"""Extracted articles, plain text, or records of other files, to parts with one sentence a line."""
+"""The step that converts articles, plain text or records to text parts with one sentence per line."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,16 +34,19 @@ from bertdata.text.text_plan import plan_text
 
 @keywords_of(SegmentRequest)
 def segment(request: SegmentRequest) -> SegmentCounts:
-    """Write the parts of the files into ``output``, as ``bertdata segment`` does.
+    """Write the text parts of the sources into ``output``, as ``bertdata segment`` does.
 
-    sources: extracted files, or directories of them; with input_kind "text", plain-text files, one
-    document each, or directories of them; with any other kind, files of records (blocks, jsonl, json, csv,
-    tsv, parquet, arrow), compressed or not. None: bytes tell, and .txt is plain text. books: text files
-    beside the sources, read before them. A setting that is None is that of config, a TOML file
-    (docs/commands.md), else has its default: SegmentSettings, and of records PartSettings, RecordSettings
-    and SelectionSettings, say which and what each means; abbreviations, exclude: the paths of their files.
-    punkt_tables: directory or URL of NLTK's punkt_tab tables of the language. What an earlier run finished
-    is kept.
+    The sources may be extracted articles, plain-text files with one document each (input_kind "text"), or
+    files of records (blocks, jsonl, json, csv, tsv, parquet, arrow), compressed or not. They may also be
+    directories of these. With input_kind None, the bytes of the first file decide, and other .txt files are
+    blocks. books are plain-text files that are read before the sources.
+
+    A setting that is None comes from the TOML file ``config`` (docs/commands.md), else has its default.
+    SegmentSettings describes all settings, and for records PartSettings, RecordSettings and SelectionSettings
+    do. abbreviations and exclude take file paths. punkt_tables is a directory or URL of NLTK's punkt_tab
+    tables.
+
+    Parts that an earlier run finished are kept.
     """
     with with_text_of_file(request) as given:
         return make_text(given, request.progress or silent)
@@ -51,19 +54,19 @@ def segment(request: SegmentRequest) -> SegmentCounts:
 
 @contextmanager
 def with_text_of_file(request: SegmentRequest) -> Iterator[SegmentRequest]:
-    """Yield the request with the settings of its file's table ``text`` under its own.
+    """Yield the request, completed by the table ``text`` of its settings file.
 
-    A SettingsError inside names the file's line where it speaks of one.
+    A SettingsError in the block that concerns the file is raised with the file's line.
     """
     with settings_with(optional_path(request.config), request.settings) as settings:
         yield replace(request, **settings)
 
 
 def chosen_text(request: SegmentRequest) -> SegmentSettings | PartSettings:
-    """Return the settings of the parts: PartSettings where the sources are read as records.
+    """Return the settings of the parts: PartSettings for records, else SegmentSettings.
 
-    The request's file is not read. SettingsError for what cannot be, and for an output that lies over an
-    input.
+    Does not read the request's settings file. SettingsError if a setting is wrong or the output overlaps with
+    an input.
     """
     sources, books, given = paths_of(request.sources), paths_of(request.books or ()), request.settings
     inputs = [*sources, *books, *given.get("exclude", ()), given.get("abbreviations")]
@@ -73,7 +76,7 @@ def chosen_text(request: SegmentRequest) -> SegmentSettings | PartSettings:
 
 
 def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
-    """Write the parts that the request asks for. Its file is not read."""
+    """Write the parts of the request. Does not read its settings file."""
     output, tables = path_of(request.output), optional_path(request.punkt_tables)
     workers, engine = workers_of(request.workers), request.engine
     settings = chosen_text(request)
@@ -115,9 +118,9 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
 
 @contextmanager
 def settings_with(config: str | None, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The given settings by field, over those of the table text of the file config.
+    """Yield the given settings by field, completed by the table ``text`` of the file ``config``.
 
-    A SettingsError inside names the file's line where it speaks of one.
+    A SettingsError in the block that concerns the file is raised with the file's line.
     """
     if config is None:
         yield dict(given)
@@ -128,7 +131,7 @@ def settings_with(config: str | None, given: Mapping[str, Any]) -> Iterator[dict
 
 
 def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
-    """The settings, from values by field. Of abbreviations the path of their file."""
+    """Return the settings as an object. given: values by field, with a file path for abbreviations."""
     values = typed_values(SegmentSettings, dict(given))
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)
@@ -136,20 +139,21 @@ def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
 
 
 def find_text(request: SegmentRequest, language: str) -> TextInputs:
-    """Find the files and their kinds. The Punkt tables are fetched once, before the workers look for them.
+    """Return the files to read and their kinds.
 
-    Errors as from find_inputs, and as from refuse_text_inputs for the output.
+    Punkt's tables are downloaded here if needed, before several workers would try. Raises the errors of
+    ``find_inputs``, and of ``refuse_text_inputs`` for the output.
     """
     sources, output, books = paths_of(request.sources), path_of(request.output), paths_of(request.books or ())
     refuse_text_inputs(output, [*sources, *books])
     found = find_inputs(sources, request.input_kind or text_kind(sources), books)
-    refuse_text_inputs(output, found.files)  # files behind links of a directory too
+    refuse_text_inputs(output, found.files)  # includes files behind links in a directory
     find_tables_of(language, optional_path(request.punkt_tables))
     return found
 
 
 def preview_text(request: SegmentRequest) -> list[str]:
-    """Return the lines on what would be read and written. Errors as from make_text."""
+    """Return lines on what would be read and written. Raises the errors of ``make_text``."""
     output, settings = path_of(request.output), chosen_text(request)
     if isinstance(settings, PartSettings):
         tables = optional_path(request.punkt_tables)

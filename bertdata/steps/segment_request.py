@@ -1,4 +1,4 @@
-"""What a caller may ask of ``segment``, and the half of it that ``create`` takes too."""
+"""The request of ``segment``, and those of its settings that ``create`` takes too."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -25,9 +25,9 @@ CONFIG_HELP = "file of settings ({}), as printed by bertdata recipes NAME --as t
 
 @dataclass(frozen=True, kw_only=True)
 class GivenRecordSettings:
-    """Settings of the parts that are cut from records. None: that of the file ``config``, else the default.
+    """Settings of text parts made from records. None: from the file ``config``, else the default.
 
-    Defaults and bounds are those of the class that declares the setting.
+    Defaults and bounds are declared in the class named in each line.
     """
 
     part_size: float | None = setting_of(PartSettings, "part_size", default=None)
@@ -54,7 +54,7 @@ class GivenRecordSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenTextSettings(GivenRecordSettings):
-    """All settings of the text stage, as a file's table ``text`` may hold them too."""
+    """All settings of the text stage. The table ``text`` of a settings file may contain the same."""
 
     recipe: str | None = setting_of(SegmentSettings, "recipe", default=None)
     eval_articles: int | None = setting_of(SegmentSettings, "eval_articles", default=None)
@@ -73,10 +73,10 @@ class GivenTextSettings(GivenRecordSettings):
 
 @dataclass(frozen=True)
 class SegmentRequest(GivenRun, GivenTextSettings):
-    """Everything that a caller may ask of ``segment``.
+    """All arguments of ``segment``.
 
-    sources: extracted files, plain text or files of records, or directories of them. output: the directory
-    of the parts.
+    sources: extracted articles, plain text or files of records, or directories of them.
+    output: directory of the parts.
     """
 
     sources: AnyPaths
@@ -101,5 +101,5 @@ before the articles, as in NVIDIA's and Habana's wiki_books. May be repeated""",
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that are given, by name."""
+        """Given settings, by name."""
         return given_of(self, GivenTextSettings)

@@ -1,4 +1,4 @@
-"""Sentence parts to the shards of a global shuffle: parts sorted into files, shards gathered from these."""
+"""Global shuffle in ``create``: parts are sorted into files, then shards are gathered from these files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ CREATING = "creating shards"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadeShards:
-    """The result of each task, warnings about the parts, and the corpus of a global shuffle."""
+    """The results of all tasks, and warnings about the parts. corpus: all inputs, if shuffled or dealt."""
 
     corpus: Corpus | None
     results: list[TaskResult]
@@ -31,11 +31,14 @@ class MadeShards:
 def make_shuffled(
     plan: TaskPlan, parts: Sequence[str], shards: int, workers: int, progress: OnProgress
 ) -> MadeShards:
-    """Make the shards of all parts together, or keep those of an earlier run.
+    """Create the shards of all parts together, or keep those of an earlier run.
 
-    Of a finished dataset whose parts have not changed nothing is sorted, unless a shard is missing.
+    If the dataset is finished and its parts have not changed, nothing is sorted unless a shard is missing.
     """
     with ProcessPool(min(workers, max(len(parts), shards))) as pool, ExitStack() as stack:
+        # Resume at three levels. A finished dataset lists its inputs, so its shards can be checked without
+        # sorting anything. Else sorted files of an interrupted run are reused (_sort). Else shards that were
+        # already noted are kept (run_task).
         kept: dict[int, TaskResult] = {}
         if (listed := listed_corpus(plan, parts, pool)) is not None:
             kept = _kept(plan, listed, shards, pool)
@@ -46,7 +49,8 @@ def make_shuffled(
         try:
             corpus = corpus_of(found)
             pieces = deal_pieces([result.file for result in found if result.file is not None], shards)
-        except (SettingsError, InputError):  # with other settings, or parts, it may go well
+        except (SettingsError, InputError):
+            # The user will change settings or parts. Without scratch files the directory can be reused.
             forget_scratch(scratch_commit(plan))
             raise
         entry = corpus.entry
@@ -64,7 +68,10 @@ def make_shuffled(
 
 
 def listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) -> Corpus | None:
-    """The corpus as the manifest of a finished dataset has it, where the parts are still the same."""
+    """Return the inputs listed in a finished dataset's manifest, if the parts are still the same.
+
+    Else None.
+    """
     manifests = (target.dataset.found_manifest() for target in plan.targets)
     manifest = next((found for found in manifests if found is not None), None)
     if manifest is None or (manifest.skipped and not plan.skip_bad):
@@ -76,7 +83,7 @@ def listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) -> Co
 
 
 def _kept(plan: TaskPlan, corpus: Corpus, shards: int, pool: ProcessPool) -> dict[int, TaskResult]:
-    """The results of the shards that are there, by number."""
+    """Return the results of the shards that an earlier run finished, by number."""
     entry = corpus.entry
     tasks = [plan.shuffled(number, shards, entry) for number in range(shards)]
     found = enumerate(result for _, result in pool.in_order(keep_task, tasks))
@@ -86,7 +93,7 @@ def _kept(plan: TaskPlan, corpus: Corpus, shards: int, pool: ProcessPool) -> dic
 def _sort(
     plan: TaskPlan, parts: Sequence[str], folder: str | None, pool: ProcessPool, progress: OnProgress
 ) -> list[SortResult]:
-    """The sorted parts, the largest part first so that no worker is left with it at the end."""
+    """Sort the parts into files, largest first, so that no worker is still busy long after the others."""
     sizes = dict(zip(parts, storage.each(list(parts), storage.size), strict=True))
     total, done = sum(sizes.values()), 0
     progress(StepProgress(stage=SORTING, done=0, total=total))
@@ -107,7 +114,7 @@ def _sort(
 def _told(
     results: Iterable[TaskResult], plan: TaskPlan, shards: int, progress: OnProgress
 ) -> Iterator[TaskResult]:
-    """The results as they come, each of them told."""
+    """Yield the results, reporting each to ``progress``."""
     total, done, tokens = shards * len(plan.targets), 0, 0
 
     def tell(line: str) -> None:

@@ -1,4 +1,4 @@
-"""The parts of ``create`` where it is given sources of records: made as ``segment`` makes them."""
+"""The part of ``create`` that writes text parts when it is given records, as ``segment`` does."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,10 +27,12 @@ _BY_BYTES = ("jsonl", "json", "parquet", "arrow")
 
 
 def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_inputs: bool) -> bool:
-    """True where the paths are sources of records: by their settings, or by the first file's bytes.
+    """Return True if the paths are records, by the given settings or by the first file's bytes.
 
-    given: settings of ``segment`` that ``create`` takes too. skip_bad_inputs: leave out bad parts.
-    A text that is read as a part without these settings is never taken for one.
+    Text that ``create`` can read directly as a part is never taken for records without such settings.
+
+    given: settings of ``segment`` that ``create`` takes too.
+    skip_bad_inputs: True means parts, since only they can be skipped.
     """
     if given or skip_bad_inputs:
         return bool(given)
@@ -43,7 +45,7 @@ def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_input
         with storage.open_input(first) as file:
             head = file.read(HEAD_BYTES + 1)
         found = recognise(first)
-    except DatasetError:  # a directory that datasets saved, but not one that can be read
+    except DatasetError:  # a directory saved by Hugging Face's datasets that cannot be read
         raise
     except BertDataError:
         return False
@@ -52,14 +54,15 @@ def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_input
 
 
 def text_directory(output: str) -> str:
-    """The directory of the parts, beside the dataset's."""
+    """Return the directory for the text parts: ``DIR.text`` for the dataset ``DIR``."""
     return f"{output.rstrip('/')}.text"
 
 
 def make_parts(request: CreateRequest, progress: OnProgress) -> list[str]:
-    """Make the parts of the sources, beside the dataset, and name their directory. Errors as from segment.
+    """Write the sources' text parts next to the dataset and return their directory in a list.
 
-    The table text of the request's file counts under the settings that are given.
+    The settings are the given ones, completed by the table ``text`` of the settings file. Raises the errors
+    of ``segment``.
     """
     directory = text_directory(path_of(request.output))
     with _settings_of(request) as settings:
@@ -77,7 +80,7 @@ def make_parts(request: CreateRequest, progress: OnProgress) -> list[str]:
 
 
 def preview_parts(request: CreateRequest) -> list[str]:
-    """Return the lines on the parts that would be made. Errors as from make_parts."""
+    """Return lines on the parts that would be written. Raises the errors of ``make_parts``."""
     directory = text_directory(path_of(request.output))
     with _settings_of(request) as settings:
         return preview_records(paths_of(request.parts), directory, request.input_kind, settings, None)
@@ -85,7 +88,7 @@ def preview_parts(request: CreateRequest) -> list[str]:
 
 @contextmanager
 def _settings_of(request: CreateRequest) -> Iterator[PartSettings]:
-    """Yield the settings of the parts. SettingsError for what cannot be, and for an output over an input."""
+    """Yield the settings of the parts. SettingsError if one is wrong or an output overlaps with an input."""
     output, given = path_of(request.output), given_of(request, GivenRecordSettings)
     _check_kind(request.input_kind)
     for directory in (output, text_directory(output)):
@@ -95,7 +98,7 @@ def _settings_of(request: CreateRequest) -> Iterator[PartSettings]:
 
 
 def plan_texts(paths: Sequence[str], given: Mapping[str, Any]) -> RecordPlan:
-    """The plan by which the sources' texts are read where no parts are made of them."""
+    """Return the plan for reading the sources' texts without writing parts."""
     kind = given.get("input_kind")
     own = {name: value for name, value in given.items() if name != "input_kind"}
     with _settings({**own, "sentences": "none"}, None) as settings:
@@ -105,12 +108,13 @@ def plan_texts(paths: Sequence[str], given: Mapping[str, Any]) -> RecordPlan:
 
 @contextmanager
 def _settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSettings]:
+    """Yield the settings for records, completed by the settings file."""
     with settings_with(config, given) as values:
         check_record_settings(values)
         yield part_settings(values)
 
 
 def _check_kind(kind: str | None) -> None:
-    """SettingsError for a kind of sources that does not exist."""
+    """Raise SettingsError if the kind of sources is unknown."""
     if kind is not None and kind not in CHOSEN_KINDS:
         raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")

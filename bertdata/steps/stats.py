@@ -1,4 +1,4 @@
-"""A dataset in numbers."""
+"""The step that counts a dataset's examples, tokens and masks."""
 
 from functools import partial
 
@@ -27,12 +27,17 @@ def stats(
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> list[Statistics]:
-    """The numbers of the dataset in a directory, or of each of several, as of ``bertdata stats``.
+    """Return the statistics of the datasets in a directory, as ``bertdata stats`` prints them.
 
-    path: may be one shard. vocab: the vocabulary that another tool's shards were made with. picture: a
-    .svg or .png to write of the lengths; overwrite: in the place of a file that is no picture.
-    objective: one of your own that the examples need.
-    ``as_json`` of each element is what ``bertdata stats --json`` prints. ShardError for a damaged record.
+    ``as_json`` of an element is what ``bertdata stats --json`` prints. ShardError for a damaged record.
+
+    path: dataset directory or a single shard.
+    vocab: vocabulary of shards that another tool wrote.
+    picture: .svg or .png file to write, with the distribution of lengths.
+    overwrite: replace an existing file that is not a picture.
+    objective: name of a user-defined objective that the examples have.
+    workers: number of processes. None: one per core.
+    progress: function called with a StepProgress.
     """
     processes, drawn, given = workers_of(workers), optional_path(picture), optional_path(vocab)
     if drawn is not None:
@@ -54,6 +59,7 @@ def stats(
 
 
 def _mask_id(vocab: str | None, dataset: FoundDataset) -> int | None:
+    """Return the id of the mask token, None if the vocabulary is not known."""
     vocabulary = known_vocabulary(vocab, dataset)
     return vocabulary.mask if vocabulary else None
 
@@ -61,7 +67,10 @@ def _mask_id(vocab: str | None, dataset: FoundDataset) -> int | None:
 def _count_all(
     datasets: list[FoundDataset], workers: int, objective: str | None, progress: OnProgress
 ) -> dict[str, ShardCounts]:
-    """The counts of all shards by path, the largest shard first so that no worker is left with it."""
+    """Return the counts of all shards by path.
+
+    Largest shards first, so that no worker is left with one at the end.
+    """
     shards = sorted(
         (shard for dataset in datasets for shard in dataset.shards), key=lambda shard: -shard.bytes
     )
@@ -77,6 +86,7 @@ def _count_all(
 
 
 def _count(objective: str | None, shard: FoundShard) -> tuple[str, ShardCounts]:
+    """Return the shard's path and counts."""
     if objective is not None:
-        find_objective(objective)  # a worker may be a new process
+        find_objective(objective)  # imports the user's module, which a spawned worker has not done yet
     return shard.path, count(shard)

@@ -1,4 +1,4 @@
-"""Values as Python callers give them, made what the rooms below take."""
+"""Conversion and checks of arguments that Python callers pass."""
 
 import os
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ AnyPath = str | os.PathLike[str]
 """A path or a URL."""
 
 AnyPaths = AnyPath | Iterable[AnyPath]
-"""One path, or several."""
+"""One path or several."""
 
 
 def path_of(path: AnyPath) -> str:
-    """The path as text."""
+    """Return the path as a string."""
     found = os.fspath(path) if isinstance(path, str | os.PathLike) else path
     if not isinstance(found, str):
         raise SettingsError(f"path {path!r}: expected a str or a PathLike of str")
@@ -25,23 +25,23 @@ def path_of(path: AnyPath) -> str:
 
 
 def paths_of(paths: AnyPaths) -> list[str]:
-    """All paths as text, in the order given."""
+    """Return all paths as strings, in the same order."""
     if isinstance(paths, Iterable) and not isinstance(paths, str | bytes):
         return [path_of(path) for path in paths]
     return [path_of(paths)]
 
 
 def optional_path(path: AnyPath | None) -> str | None:
-    """The path as text, or None."""
+    """Return the path as a string, or None."""
     return None if path is None else path_of(path)
 
 
 MOST_WORKERS = 4096
-"""The most processes of a command. More would be started for minutes before any works."""
+"""Most processes of a command. Starting more takes minutes before any of them works."""
 
 
 def workers_of(workers: int | None) -> int:
-    """The number of processes. None: one for each core."""
+    """Return the number of processes. None: one per core."""
     if workers is None:
         return available_cores()
     number = whole_number("workers", workers)
@@ -51,7 +51,7 @@ def workers_of(workers: int | None) -> int:
 
 
 def whole_number(name: str, value: int) -> int:
-    """The value. SettingsError unless it is an integer of 1 or more."""
+    """Return the value. SettingsError unless it is an integer from 1 on."""
     if type(value) is not int:
         raise SettingsError(f"{name} is {value!r}, expected an integer")
     if value < 1:
@@ -62,6 +62,6 @@ def whole_number(name: str, value: int) -> int:
 
 
 def check_engine(engine: Engine | None) -> None:
-    """SettingsError for an engine that there is not."""
+    """Raise SettingsError if the engine is unknown."""
     if engine is not None and engine not in get_args(Engine):
         raise SettingsError(f"engine is {engine!r}, expected {' or '.join(get_args(Engine))}")

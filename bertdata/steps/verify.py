@@ -1,4 +1,4 @@
-"""Files held against their manifest, md5sum file or published table."""
+"""The step that checks files against their manifest, an md5sum file or a published table."""
 
 import threading
 
@@ -27,14 +27,18 @@ def verify(
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> Report:
-    """The report on a directory with a manifest, a manifest or an md5sum file, as of ``verify-md5``.
+    """Return a report on a directory, manifest or md5sum file, as ``bertdata verify-md5`` does.
 
-    table: name of a published table to hold the directory against. content: compare examples, not bytes.
-    anywhere: an md5sum file may list files outside of its directory.
-    chain: follow the manifests back to the dump; source: directories of parts or articles, or the dump,
-    to be checked with it. objective: one of your own that the examples need. workers: processes that
-    compute a table's sums of shards (None: one for each core). Faults are in the report
-    (``report.sound``), not raised. Only a check without chain and table has progress.
+    Faults are listed in the report (``report.sound``), not raised.
+
+    table: name of a published table to compare the directory with.
+    content: compare examples instead of bytes.
+    anywhere: an md5sum file may list files outside its directory.
+    chain: follow the manifests back to the dump.
+    source: for chain, directories of parts or articles, or the dump, to check too.
+    objective: name of a user-defined objective that the examples have.
+    workers: number of processes that compute checksums for a table. None: one per core.
+    progress: function called with a StepProgress. Only used without chain and table.
     """
     sources, processes = paths_of(source), workers_of(workers)
     if table is not None and content:
@@ -53,11 +57,12 @@ def verify(
 
 
 def _verify(path: str, content: bool, anywhere: bool, progress: OnProgress | None) -> Report:
+    """Check the files, counting the finished ones."""
     if progress is None:
         return verify_files(path, content=content, anywhere=anywhere)
     total = len(storage.list_files(path)) if storage.is_directory(path) else 1
     progress(StepProgress(stage=STAGE, done=0, total=total, unit="files"))
-    done, one_at_a_time = 0, threading.Lock()  # files are checked by several threads
+    done, one_at_a_time = 0, threading.Lock()  # several threads check files
 
     def show() -> None:
         nonlocal done

@@ -1,4 +1,4 @@
-"""A page on one dataset, or on several side by side."""
+"""The step that writes an HTML page about one or several datasets."""
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.examples.objectives import find_objective
@@ -25,13 +25,16 @@ def write_report(
     overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> list[str]:
-    """Write the page of ``bertdata report`` on the datasets. The faults of their files, a line each.
+    """Write the page of ``bertdata report`` on the datasets. Returns the faults of their files, a line each.
 
-    paths: directories, each of one dataset or of several (phase1, phase2), or single shards. output: a file
-    that ends in .html. vocab: the vocabulary that another tool's shards were made with. objective: one of
-    your own that the examples need. sample: the number of examples that masks, pairs, words and tokens are
-    counted of (None: 20,000). verify: hold all files against their manifests. overwrite: replace a file that
-    is there and is no page.
+    paths: directories, each with one dataset or several (phase1, phase2), or single shards.
+    output: file to write, with the ending .html.
+    vocab: vocabulary of shards that another tool wrote.
+    objective: name of a user-defined objective that the examples have.
+    sample: number of examples in which masks, pairs, words and tokens are counted. None: 20,000.
+    verify: check all files against their manifests.
+    overwrite: replace an existing file that is not an HTML page.
+    progress: function called with a StepProgress.
     """
     target, given = path_of(output), optional_path(vocab)
     check_report(target, "bertdata report")
@@ -57,7 +60,9 @@ def write_report(
 
 
 def _names(datasets: list[FoundDataset]) -> list[str]:
-    """Short names of the datasets: the last part of their paths, or the whole where that is not enough."""
+    """Return short names for the datasets: the last component of each path, or whole paths to tell them
+    apart.
+    """
     short = [storage.base_name(dataset.path.rstrip("/")) or dataset.path for dataset in datasets]
     if len(set(short)) == len(short):
         return short

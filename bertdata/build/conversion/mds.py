@@ -52,7 +52,8 @@ def refuse_source(source: InputDataset, path: str) -> None:
     """
     name = without_word_starts(source.opened.layout.objective)
     kind, where = find_objective(name).batch_type, f"{path}: {MDS}"
-    if "unverified" in source.settings.objective:  # the writer looks at each example
+    # Files without a manifest do not say whether they are masked. The writer then checks each example.
+    if "unverified" in source.settings.objective:
         check_ids_alone(kind, name, where)
     else:
         check_unmasked(kind, name, source.settings.objective, where)
