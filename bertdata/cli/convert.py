@@ -220,8 +220,9 @@ def _convert_shard(args: argparse.Namespace, format: str) -> int:
 
 
 def format_of_target(name: str) -> str:
-    """Return the file format that the ending of the target's name selects. UsageError for an unknown
-    ending.
+    """Return the file format that the ending of the target's name selects.
+
+    UsageError for an unknown ending.
     """
     try:
         return format_of_name(name)

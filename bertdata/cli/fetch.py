@@ -129,8 +129,9 @@ def _is_address(text: str) -> bool:
 
 
 def _vocabulary(names: list[str]) -> list[Asset]:
-    """Return the vocabulary named on the command line, bert-base-uncased by default. UsageError for an
-    unknown name.
+    """Return the vocabulary named on the command line, bert-base-uncased by default.
+
+    UsageError for an unknown name.
     """
     name = names[0] if names else "bert-base-uncased"
     if name not in VOCABULARIES:

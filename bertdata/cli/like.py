@@ -42,8 +42,9 @@ KEYS: dict[str, dict[str, str]] = {
     "remask": {**_SWITCH, "description": "write masked positions first"},
     "pad_position_value": {**_WHOLE, "description": "with remask, position to write into empty slots"},
 }
-"""Schema of the settings that a program's flags can set. The names are those of ``bertdata
-create-pretraining-data``.
+"""Schema of the settings that a program's flags can set.
+
+The names are those of ``bertdata create-pretraining-data``.
 """
 
 _FILES = ("input_file", "output_file", "vocab_file")
@@ -101,8 +102,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _joined(line: DoorLine) -> dict[str, Any]:
-    """Return the settings. If a file flag has several words, join them with commas and warn: the program
-    refuses them.
+    """Return the settings.
+
+    If a file flag has several words, join them with commas and warn: the program refuses them.
     """
     keys = line.given.keys()
     for name in _FILES:

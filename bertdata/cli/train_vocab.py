@@ -131,8 +131,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _training_text(args: argparse.Namespace) -> VocabularyText:
-    """Find the text to train on: records or text files. Errors as from find_training_text and
-    plan_records.
+    """Find the text to train on: records or text files.
+
+    Errors as from find_training_text and plan_records.
     """
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = given_record_settings(args) | own

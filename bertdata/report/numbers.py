@@ -113,8 +113,9 @@ def collect_numbers(
 
 
 def _verified(dataset: FoundDataset) -> tuple[Report | None, str]:
-    """Check the files. Return the result and an empty text, or None and the reason why there is nothing to
-    check against.
+    """Check the files.
+
+    Return the result and an empty text, or None and the reason why there is nothing to check against.
     """
     if not storage.is_directory(dataset.path):
         return None, "it is one file of a dataset"

@@ -80,8 +80,9 @@ def read_sample(
 
 
 def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int, vocab: str | None) -> bool:
-    """Count the first ``quota`` examples of a shard and keep the first ``kept``. Return True if they are the
-    whole shard.
+    """Count the first ``quota`` examples of a shard and keep the first ``kept``.
+
+    Return True if they are the whole shard.
     """
     with open_reader(
         shard.path, objective=shard.objective, vocabulary=vocab, padding_id=shard.padding_id
@@ -106,8 +107,9 @@ def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int,
 
 
 def _first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[ExampleBatch]:
-    """Yield the reader's first examples as arrays. Packed rows are read whole, so there may be a few more
-    than the quota.
+    """Yield the reader's first examples as arrays.
+
+    Packed rows are read whole, so there may be a few more than the quota.
     """
     from bertdata.examples.columns import arrays, cut
 

@@ -1,1 +1,3 @@
-"""Models that no single device holds: layers in stages, weights in shards, and the plans for both."""
+"""Training of models that are split over devices: layers in pipeline stages, weights in shards, and plans for
+both.
+"""

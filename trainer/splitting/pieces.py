@@ -1,4 +1,4 @@
-"""The piece of a model that a worker has by a plan: the layers of one stage, under the names of the whole."""
+"""The piece of a model that a worker has by a plan: the layers of one stage, named as in the whole model."""
 
 from copy import deepcopy
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from trainer.workers.collective import Collective
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedDivision(Division):
-    """The division of a plan: worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``."""
+    """Division by a plan. Worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``."""
 
     plan: Plan
 
 
 def by_plan(workers: Collective, plan: Plan) -> PlannedDivision:
-    """The division of a plan for so many workers."""
+    """Return this worker's place in the plan."""
     stage, copy = divmod(workers.rank, plan.copies)
     return PlannedDivision(
         copy=copy,
@@ -37,9 +37,10 @@ def by_plan(workers: Collective, plan: Plan) -> PlannedDivision:
 
 
 def build_piece(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
-    """This worker's piece on the device, with first weights, of a model on the meta device.
+    """Return this worker's piece on the device, with initial weights, from a whole model on the meta device.
 
-    The weights are drawn one after the other and have the bits that they have in one process.
+    Initial weights are drawn one after the other for the whole model, so they have the same bits as in a
+    single process.
     """
     assert isinstance(division, PlannedDivision)
     whole, stage = deepcopy(model), division.plan.stages[division.stage]
@@ -58,10 +59,10 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
 
 
 def keep_layers(model: HeadedBert, layers: range) -> None:
-    """Keep only these layers in the model. The others have no weights any more.
+    """Remove the weights of all other layers from the model.
 
-    With layer 0 stay the embeddings; with the last layer the pooler and the heads, and the word embeddings
-    too if the heads use them. Names of weights stay as they are.
+    Layer 0 comes with the embeddings. The last layer comes with the pooler and the heads, and with the word
+    embeddings if the heads use them. Names of weights do not change.
     """
     bert = model.bert
     count = len(bert.encoder.layer)
@@ -77,5 +78,6 @@ def keep_layers(model: HeadedBert, layers: range) -> None:
 
 
 def _take_out(module: nn.Module, *names: str) -> None:
+    """Replace these sub-modules with stand-ins without weights."""
     for name in names:
         setattr(module, name, Absent())

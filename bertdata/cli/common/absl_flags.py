@@ -111,8 +111,9 @@ def _split(word: str) -> tuple[str, str, str]:
 
 
 def _value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
-    """Return a flag's value, which is the next word if there is no ``=``. SettingsError if there is no next
-    word.
+    """Return a flag's value, which is the next word if there is no ``=``.
+
+    SettingsError if there is no next word.
     """
     if equals:
         return value
@@ -148,8 +149,9 @@ def _unknown_flag(name: str, word: str, known: Mapping[str, bool]) -> str:
 
 
 def _expand_flag_files(arguments: Sequence[str], warnings: list[str]) -> list[str]:
-    """Return the words with each --flagfile replaced with the lines of its file. Words after ``--`` are
-    kept.
+    """Return the words with each --flagfile replaced with the lines of its file.
+
+    Words after ``--`` are kept.
     """
     expanded: list[str] = []
     words = iter(arguments)

@@ -58,8 +58,9 @@ class Interrupts:
         self._raise_again(signum, frame)
 
     def _raise_again(self, signum: int, frame: FrameType | None) -> None:
-        """Raise Interrupt for the signal that came, or wait if a module is being imported. Also handles
-        SIGALRM.
+        """Raise Interrupt for the signal that came, or wait if a module is being imported.
+
+        Also handles SIGALRM.
         """
         if self._came is None:
             return

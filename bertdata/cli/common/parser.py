@@ -67,15 +67,17 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        """Exit with status 2 and a message. If the command line has unknown flags, the message names them
-        instead.
+        """Exit with status 2 and a message.
+
+        If the command line has unknown flags, the message names them instead.
         """
         message = self._unknown_flags(message)
         self.exit(2, f"{self.prog}: error: {shortened(printable(message))} (see {self.prog} --help)\n")
 
     def _unknown_flags(self, message: str) -> str:
-        """Return a message that names unknown flags, each with the most similar known flag. Without any,
-        return ``message``.
+        """Return a message that names unknown flags, each with the most similar known flag.
+
+        Without any, return ``message``.
         """
         from bertdata.config.value_check import nearest_known  # slow to import, and used only for errors
 

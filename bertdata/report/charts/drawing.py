@@ -33,8 +33,9 @@ _SETTINGS = {
 
 
 def check_picture(path: str, asked_by: str = "--picture") -> None:
-    """Raise UsageError or MissingExtraError if no picture can be written to this file. To be called before
-    the work.
+    """Raise UsageError or MissingExtraError if no picture can be written to this file.
+
+    To be called before the work.
     """
     if path.rpartition(".")[2].lower() not in _METADATA:
         raise UsageError(f"{path}: expected a name that ends in .svg or .png")

@@ -126,8 +126,9 @@ def _evenly(points: list[Any], most: int) -> list[Any]:
 
 
 def _thinned(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Return fewer points for drawing. Each stretch keeps its lowest and highest point, so that no peak is
-    lost.
+    """Return fewer points for drawing.
+
+    Each stretch keeps its lowest and highest point, so that no peak is lost.
     """
     if len(xs) <= _MOST_DRAWN:
         return list(xs), list(ys)

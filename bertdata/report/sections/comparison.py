@@ -13,8 +13,9 @@ Facts = Mapping[str, Value]
 def facts_table(
     caption: str, datasets: Sequence[DatasetNumbers], facts_of: Callable[[DatasetNumbers], Facts]
 ) -> DataTable:
-    """Return a table with a row per fact and a column per dataset. A cell is empty if the dataset lacks the
-    fact.
+    """Return a table with a row per fact and a column per dataset.
+
+    A cell is empty if the dataset lacks the fact.
     """
     found = [facts_of(one) for one in datasets]
     labels = list(dict.fromkeys(label for facts in found for label in facts))

@@ -85,8 +85,9 @@ class _Reading:
         return Passage(kept.title, tuple(_parts(kept, words)), facts)
 
     def _word(self, place: int, token: int, original: int | None) -> MarkedWord:
-        """Return the word at a position. original: the id before masking. None if the position is not
-        masked.
+        """Return the word at a position. original: the id before masking.
+
+        None if the position is not masked.
         """
         text, joined = self._text(token)
         if original is not None:

@@ -1,1 +1,3 @@
-"""The division of a model that one device cannot hold."""
+"""Planning of how a model is split over devices: which layers form a stage, what is sharded, how many
+micro-batches.
+"""

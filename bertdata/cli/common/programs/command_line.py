@@ -105,8 +105,9 @@ class ProgramFlags:
     others: Mapping[str, Sequence[Flag]] = field(default_factory=dict)
 
     def read(self, arguments: Sequence[str], command: str = "", version: str = "") -> Given:
-        """Read a command line. UsageError, worded as by the program's own parser, for a line that the program
-        refuses.
+        """Read a command line.
+
+        UsageError, worded as by the program's own parser, for a line that the program refuses.
         """
         parser = self.parser()
         words, warnings = list(arguments), list[str]()
@@ -175,8 +176,9 @@ class ProgramFlags:
 
 
 class _ProgramParser(Parser):
-    """Parser of another program's flags. It allows abbreviations if the program does, and raises UsageError
-    for errors.
+    """Parser of another program's flags.
+
+    It allows abbreviations if the program does, and raises UsageError for errors.
     """
 
     def __init__(self, prog: str, example: str, summary: str, syntax: str) -> None:
@@ -197,8 +199,9 @@ def _defaults(table: Sequence[Flag]) -> dict[str, Any]:
 
 
 def _read_environment(variables: Sequence[Flag]) -> dict[str, Any]:
-    """Return the values of the variables that are set. As in a shell script, an empty variable counts as
-    unset.
+    """Return the values of the variables that are set.
+
+    As in a shell script, an empty variable counts as unset.
     """
     found = dict[str, Any]()
     for variable in variables:

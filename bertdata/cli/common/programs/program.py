@@ -64,8 +64,9 @@ class Program:
 
     @property
     def is_shipped(self) -> bool:
-        """True for a program that comes with this package. Only such a program may use the door's
-        ``rewritings``.
+        """True for a program that comes with this package.
+
+        Only such a program may use the door's ``rewritings``.
         """
         return Path(self.path).is_relative_to(self.door.folder)
 
@@ -82,8 +83,9 @@ class Program:
         return f"  {self.command} {self.published[0]}"
 
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
-        """Read a command line of the program. UsageError, in the program's words, for a line that it
-        refuses.
+        """Read a command line of the program.
+
+        UsageError, in the program's words, for a line that it refuses.
         """
         words, rewriting = arguments, self.door.rewritings.get(self.name)
         if rewriting is not None and self.is_shipped:

@@ -71,8 +71,9 @@ def read_program(path: str, door: Door) -> Program:
 
 
 class _ProgramFile:
-    """A program's file that is being read. A ``place`` is the path of keys to an entry, such as ("flags",
-    "--lr").
+    """A program's file that is being read.
+
+    A ``place`` is the path of keys to an entry, such as ("flags", "--lr").
     """
 
     def __init__(self, path: str, door: Door, syntax: str = ARGPARSE) -> None:
@@ -112,8 +113,9 @@ class _ProgramFile:
     def _followed(
         self, changes: Mapping[str, Any], versions: Mapping[str, Mapping[str, Table]], place: tuple[str, ...]
     ) -> Mapping[str, Table]:
-        """Return the tables of the version that ``follows`` names. Empty: the version states all its
-        flags.
+        """Return the tables of the version that ``follows`` names.
+
+        Empty: the version states all its flags.
         """
         if "follows" not in changes:
             return {}
