@@ -1,5 +1,4 @@
-"""``bertdata like PROGRAM ARGUMENTS ... [-- FLAGS]``: run another program's command line with the same
-meaning.
+"""``bertdata like PROGRAM ARGUMENTS ... [-- FLAGS]``: run another program's command line.
 
 Each program is described by a file ``programs/VENDOR/PROGRAM.toml`` next to this module. A new program needs
 no code.
@@ -127,9 +126,7 @@ def settings_of(keys: Mapping[str, Any]) -> ScriptSettings:
 
 
 def described(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for --print-config, named as in ``bertdata create-pretraining-data`` and in
-    recipes.
-    """
+    """Return the settings for --print-config, named as in ``create-pretraining-data`` and in recipes."""
     settings = settings_of(keys)
     found = {name: keys[name] for name in _FILES} | {
         "max_seq_length": settings.max_seq_length,
@@ -183,9 +180,7 @@ def _spelled(flags: Mapping[str, Flag], key: str) -> str:
 
 
 def _casing_remedies(flag: Flag | None) -> tuple[str, str]:
-    """Return advice for error messages: first for a vocabulary with capitals, then for a lower-case
-    vocabulary.
-    """
+    """Return advice for errors: first for a vocabulary with capitals, then for a lower-case one."""
     if flag is None:
         return "choose a vocabulary in lower case", "choose a cased vocabulary"
     name = flag.spellings[-1]

@@ -138,8 +138,9 @@ def _unescaped(counts: SegmentCounts) -> str:
 
 
 def _understood(directory: str) -> str:
-    """Return the words that count plain-text files and files without records, from the manifest just
-    written.
+    """Return the words that count plain-text files and files without records.
+
+    The counts come from the manifest just written to the directory.
     """
     path = storage.join(directory, MANIFEST_NAME)
     inputs = parse_text_manifest(storage.read_bytes(path), path).inputs

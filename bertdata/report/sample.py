@@ -147,8 +147,9 @@ def _sizes(packs: PackBatch) -> list[int]:
 def _kept(
     shard: FoundShard, batch: ExampleBatch, first: int, most: int, layout: ShardLayout
 ) -> Iterator[KeptExample]:
-    """Yield the first ``most`` examples of a batch in full. first: the number of the batch's first example in
-    its shard.
+    """Yield the first ``most`` examples of a batch in full.
+
+    first: the number of the batch's first example in its shard.
     """
     if most <= 0:
         return

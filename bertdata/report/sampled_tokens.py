@@ -88,8 +88,10 @@ def special_ids(vocabulary: Vocabulary) -> set[int]:
 
 
 def _tables(vocabulary: Any) -> tuple[Any, Any, Any]:
-    """Return three arrays by token id: is it special, does it continue a word (None if unknown), how many
-    characters has it.
+    """Return three arrays by token id.
+
+    They say whether the token is special, whether it continues a word (None if unknown), and its number of
+    characters.
     """
     import numpy as np
 

@@ -1,3 +1,1 @@
-"""Training of models that are split over devices: layers in pipeline stages, weights in shards, and plans for
-both.
-"""
+"""Training of models that are split over devices, in pipeline stages or shards, and plans for it."""

@@ -36,9 +36,9 @@ _ALONE = 1e9  # bandwidth of a single worker; no plan depends on it
 
 
 def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
-    """Return the runtime with this worker's place in the split, and with the plan's micro-batches if there is
-    a plan.
+    """Return the runtime with this worker's place in the split model.
 
+    It has the plan's micro-batches too, if there is a plan.
     sequence_length: most tokens in an example. SettingsError if the model cannot be split as configured.
     """
     config, device, workers = runtime.config, runtime.device, runtime.workers
@@ -192,8 +192,9 @@ def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[s
 
 
 def fits_as_configured(request: PlanRequest) -> bool:
-    """Return True if each device can hold the whole model with the configured micro-batches, without
-    recomputing.
+    """Return True if each device can hold the whole model with the configured micro-batches.
+
+    It must fit without recomputing activations.
     """
     whole = request.changed(strategy="replicated", recompute="never")
     return request.split.recompute != "always" and accepts(lambda: make_plan(whole))

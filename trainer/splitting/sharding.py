@@ -75,8 +75,9 @@ def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype 
 
 
 def sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Any:
-    """Return FSDP2's policy. dtype: type of gathered weights, None for their own. sum_type: type of sums of
-    gradients, None for fp32.
+    """Return FSDP2's policy.
+
+    dtype: type of gathered weights, None for their own. sum_type: type of sums of gradients, None for fp32.
     """
     from torch.distributed.fsdp import MixedPrecisionPolicy
 

@@ -63,8 +63,9 @@ class SplitTensors:
         together(self._runtime, path, lambda: self._read_foreign(path))
 
     def _read_foreign(self, path: str) -> None:
-        """Fill this worker's weights from a checkpoint of any origin, and the moments if they are configured
-        to be read.
+        """Fill this worker's weights from a checkpoint of any origin.
+
+        Fill the moments too, if the configuration says so.
         """
         with_moments = self._runtime.config.start.start_moments
         checkpoint = open_start(self._runtime, self._shape, path)
@@ -78,8 +79,9 @@ class SplitTensors:
             self._strategy.set_applied(self._runtime.config.start.updates_of_moments(checkpoint.updates))
 
     def read(self, path: Path, saved: State, applied: int) -> None:
-        """Read weights and moments from a checkpoint of this trainer, after checking its files. applied:
-        updates made so far.
+        """Read weights and moments from a checkpoint of this trainer, after checking its files.
+
+        applied: updates made so far.
         """
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
         files = [file for name, some in parts.items() if some for file in tensor_files(saved, name) or [name]]

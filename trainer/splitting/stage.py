@@ -70,8 +70,9 @@ class WorkerStage(nn.Module):
         return tuple(torch.empty(shape, dtype=dtype, device=device, **options) for _ in range(count))
 
     def forward(self, *received: Tensor, number: Tensor) -> tuple[Tensor, ...]:
-        """Return the tensors for the next stage or, on the last stage, the scaled loss of shape (1,). number:
-        of shape (1,).
+        """Return the tensors for the next stage. The last stage returns the scaled loss, of shape (1,).
+
+        number: the micro-batch's number, of shape (1,).
         """
         place = int(number)
         seed_micro_batch(self._worker, self.at, place)

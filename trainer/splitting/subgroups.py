@@ -39,8 +39,9 @@ class Subgroup:
 
     @torch.no_grad()
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
-        """Replace the tensors with their means over the group. dtype: type in which they are added up, None
-        for their own.
+        """Replace the tensors with their means over the group.
+
+        dtype: type in which they are added up, None for their own.
         """
         if self.size > 1:
             for bucket in split_into_buckets(tensors, self._megabytes):

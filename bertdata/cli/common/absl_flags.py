@@ -124,8 +124,9 @@ def _value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
 
 
 def _ignored_word(word: str, before: str) -> str:
-    """Return the warning about a word that is not a flag. before: the boolean flag just before it, or
-    empty.
+    """Return the warning about a word that is not a flag.
+
+    before: the boolean flag just before it, or empty.
     """
     if not before:
         return f"{word!r} is no flag and is ignored, as by the script"

@@ -33,8 +33,9 @@ class FoldedWarnings:
 
 
 def _folded(first: str, others: list[str]) -> str:
-    """Return one line for the later warnings of a group: the warning itself, or the files' names and the
-    first warning.
+    """Return one line for the later warnings of a group.
+
+    A single warning stays as it is. For several, the line names their files and repeats the first warning.
     """
     if len(others) == 1:
         return others[0]

@@ -15,8 +15,9 @@ _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
 
 class Interrupt(KeyboardInterrupt):
-    """The exception for SIGINT, and for SIGTERM, which schedulers send. exit_status: 128 plus the signal's
-    number.
+    """The exception for SIGINT, and for SIGTERM, which schedulers send.
+
+    exit_status: 128 plus the signal's number.
     """
 
     def __init__(self, signum: int) -> None:
@@ -76,9 +77,7 @@ class Interrupts:
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
     def _report_forgotten(self, forgotten: Any) -> None:
-        """Handle an exception that Python cannot raise (``sys.unraisablehook``), for example in a
-        finalizer.
-        """
+        """Handle an exception that Python cannot raise, such as in a finalizer (``sys.unraisablehook``)."""
         if isinstance(forgotten.exc_value, Interrupt):
             self._wait()
         elif self._came is None:  # finalizers of interrupted code may fail, which says nothing new

@@ -92,11 +92,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def with_flags(message: str) -> str:
-    """Return the message with settings replaced by the flags of the last used parser: --bin-size for
-    bin_size.
+    """Return the message with settings named by their flags: --bin-size for bin_size.
 
-    A name without an underscore may be an ordinary word, so it is replaced only if it is the first word of
-    the message.
+    The flags are those of the parser that was used last. A name without an underscore may be an ordinary
+    word, so it is replaced only if it is the first word of the message.
     """
     flags = {
         action.dest: next(name for name in action.option_strings if name.startswith("--"))

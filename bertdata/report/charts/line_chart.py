@@ -11,9 +11,7 @@ from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, shown
 
 _MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
-"""Most points drawn per line, most points with a tooltip, most rows of the table, and most points that get
-markers.
-"""
+"""Most points per line that are drawn, have tooltips, are in the table, and get visible markers."""
 _MOST_INSIDE = 3
 """Most lines whose legend fits inside the axes. For more lines the legend is above the axes."""
 

@@ -34,9 +34,7 @@ def beside(
 
 
 def scopes(datasets: Sequence[DatasetNumbers], scope_of: Callable[[DatasetNumbers], str]) -> str:
-    """Return a sentence that says which examples a section's numbers are about, for all datasets or for
-    each.
-    """
+    """Return a sentence that says which examples the numbers are about, for all datasets or for each."""
     found = [scope_of(one) for one in datasets]
     if len(set(found)) == 1:
         return f"Of {found[0]}."

@@ -18,8 +18,9 @@ def lengths(datasets: Sequence[DatasetNumbers]) -> ReportSection:
 
 
 def row_count(one: DatasetNumbers) -> tuple[int, int]:
-    """Return the number of rows and of tokens in them: of all rows if the manifest has them, otherwise of the
-    sample.
+    """Return the number of rows and of tokens in them.
+
+    They count all rows if the manifest has the numbers, and otherwise the sample's rows.
     """
     assert one.statistics is not None
     if one.lengths_are_exact and one.entries:

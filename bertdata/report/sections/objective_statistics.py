@@ -58,8 +58,9 @@ def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
 
 
 def _flat(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
-    """Yield label and value of each number, with the labels of nested statistics joined. before: the outer
-    label.
+    """Yield label and value of each number, with the labels of nested statistics joined.
+
+    before: the outer label.
     """
     for name, value in section.items():
         label = f"{before} {name}".strip().replace("_", " ")

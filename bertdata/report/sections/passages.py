@@ -69,9 +69,7 @@ class _Reading:
         self._has_blanks = vocabulary is not None and vocabulary.kind in ("bpe", "unigram")
 
     def passage(self, kept: KeptExample) -> Passage:
-        """Return an example as text with marked words, and the facts that ``bertdata show`` prints in its
-        first line.
-        """
+        """Return an example as text with marked words, and the first line that ``bertdata show`` prints."""
         example, kind = kept.example, kept.batch_type
         objective = find_objective(kept.layout.objective)
         masks: dict[int, int] = {}
@@ -99,8 +97,9 @@ class _Reading:
         return MarkedWord(text, joined=joined and place > 0)
 
     def _text(self, token: int) -> tuple[str, bool]:
-        """Return a token's text without the mark of a word piece or blank, and whether it continues the word
-        before it.
+        """Return a token's text, and whether it continues the word before it.
+
+        The marks of word pieces and blanks are removed from the text.
         """
         if token >= len(self._words):
             return f"<{token}>", False

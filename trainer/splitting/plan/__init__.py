@@ -1,3 +1,1 @@
-"""Planning of how a model is split over devices: which layers form a stage, what is sharded, how many
-micro-batches.
-"""
+"""Plans for split models: which layers form a stage, what is sharded, how many micro-batches there are."""

@@ -1,6 +1,4 @@
-"""Costs of the model's parts on one device, as functions of the rows in a micro-batch, and costs of
-optimisers.
-"""
+"""Costs of the model's parts on one device, by the rows of a micro-batch, and costs of optimisers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -80,8 +78,7 @@ def analytic_costs(request: PlanRequest) -> Costs:
 
 
 def costs_between(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
-    """Return costs that are interpolated between the smallest and the largest number of rows of the request's
-    meshes.
+    """Return costs interpolated between the fewest and the most rows of the request's meshes.
 
     seconds: function that returns the times for a number of rows. step: as in ModelCosts.
     Operations and kept bytes grow linearly with the rows. The memory at the busiest moment is convex in them,

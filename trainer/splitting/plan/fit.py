@@ -1,6 +1,4 @@
-"""Checks that a device, the workers and the settings can train a split model, and that a plan suits its
-run.
-"""
+"""Checks that a split model can be trained with the run's device, workers and settings, and by its plan."""
 
 from collections.abc import Callable
 from functools import partial
@@ -32,8 +30,9 @@ _MAKER = "python -m trainer split"
 
 
 def check_split(strategy: str, device: Device, workers: Collective) -> None:
-    """Raise SettingsError if the strategy, sharded or pipelined, cannot train on this device with these
-    workers.
+    """Raise SettingsError if a split model cannot be trained on this device with these workers.
+
+    strategy: sharded or pipelined.
     """
     update = device.config.update
     takes_parts = not device.own_step and not device.compiles_always and device.strategy == "replicated"
@@ -92,9 +91,7 @@ def _has_fully_shard() -> bool:
 
 
 def check_pipelining() -> None:
-    """Raise SettingsError if this version of PyTorch cannot pass micro-batches from stage to stage as
-    needed.
-    """
+    """Raise SettingsError if this PyTorch cannot pass micro-batches from stage to stage as needed."""
     can = torch.distributed.is_available() and _has_pipelining()
     check(can, f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")
 

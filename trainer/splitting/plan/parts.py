@@ -73,8 +73,9 @@ class ModelPart(nn.Module):
         self.words: nn.Parameter | None = None
 
     def given(self, dtype: torch.dtype) -> Tensors:
-        """Return random tensors like the output of the part before. dtype: the type of the model's
-        products.
+        """Return random tensors like the output of the part before.
+
+        dtype: the type of the model's products.
         """
         return tuple(torch.randn(self._size, dtype=dtype) for _ in range(self.takes))
 
@@ -203,9 +204,7 @@ def head_of(task: str) -> str:
 
 
 def count_weights(plan: Plan) -> int:
-    """Return the number of trained weights of the plan's model, including its head and padding of the
-    vocabulary.
-    """
+    """Return the number of trained weights of the plan's model, with its head and padded vocabulary."""
     config = read_model_config(plan.model)
     shape = Shape(rows=1, length=1, masked=1, attention="fused")
     with torch.device("meta"):

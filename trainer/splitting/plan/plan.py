@@ -41,10 +41,10 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StagePlan:
-    """A pipeline stage, with layers ``first`` to ``last - 1`` of the encoder, and its forecast times and
-    memory.
+    """A pipeline stage, and its forecast times and memory.
 
-    The first stage also has the embeddings, and the last stage the pooler and the heads.
+    It has the layers ``first`` to ``last - 1`` of the encoder. The first stage also has the embeddings, and
+    the last stage the pooler and the heads.
     recomputes: activations are computed again, layer by layer, in the backward pass (activation
     checkpointing).
     sharded: each copy of the stage holds only a part of each weight.

@@ -78,9 +78,7 @@ class Planner:
         return None if best is None else self._plan(*best)
 
     def _fastest(self, mesh: Mesh, below: int) -> LayerDivision | None:
-        """Return the fastest division of the layers on this mesh if it takes less than ``below`` units, or
-        None.
-        """
+        """Return the fastest division of the layers on this mesh, if it takes less than ``below`` units."""
         # A lower bound without any search: the slowest stage takes at least the mean over the stages. An
         # update's passes take sum + (m - 1) * slowest >= sum * (1 + (m - 1) / stages).
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
@@ -127,8 +125,9 @@ class Planner:
         )
 
     def least_memory(self) -> tuple[int, Mesh]:
-        """Return the bytes that a device must have free for any plan, and the mesh of the plan that needs the
-        fewest.
+        """Return the least bytes that a device must have free for any plan.
+
+        Also return the mesh of the plan that needs no more.
         """
         found = ((least_maximum(self._allowed_peaks(mesh)), mesh) for mesh in self.meshes)
         return min(((needed, mesh) for needed, mesh in found if needed is not None), key=itemgetter(0))

@@ -41,8 +41,9 @@ class ShardingRate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sheet:
-    """Figures of a device's data sheet. fp32: matrix products of fp32 numbers, with TF32 where the device has
-    it.
+    """Figures of a device's data sheet.
+
+    fp32: matrix products of fp32 numbers, with TF32 where the device has it.
     """
 
     memory: int  # bytes
@@ -59,8 +60,9 @@ SHEETS = {
     "h200": Sheet(memory=141 * 10**9, fp32=495e12, half=989e12, bytes=4800e9, bandwidth=450e9),
     "gaudi2": Sheet(memory=96 * 10**9, fp32=216e12, half=432e12, bytes=2450e9, bandwidth=262.5e9),
 }
-"""Data sheets by device name (NVIDIA's SXM modules, and Intel's Gaudi 2, whose fp32 is assumed to be half its
-bf16).
+"""Data sheets by device name.
+
+NVIDIA's devices are SXM modules. The fp32 rate of Intel's Gaudi 2 is assumed to be half its bf16 rate.
 """
 
 

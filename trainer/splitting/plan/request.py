@@ -1,6 +1,4 @@
-"""The request for a plan, and its meshes: the ways to divide devices and an update that the request
-allows.
-"""
+"""The request for a plan, and its meshes: the ways in which devices and an update may be divided."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -83,9 +81,7 @@ class PlanRequest:
 
 
 def configured_examples(config: Config, devices: int) -> int:
-    """Return the configured number of rows per update, for this many devices that each have the whole
-    model.
-    """
+    """Return the configured rows per update, for this many devices that each have the whole model."""
     update = config.update
     return update.global_batch_size or update.examples(update.replicas or devices)
 

@@ -135,8 +135,9 @@ class Search:
         return best
 
     def _solve(self, busy_limit: int, end_limit: int) -> LayerDivision | None:
-        """Return the division with the least sum of t under both limits, and of equal ones the most even.
-        None: there is none.
+        """Return the division with the least sum of t under both limits, or None if there is none.
+
+        Among equal sums it is the most even division.
         """
         self.solutions += 1
         is_allowed = (self._busy <= busy_limit) & (self._end <= end_limit)

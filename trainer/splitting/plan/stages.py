@@ -67,9 +67,7 @@ class Intervals:
         return result
 
     def handed(self) -> tuple[Whole, Whole]:
-        """Return the bytes that the stage before hands to this stage, and the bytes that this stage hands to
-        the next.
-        """
+        """Return the bytes that this stage receives from the one before, and those it hands to the next."""
         handed = np.array([0, *(layer.handed for layer in self.costs.layers)], dtype=np.int64)
         return handed[:, None] * (1 - self.is_first), handed[None, :] * (1 - self.is_last)
 
@@ -178,10 +176,10 @@ class StageMemory:
 
 
 def _start_working(intervals: Intervals) -> Whole:
-    """Return temporary bytes at the start of a backward pass: in the heads, or in a layer when the heads are
-    done.
+    """Return temporary bytes at the start of a backward pass.
 
-    Copies of weights in 16 bits stay until the end of the forward pass.
+    They are needed in the heads, or in a layer when the heads are done. Copies of weights in 16 bits stay
+    until the end of the forward pass.
     """
     heads = intervals.costs.heads
     layer = np.where(
@@ -211,10 +209,10 @@ def _waiting(intervals: Intervals) -> Whole:
 
 
 def _step_working(intervals: Intervals, optimiser: OptimiserCosts, shards: Whole) -> Whole:
-    """Return temporary bytes of the optimiser's step, for optimisers that compute the change before they
-    apply it.
+    """Return temporary bytes of the optimiser's step.
 
-    Such an optimiser works on chunks of weights, and a chunk holds at least one whole tensor.
+    They are needed by optimisers that compute the change before they apply it. Such an optimiser works on
+    chunks of weights, and a chunk holds at least one whole tensor.
     """
     tied = np.maximum(intervals.is_first, intervals.is_last) * intervals.costs.heads.tied
     largest = np.maximum(intervals.largest(lambda layer: layer.parameters // 3), tied) // shards

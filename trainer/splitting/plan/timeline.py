@@ -14,8 +14,10 @@ from trainer.splitting.plan.plan import Plan, StagePlan
 
 FORWARD, BACKWARD, SEND, RECEIVE = "forward", "backward", "send", "receive"
 ALL_REDUCE, STEP = "all-reduce", "step"
-"""Kinds of events: a pass, sending activations to the next stage, receiving their gradients, and the end of
-the update.
+"""Kinds of events.
+
+A stage makes passes, sends activations to the next stage and receives their gradients. An update ends with an
+all-reduce and the optimiser's step.
 """
 
 

@@ -13,8 +13,9 @@ from bertdata.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """The flags of a program or sub-command. keys: configuration keys of ours that the program fixes, by
-    key.
+    """The flags of a program or sub-command.
+
+    keys: configuration keys of ours that the program fixes, by key.
     """
 
     flags: Sequence[Flag] = ()
@@ -72,9 +73,7 @@ class Program:
 
     @property
     def command(self) -> str:
-        """How the user types the program: its name after the door's command, or the path of the user's own
-        file.
-        """
+        """How the user types the program: by name, or by the path of a file of the user's."""
         return f"{self.door.command} {self.name if self.is_shipped else self.path}"
 
     @property

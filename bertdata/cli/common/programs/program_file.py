@@ -126,8 +126,9 @@ class _ProgramFile:
         return versions[follows]
 
     def _tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the table of each sub-command: the flags of all sub-commands, then its own flags. base:
-        tables to start from.
+        """Return the table of each sub-command: the flags of all sub-commands, then its own.
+
+        base: tables to start from.
         """
         commands = self._at(place).get("commands", {})
         names = list(dict.fromkeys([*(name for name in base if name or not commands), *commands])) or [""]
@@ -142,9 +143,7 @@ class _ProgramFile:
         return found
 
     def _changed(self, table: Table, place: tuple[str, ...]) -> Table:
-        """Return a copy of the table with the changes at ``place``: flags removed, replaced or added, keys
-        set.
-        """
+        """Return a copy of the table with the changes at ``place``: flags removed or added, keys set."""
         rows = {flag.name: flag for flag in table.flags}
         changes = self._at(place)
         for spelling in changes.get("without", ()):
@@ -206,9 +205,7 @@ class _ProgramFile:
         )
 
     def _check_key(self, key: str, values: Any, place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError for an unknown key, or if ``values`` maps to a value that the key does not
-        allow.
-        """
+        """Raise SettingsFileError for an unknown key, or if ``values`` maps to an invalid value of it."""
         with self._placed((*place, "key")):
             check_names([key], self._keys)
         meant = values.values() if isinstance(values, dict) else ()
