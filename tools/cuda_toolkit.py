@@ -42,8 +42,8 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
     cuda: version of torch's CUDA, such as "13.2". The toolkit must have the same major version.
     """
     seen = []
-    for home in system_homes():
-        version = compiler_version(home)
+    for home in find_system_homes():
+        version = read_compiler_version(home)
         if version is not None and version.split(".")[0] == cuda.split(".")[0]:
             return _variables(home)
         seen.append(f"{home} ({version or 'no bin/nvcc, include/cuda_runtime.h'})")
@@ -62,7 +62,7 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
     return _variables(home)
 
 
-def system_homes() -> list[Path]:
+def find_system_homes() -> list[Path]:
     """Return the existing directories of toolkits, from the environment, the PATH and the usual places."""
     named = [os.environ.get(name) for name in ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDA_PATH")]
     if (compiler := shutil.which("nvcc")) is not None:
@@ -71,7 +71,7 @@ def system_homes() -> list[Path]:
     return [home for home in dict.fromkeys(found) if home.is_dir()]
 
 
-def compiler_version(home: Path) -> str | None:
+def read_compiler_version(home: Path) -> str | None:
     """Return the version of a toolkit's compiler, such as "13.0". None if compiler or headers are missing."""
     compiler = home / "bin" / "nvcc"
     if not compiler.exists() or not (home / "include" / "cuda_runtime.h").exists():

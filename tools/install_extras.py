@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 def main(arguments: Sequence[str]) -> int:
     """Run pip install for the packages that the extras need. Return its exit status."""
-    wanted = [word for word in arguments if word in installed_extras()]
+    wanted = [word for word in arguments if word in list_extras()]
     options = [word for word in arguments if word not in wanted]
     command = [sys.executable, "-m", "pip", "install", *options, *requirements(wanted)]
     return subprocess.run(command, check=False).returncode
@@ -30,7 +30,7 @@ def requirements(extras: Sequence[str]) -> list[str]:
     return found
 
 
-def installed_extras() -> list[str]:
+def list_extras() -> list[str]:
     """Return the names of all extras."""
     return _checkout().metadata.get_all("Provides-Extra") or []
 

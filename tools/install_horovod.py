@@ -37,10 +37,10 @@ def main(pip_options: Sequence[str]) -> int:
 
 def install(pip_options: Sequence[str]) -> None:
     """Install Horovod from the wheel for this torch, and build the wheel first if there is none."""
-    wheel = kept_wheel() or build_wheel(wheel_directory(), gpu_operations())
-    if installed_from() == wheel.as_uri():
+    wheel = find_kept_wheel() or build_wheel(find_wheel_directory(), gpu_operations())
+    if find_installed_wheel() == wheel.as_uri():
         return
-    if installed_from() is not None:  # pip would keep the same version built for another torch
+    if find_installed_wheel() is not None:  # pip would keep the same version built for another torch
         pip("uninstall", "--yes", "horovod")
     pip("install", *pip_options, str(wheel))
     built = "gloo_built() and h.nccl_built()" if gpu_operations() else "gloo_built()"
@@ -58,7 +58,7 @@ def gpu_operations() -> str:
     return asked
 
 
-def wheel_directory() -> Path:
+def find_wheel_directory() -> Path:
     """Return the directory of the wheel for this Python and torch."""
     try:
         torch = importlib.metadata.version("torch")
@@ -71,19 +71,19 @@ def wheel_directory() -> Path:
     return assets.cache_directory() / "wheels" / f"horovod-{VERSION}-{python}-torch-{torch}-{kind}"
 
 
-def kept_wheel() -> Path | None:
+def find_kept_wheel() -> Path | None:
     """Return the wheel in the cache for this Python and platform, or None."""
     from packaging.tags import sys_tags
     from packaging.utils import parse_wheel_filename
 
     ours = set(sys_tags())
-    for path in sorted(wheel_directory().glob("*.whl")):
+    for path in sorted(find_wheel_directory().glob("*.whl")):
         if not ours.isdisjoint(parse_wheel_filename(path.name)[3]):
             return path
     return None
 
 
-def installed_from() -> str | None:
+def find_installed_wheel() -> str | None:
     """Return the URL of the installed Horovod's wheel. Empty if unknown, None if Horovod is not installed."""
     try:
         record = importlib.metadata.distribution("horovod").read_text("direct_url.json")

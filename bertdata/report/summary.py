@@ -101,7 +101,7 @@ class Statistics:
 
     def histogram(self, bins: int = _BINS) -> LengthHistogram:
         """Return the histogram of lengths with at most this many bins."""
-        return histogram_of(self.lengths, self.layout.max_seq_length, bins)
+        return make_histogram(self.lengths, self.layout.max_seq_length, bins)
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as ``stats --json`` prints it."""
@@ -173,7 +173,7 @@ class Statistics:
         }
 
 
-def histogram_of(lengths: Mapping[int, int], limit: int, bins: int = _BINS) -> LengthHistogram:
+def make_histogram(lengths: Mapping[int, int], limit: int, bins: int = _BINS) -> LengthHistogram:
     """Return the histogram of lengths up to ``limit``, with at most this many bins of equal width."""
     width = -(-limit // bins)
     counts = [0] * -(-limit // width)

@@ -34,7 +34,7 @@ class WeightPart(NamedTuple):
         self.rows.copy_(whole[self.start : self.start + len(self.rows)] if self.shape else whole)
 
 
-class Held:
+class HeldWeights:
     """The weights of this worker's stage. For a sharded stage, these are the rows in PyTorch's DTensors.
 
     Create it while no weights are gathered.
@@ -85,7 +85,7 @@ class Held:
         for number, (name, weight) in enumerate(self._weights.items()):
             rows, start, writes = weight.detach(), 0, number % division.copies == division.copy
             if self.is_sharded:
-                rows, start, writes = rows.to_local(), first_row(weight), True
+                rows, start, writes = rows.to_local(), find_first_row(weight), True
             writes = writes and not is_second(name, division)
             parts.append(WeightPart(name, tuple(weight.shape), start, rows, writes))
         return parts
@@ -101,7 +101,7 @@ class Held:
         ]
 
 
-def first_row(weight: Any) -> int:
+def find_first_row(weight: Any) -> int:
     """Return the number of the first row held here. FSDP2 divides rows as torch.chunk does."""
     mesh, rows = weight.device_mesh, int(weight.shape[0])
     return min(int(mesh.get_local_rank()) * ceil(rows / int(mesh.size())), rows)

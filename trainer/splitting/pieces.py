@@ -7,9 +7,9 @@ from torch import nn
 
 from trainer.devices.device import Device
 from trainer.model.headed import HeadedBert
-from trainer.splitting.held import Held
+from trainer.splitting.held import HeldWeights
 from trainer.splitting.plan.plan import Plan
-from trainer.splitting.sharding import Absent, copies_mesh, shard_
+from trainer.splitting.sharding import AbsentModule, make_copies_mesh, shard_model
 from trainer.update.averaging import sum_type
 from trainer.update.worker import Division
 from trainer.workers.collective import Collective
@@ -46,11 +46,11 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
     whole, stage = deepcopy(model), division.plan.stages[division.stage]
     keep_layers(model, stage.layers)
     if any(one.sharded for one in division.plan.stages):
-        mesh = copies_mesh(device, workers, division)
+        mesh = make_copies_mesh(device, workers, division)
         if stage.sharded:
-            shard_(model, mesh, device.config.update.precision, sum_type(device.config))
+            shard_model(model, mesh, device.config.update.precision, sum_type(device.config))
     model.to_empty(device=device.torch_device)
-    parts = {part.name: part for part in Held(model, division).weight_parts()}
+    parts = {part.name: part for part in HeldWeights(model, division).weight_parts()}
     for name, values in whole.first_weights():
         if name in parts:
             parts[name].fill(values)
@@ -68,7 +68,7 @@ def keep_layers(model: HeadedBert, layers: range) -> None:
     count = len(bert.encoder.layer)
     is_first, is_last = layers.start == 0, layers.stop == count
     for number in set(range(count)) - set(layers):
-        bert.encoder.layer[number] = Absent()
+        bert.encoder.layer[number] = AbsentModule()
     if not is_first:
         kept = "word_embeddings" if is_last and model.ties_words else None
         _take_out(bert.embeddings, *(name for name, _ in bert.embeddings.named_children() if name != kept))
@@ -80,4 +80,4 @@ def keep_layers(model: HeadedBert, layers: range) -> None:
 def _take_out(module: nn.Module, *names: str) -> None:
     """Replace these sub-modules with stand-ins without weights."""
     for name in names:
-        setattr(module, name, Absent())
+        setattr(module, name, AbsentModule())

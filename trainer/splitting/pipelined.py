@@ -12,7 +12,7 @@ from trainer.data.batches import Batch
 from trainer.model.headed import HeadedBert
 from trainer.splitting.held import TIED, is_second
 from trainer.splitting.split_strategy import SplitInference, SplitStrategy
-from trainer.splitting.stage import WorkerStage, make_schedule, token_rows, with_same_length
+from trainer.splitting.stage import WorkerStage, count_tokens, make_schedule, pad_to_same_length
 from trainer.splitting.subgroups import StageGroups, Subgroup
 from trainer.tasks.task import Outcome
 from trainer.update.averaging import sum_type, sync_weights
@@ -41,7 +41,7 @@ class PipelinedInference(SplitInference):
         """Compute a batch's outcome. Stages before the last return zeros."""
         worker, stage, pipeline = self._worker, self._stage, self._groups.pipeline
         place = worker.division.stage
-        received = () if stage.is_first else stage.blanks(token_rows(batch), worker.device.torch_device)
+        received = () if stage.is_first else stage.blanks(count_tokens(batch), worker.device.torch_device)
         for tensor in received:
             pipeline.receive(tensor, place - 1)
         if stage.is_last:
@@ -79,7 +79,7 @@ class Pipelined(SplitStrategy):
         worker = self.worker
         with worker.workers.naming_lost_workers():
             self._stage.divisors = loss_divisors(worker, batches, worker.division.copies)
-            values = self._run_stages(with_same_length(batches, worker.device.prepare), first)
+            values = self._run_stages(pad_to_same_length(batches, worker.device.prepare), first)
             worker.device.after_backward()
             self.step.take(self._average(), learning_rate, first.step + 1)
         self.held.drop_gradients()
@@ -95,7 +95,7 @@ class Pipelined(SplitStrategy):
         """
         stage, numbers = self._stage, torch.arange(len(batches))
         stage.batches, stage.at, stage.values = batches, at, []
-        schedule = self._find_schedule(token_rows(batches[0]), len(batches))
+        schedule = self._find_schedule(count_tokens(batches[0]), len(batches))
         target = {"target": numbers} if stage.is_last else {}
         try:
             schedule.step(number=numbers, return_outputs=False, **target)

@@ -25,8 +25,8 @@ from trainer.splitting.plan.parts import head_of
 from trainer.splitting.plan.plan import KEPT_PLAN, Plan, parse_plan, read_plan, write_plan
 from trainer.splitting.plan.planner import make_plan
 from trainer.splitting.plan.profile import attention_of, profiled_costs, return_memory
-from trainer.splitting.plan.rates import SHEETS, USUAL, DeviceRate, sheet_rate
-from trainer.splitting.plan.request import PlanRequest, configured_examples, meshes_of
+from trainer.splitting.plan.rates import SHEETS, USUAL, DeviceRate, find_sheet_rate
+from trainer.splitting.plan.request import PlanRequest, configured_examples, list_meshes
 from trainer.splitting.show.table import plan_lines
 from trainer.update.averaging import sum_type
 from trainer.update.worker import Runtime, whole
@@ -133,7 +133,7 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     if split.bandwidth is None and workers.size > 1:
         request = with_bandwidths(request, runtime)
     costs = None
-    if split.profile_layers and runtime.on_rank_0(lambda: accepts(lambda: meshes_of(request))):
+    if split.profile_layers and runtime.on_rank_0(lambda: accepts(lambda: list_meshes(request))):
         runtime.log(f"timing the model's layers on device {device.name}")
         costs = profiled_costs(request, device, workers)
     found = runtime.on_rank_0(lambda: _plan(runtime, request, costs))
@@ -206,4 +206,4 @@ def find_rate(device: Device) -> DeviceRate:
         return _PROCESSOR
     described = device.describe().lower()
     name = next((name for name in SHEETS if name in described), USUAL)
-    return sheet_rate(name, device.config.update.precision)
+    return find_sheet_rate(name, device.config.update.precision)

@@ -22,7 +22,7 @@ Mesh = Any
 """A one-dimensional torch.distributed.DeviceMesh. The class is imported only where it is used."""
 
 
-class Absent(nn.Module):
+class AbsentModule(nn.Module):
     """Stand-in for a module whose weights are on another process.
 
     In place of a layer, it hands on its input.
@@ -32,7 +32,7 @@ class Absent(nn.Module):
         return rows, normed
 
 
-def copies_mesh(device: Device, workers: Collective, division: Division) -> Mesh:
+def make_copies_mesh(device: Device, workers: Collective, division: Division) -> Mesh:
     """Return a mesh of the processes that have this worker's stage. All workers must call this together.
 
     It has a process group of its own. The group of all workers is used only by the collective, which ends the
@@ -47,7 +47,7 @@ def copies_mesh(device: Device, workers: Collective, division: Division) -> Mesh
     return DeviceMesh.from_group(own, device.torch_device.type)
 
 
-def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype | None = None) -> None:
+def shard_model(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype | None = None) -> None:
     """Shard the weights of a model or stage on the meta device, in place: each layer, then all the rest.
 
     With 16-bit precision a layer is gathered in 16 bits, except its norms. Autocast then finds the weights as
@@ -56,17 +56,17 @@ def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype 
     """
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
-    policy = partial(sharding_policy, sum_type=sum_type)
+    policy = partial(make_sharding_policy, sum_type=sum_type)
     half = HALVES.get(precision)
     for layer in model.bert.encoder.layer:
-        if isinstance(layer, Absent):
+        if isinstance(layer, AbsentModule):
             continue
         layer.attention.self.joins = False
         norms: list[nn.Module] = [module for module in layer.modules() if isinstance(module, Norm)]
         if half is not None:
             fully_shard(norms, mesh=mesh, mp_policy=policy(None), reshard_after_forward=False)
         fully_shard(layer, mesh=mesh, mp_policy=policy(half))
-    is_last = not isinstance(model.bert.pooler, Absent)
+    is_last = not isinstance(model.bert.pooler, AbsentModule)
     fully_shard(model if is_last else model.bert, mesh=mesh, mp_policy=policy(None))
     if not is_last:
         register_fsdp_forward_method(
@@ -74,7 +74,7 @@ def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype 
         )  # a stage before the last calls this method instead of forward
 
 
-def sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Any:
+def make_sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Any:
     """Return FSDP2's policy.
 
     dtype: type of gathered weights, None for their own. sum_type: type of sums of gradients, None for fp32.
@@ -85,7 +85,7 @@ def sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> 
     return MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=sums, cast_forward_inputs=False)
 
 
-def gather_no_more(model: nn.Module) -> None:
+def free_gathered_weights(model: nn.Module) -> None:
     """Free gathered weights.
 
     A pass without gradients leaves them gathered, and they would become outdated.

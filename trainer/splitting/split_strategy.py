@@ -8,9 +8,9 @@ from torch import Tensor
 
 from bertdata.config.settings import check
 from trainer.data.batches import Batch
-from trainer.splitting.held import Held, WeightPart
+from trainer.splitting.held import HeldWeights, WeightPart
 from trainer.splitting.pieces import build_piece
-from trainer.splitting.sharding import gather_no_more
+from trainer.splitting.sharding import free_gathered_weights
 from trainer.tasks.task import Outcome
 from trainer.update.inference import Inference
 from trainer.update.make_step import make_step
@@ -36,7 +36,7 @@ class SplitInference(Inference):
         with torch.no_grad():
             yield together
         model.train()
-        gather_no_more(model)
+        free_gathered_weights(model)
 
     def _measure(self, batch: Batch) -> Outcome:
         """Return a batch's outcome."""
@@ -45,7 +45,7 @@ class SplitInference(Inference):
 
     def weight_parts(self) -> Sequence[WeightPart]:
         """Return the weights that this worker holds, in the order of the model."""
-        return Held(self._worker.model, self._worker.division).weight_parts()
+        return HeldWeights(self._worker.model, self._worker.division).weight_parts()
 
 
 class SplitStrategy(Strategy):
@@ -60,7 +60,7 @@ class SplitStrategy(Strategy):
         check(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
         self.worker = worker
         set_softmax(worker)
-        self.held = Held(worker.model, worker.division)
+        self.held = HeldWeights(worker.model, worker.division)
         self.step = make_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
 

@@ -175,7 +175,9 @@ class SplitTensors:
         for stage in range(division.stages):
             of_stage = gathered[stage * division.copies : (stage + 1) * division.copies]
             shapes = {part: tuple(shape) for one in of_stage for part, shape in one}
-            for number, some in enumerate(_dealt(shapes, division.copies), 1 + stage * division.copies):
+            for number, some in enumerate(
+                _split_evenly(shapes, division.copies), 1 + stage * division.copies
+            ):
                 if some:
                     files[f"{stem}-{number:05d}-of-{workers.size:05d}.{ending}"] = some
         return files
@@ -266,7 +268,7 @@ def together(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> lis
     return [value for _, value in gathered]
 
 
-def _dealt(shapes: Shapes, count: int) -> list[Shapes]:
+def _split_evenly(shapes: Shapes, count: int) -> list[Shapes]:
     """Divide the tensors, in order, into ``count`` groups of nearly equal size."""
     sizes = {name: math.prod(shape) for name, shape in shapes.items()}
     total, seen = max(1, sum(sizes.values())), 0

@@ -22,7 +22,7 @@ _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
 """Names of the tensors that have a value for each token."""
 
 
-class Resumed:
+class ResumedModel:
     """The model as a task calls it, but continuing from the tensors of the stage before."""
 
     def __init__(self, model: HeadedBert, carried: Carried | None) -> None:
@@ -60,7 +60,7 @@ class WorkerStage(nn.Module):
 
     def outcome(self, received: Sequence[Tensor], batch: Batch) -> Outcome:
         """Return the task's outcome, on the last stage."""
-        return self._worker.task.outcome(Resumed(self.model, _carried(received)), batch)
+        return self._worker.task.outcome(ResumedModel(self.model, _carried(received)), batch)
 
     def blanks(self, tokens: int, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
         """Return empty tensors of the shapes that stages hand on for this many tokens."""
@@ -123,7 +123,7 @@ def _loss(outputs: Sequence[Tensor] | Tensor, _: Tensor) -> Tensor:
     return loss.sum()
 
 
-def token_rows(batch: Batch) -> int:
+def count_tokens(batch: Batch) -> int:
     """Return the number of tokens in the batch, padding included.
 
     It is the number of rows of the model's matrices.
@@ -131,7 +131,7 @@ def token_rows(batch: Batch) -> int:
     return batch.input_ids.numel()
 
 
-def with_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: batch) -> list[Batch]:
+def pad_to_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: batch) -> list[Batch]:
     """Return the batches, padded to the number of tokens of the longest.
 
     Batches of that length are unchanged.

@@ -27,14 +27,14 @@ def add_create_flags(
     changed: keyword arguments of ``add_argument`` that replace the field's own, by field name.
     """
     # With --config, the file may name the tokenizer, so the command line need not.
-    tokenizers = parser.add_mutually_exclusive_group(required=not names_config(arguments))
+    tokenizers = parser.add_mutually_exclusive_group(required=not has_config(arguments))
     for item in fields(GivenDatasetSettings):
         place = tokenizers if item.name in _TOKENIZERS else parser
         add_flags(place, GivenDatasetSettings, item.name, **changed.get(item.name, {}))
     add_settings(parser, arguments)
 
 
-def names_config(arguments: Sequence[str]) -> bool:
+def has_config(arguments: Sequence[str]) -> bool:
     """Return True if the command line has ``--config``."""
     return any(word == "--config" or word.startswith("--config=") for word in arguments)
 

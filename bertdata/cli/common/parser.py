@@ -91,7 +91,7 @@ class Parser(argparse.ArgumentParser):
         return "; ".join(told) or message
 
 
-def with_flags(message: str) -> str:
+def name_settings_by_flag(message: str) -> str:
     """Return the message with settings named by their flags: --bin-size for bin_size.
 
     The flags are those of the parser that was used last. A name without an underscore may be an ordinary

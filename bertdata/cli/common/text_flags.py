@@ -106,6 +106,6 @@ def _metavar(item: Field[Any]) -> str:
     return _METAVARS.get(item.name, "N" if isinstance(item.default, int | float) else "NAME")
 
 
-def given_record_settings(args: argparse.Namespace) -> dict[str, Any]:
+def read_record_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return the record settings that the command line gives, by field of ``RecordSettings``."""
     return {i.name: value for i in fields(RecordSettings) if (value := getattr(args, i.name)) is not None}

@@ -12,7 +12,7 @@ from bertdata.io import storage
 from bertdata.io.terminal import printable
 from bertdata.report.charts.chart import Chart
 from bertdata.report.charts.colours import LIGHT
-from bertdata.report.charts.inline import as_inline
+from bertdata.report.charts.inline import convert_to_inline
 
 _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": "bertdata"},
@@ -57,7 +57,7 @@ def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture
 
 def inline_svg(chart: Chart, name: str) -> str:
     """Return the chart as an SVG element for a page, without a title. name: unique on the page."""
-    return as_inline(_drawn([chart], "svg", name, with_titles=False), name, chart.hovers())
+    return convert_to_inline(_drawn([chart], "svg", name, with_titles=False), name, chart.hovers())
 
 
 def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> Any:

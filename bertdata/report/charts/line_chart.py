@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands, whole_numbers
+from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands, use_whole_number_ticks
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, shown
 
@@ -63,7 +63,7 @@ class LineChart(Chart):
             self._draw_line(panel, number, line)
         panel.set_ylim(*self.y_range)
         if self.whole_x:
-            whole_numbers(panel.xaxis)
+            use_whole_number_ticks(panel.xaxis)
         if len(self.lines) > _MOST_INSIDE:
             above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "borderaxespad": 0}
             panel.legend(fontsize="small", frameon=False, **above)

@@ -33,7 +33,7 @@ def beside(
     return (SideBySide(tuple((one.name, tuple(blocks_of(one))) for one in datasets)),)
 
 
-def scopes(datasets: Sequence[DatasetNumbers], scope_of: Callable[[DatasetNumbers], str]) -> str:
+def describe_scopes(datasets: Sequence[DatasetNumbers], scope_of: Callable[[DatasetNumbers], str]) -> str:
     """Return a sentence that says which examples the numbers are about, for all datasets or for each."""
     found = [scope_of(one) for one in datasets]
     if len(set(found)) == 1:
@@ -41,6 +41,6 @@ def scopes(datasets: Sequence[DatasetNumbers], scope_of: Callable[[DatasetNumber
     return " ".join(f"{one.name}: of {scope}." for one, scope in zip(datasets, found, strict=True))
 
 
-def percent(share: float) -> float:
+def to_percent(share: float) -> float:
     """Return a share as a percentage, rounded to four decimals."""
     return round(100 * share, 4)

@@ -19,7 +19,7 @@ from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import MarkedWord, PageContent, Passage, PassagesBlock
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sample import KeptExample
-from bertdata.report.sampled_tokens import special_ids
+from bertdata.report.sampled_tokens import find_special_ids
 from bertdata.report.sections.comparison import beside
 from bertdata.tokens.readable import readable_words
 
@@ -64,7 +64,7 @@ class _Reading:
     def __init__(self, vocabulary: Vocabulary | None) -> None:
         self._words = readable_words(vocabulary) if vocabulary else []
         self._mask_id = vocabulary.mask if vocabulary else None
-        self._special = special_ids(vocabulary) if vocabulary else set()
+        self._special = find_special_ids(vocabulary) if vocabulary else set()
         self._continues = vocabulary.continues_word if vocabulary else None
         self._has_blanks = vocabulary is not None and vocabulary.kind in ("bpe", "unigram")
 

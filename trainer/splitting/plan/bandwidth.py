@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from trainer.devices.device import Device
 from trainer.splitting.plan.profile import REPETITIONS, Clock
 from trainer.splitting.plan.rates import ShardingRate
-from trainer.splitting.sharding import copies_mesh, sharding_policy
+from trainer.splitting.sharding import make_copies_mesh, make_sharding_policy
 from trainer.update.averaging import GradientBuckets
 from trainer.update.worker import whole
 from trainer.workers.collective import Collective
@@ -90,10 +90,10 @@ def _sharded_modules(
     """Context manager with sharded modules. At its end their process group is destroyed."""
     from torch.distributed.fsdp import fully_shard
 
-    mesh = copies_mesh(device, workers, whole(workers))
+    mesh = make_copies_mesh(device, workers, whole(workers))
     model = nn.Sequential(*(_Held(device) for _ in range(SHARDED)))
     for module in (*model, model):
-        fully_shard(module, mesh=mesh, mp_policy=sharding_policy(None, dtype))
+        fully_shard(module, mesh=mesh, mp_policy=make_sharding_policy(None, dtype))
     yield model
     dist.destroy_process_group(mesh.get_group())
 

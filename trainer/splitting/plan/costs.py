@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from trainer.plugins import find
 from trainer.splitting.plan.footprint import Footprint, measure_footprints
-from trainer.splitting.plan.parts import layer_names, shape_of
-from trainer.splitting.plan.request import PlanRequest, meshes_of
+from trainer.splitting.plan.parts import list_layer_names, shape_of
+from trainer.splitting.plan.request import PlanRequest, list_meshes
 
 
 class PassTimes(NamedTuple):
@@ -68,41 +68,41 @@ def analytic_costs(request: PlanRequest) -> Costs:
 
     def seconds(size: int) -> Seconds:
         times = {}
-        for name, one in footprints(request, size).items():
+        for name, one in measure_request_footprints(request, size).items():
             forward = rate.seconds(*one.forward)
             times[name] = PassTimes(forward, rate.seconds(*one.backward), recompute=forward)
         return times
 
-    step = optimiser_costs(request.update.optimiser).moved / rate.bytes
-    return costs_between(request, seconds, step)
+    step = find_optimiser_costs(request.update.optimiser).moved / rate.bytes
+    return interpolate_costs(request, seconds, step)
 
 
-def costs_between(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
+def interpolate_costs(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
     """Return costs interpolated between the fewest and the most rows of the request's meshes.
 
     seconds: function that returns the times for a number of rows. step: as in ModelCosts.
     Operations and kept bytes grow linearly with the rows. The memory at the busiest moment is convex in them,
     so the line does not underestimate it.
     """
-    rows = [mesh.rows for mesh in meshes_of(request)]
+    rows = [mesh.rows for mesh in list_meshes(request)]
     known = {
         size: {
             name: PartCosts(**(one._asdict() | times[name]._asdict()))
-            for name, one in footprints(request, size).items()
+            for name, one in measure_request_footprints(request, size).items()
         }
         for size, times in ((size, seconds(size)) for size in (min(rows), max(rows)))
     }
 
     @cache
     def costs(size: int) -> ModelCosts:
-        parts = on_line(known, size)
-        layers = tuple(parts[name] for name in layer_names(request.model))
+        parts = interpolate(known, size)
+        layers = tuple(parts[name] for name in list_layer_names(request.model))
         return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
 
     return costs
 
 
-def on_line(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[str, Numbers]:
+def interpolate(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[str, Numbers]:
     """Interpolate records linearly to this many rows, or extrapolate.
 
     known: records by rows and by name. The line goes through the records with the fewest and the most rows.
@@ -118,8 +118,8 @@ def on_line(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[st
     return {name: type(low)(*map(between, low, known[most][name])) for name, low in known[least].items()}
 
 
-def footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
-    """Return the footprints of the request's parts for micro-batches of this many rows."""
+def measure_request_footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
+    """Return the measure_request_footprints of the request's parts for micro-batches of this many rows."""
     return measure_footprints(request.model, shape_of(request, rows), request.update.precision, request.head)
 
 
@@ -135,7 +135,7 @@ class OptimiserCosts(NamedTuple):
     has_change: bool = False
 
 
-def optimiser_costs(name: str) -> OptimiserCosts:
+def find_optimiser_costs(name: str) -> OptimiserCosts:
     """Return the costs of an optimiser in ``trainer.plugins``, whose state is in fp32.
 
     A step reads the gradients for their norm (4 bytes per weight), then reads and writes weights and moments.

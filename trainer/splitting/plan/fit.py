@@ -11,7 +11,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
 from trainer.devices.device import Device
-from trainer.splitting.plan.costs import optimiser_costs
+from trainer.splitting.plan.costs import find_optimiser_costs
 from trainer.splitting.plan.plan import Plan
 from trainer.workers.collective import Collective
 from trainer.workers.worker_group import LAUNCHERS
@@ -140,7 +140,7 @@ def check_fits(
         f"sequences of {plan.sequence_length} ids, this run's have up to {sequence_length}",
     )
     fits(precision == plan.precision, f"precision {plan.precision}, this run's is {precision}")
-    has, needs = (optimiser_costs(name).moments for name in (plan.optimiser, optimiser))
+    has, needs = (find_optimiser_costs(name).moments for name in (plan.optimiser, optimiser))
     fits(
         has == needs,
         f"optimiser {plan.optimiser}, whose moments take {has} bytes a weight; "

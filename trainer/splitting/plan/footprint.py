@@ -74,7 +74,7 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     for weight in part.parameters():  # the state in every micro-batch after an update's first
         weight.grad = torch.zeros_like(weight)
     dtype = HALVES.get(precision, torch.float32)
-    given = tuple(tensor.requires_grad_() for tensor in part.given(dtype))
+    given = tuple(tensor.requires_grad_() for tensor in part.make_input(dtype))
     live = LiveBytes(byte_masks=shape.attention == "fused")
     with live, flop_counter(part.seen) as forward, host_autocast(dtype):
         handed = part(*given)

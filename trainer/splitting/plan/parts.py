@@ -72,7 +72,7 @@ class ModelPart(nn.Module):
         self.seen: float = shape.length
         self.words: nn.Parameter | None = None
 
-    def given(self, dtype: torch.dtype) -> Tensors:
+    def make_input(self, dtype: torch.dtype) -> Tensors:
         """Return random tensors like the output of the part before.
 
         dtype: the type of the model's products.
@@ -175,12 +175,12 @@ def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelP
     """Return the part with this name from ``part_names``, on torch's default device. head: name of a task."""
     if name == "embeddings":
         return EmbeddingsPart(config, shape)
-    if name in (layers := layer_names(config)):
+    if name in (layers := list_layer_names(config)):
         return LayerPart(config, shape, layers.index(name))
     return HeadsPart(config, shape, head_of(head))
 
 
-def layer_names(config: ModelConfig) -> tuple[str, ...]:
+def list_layer_names(config: ModelConfig) -> tuple[str, ...]:
     """Return the part name of each layer. Layers with the same name cost the same."""
     if not isinstance(config, ModernBertConfig):
         return (LAYER,) * config.num_hidden_layers
@@ -192,7 +192,7 @@ def part_names(config: ModelConfig) -> tuple[str, ...]:
 
     Each name of layers appears once.
     """
-    return ("embeddings", *dict.fromkeys(layer_names(config)), "heads")
+    return ("embeddings", *dict.fromkeys(list_layer_names(config)), "heads")
 
 
 def head_of(task: str) -> str:

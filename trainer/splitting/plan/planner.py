@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertdata.errors import SettingsError
-from trainer.splitting.plan.costs import Costs, analytic_costs, optimiser_costs
+from trainer.splitting.plan.costs import Costs, analytic_costs, find_optimiser_costs
 from trainer.splitting.plan.parts import head_of
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.splitting.plan.rates import ShardingRate
-from trainer.splitting.plan.request import Mesh, PlanRequest, meshes_of
-from trainer.splitting.plan.search import FAR, Choice, LayerDivision, Search, least_maximum
+from trainer.splitting.plan.request import Mesh, PlanRequest, list_meshes
+from trainer.splitting.plan.search import FAR, Choice, LayerDivision, Search, find_least_maximum
 from trainer.splitting.plan.stages import (
     RECOMPUTES,
     SHARDED,
@@ -27,7 +27,7 @@ from trainer.splitting.plan.stages import (
     Real,
     StageMemory,
     Whole,
-    stage_times,
+    compute_stage_times,
 )
 
 NANOSECOND = 1e-9
@@ -58,7 +58,7 @@ class Planner:
 
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
-        self.meshes = meshes_of(request)
+        self.meshes = list_meshes(request)
         self.costs = costs or analytic_costs(request)
         # Search with whole numbers of nanoseconds: floats could round differently on two workers, which
         # would then disagree about the plan. Longer units keep the sums of slow models below 2^63.
@@ -124,12 +124,12 @@ class Planner:
             **{name: float(one[choice]) for name, one in times.items()},
         )
 
-    def least_memory(self) -> tuple[int, Mesh]:
+    def find_least_memory(self) -> tuple[int, Mesh]:
         """Return the least bytes that a device must have free for any plan.
 
         Also return the mesh of the plan that needs no more.
         """
-        found = ((least_maximum(self._allowed_peaks(mesh)), mesh) for mesh in self.meshes)
+        found = ((find_least_maximum(self._allowed_peaks(mesh)), mesh) for mesh in self.meshes)
         return min(((needed, mesh) for needed, mesh in found if needed is not None), key=itemgetter(0))
 
     def _allowed_peaks(self, mesh: Mesh) -> list[Whole]:
@@ -165,9 +165,11 @@ class Planner:
         is_whole = request.devices == copies
         clips = is_whole and request.update.clips_micro_batches
         in_buckets = is_whole and copies > 1 and not clips
-        memory = StageMemory(intervals, copies, optimiser_costs(request.update.optimiser), in_buckets, clips)
+        memory = StageMemory(
+            intervals, copies, find_optimiser_costs(request.update.optimiser), in_buckets, clips
+        )
         sharding = request.sharding or ShardingRate(request.bandwidth, request.bandwidth)
-        return stage_times(intervals, copies, request.bandwidth, sharding), memory
+        return compute_stage_times(intervals, copies, request.bandwidth, sharding), memory
 
     def _units(self, seconds: Real) -> Whole:
         """Return seconds as whole units of the search."""
@@ -177,7 +179,7 @@ class Planner:
 def _why_none_fits(planner: Planner) -> str:
     """Return the error: how much memory is missing for the smallest plan, and what would be enough."""
     request, margin = planner.request, planner.request.split.memory_margin
-    needed, mesh = planner.least_memory()
+    needed, mesh = planner.find_least_memory()
     usable = request.usable_memory
     enough = math.ceil(needed / (1 - margin) / 1e7) * 1e7  # rounded up to 0.01 GB, as printed
     more = _devices_that_fit(planner)
@@ -201,7 +203,7 @@ def _devices_that_fit(planner: Planner) -> int | None:
             other = Planner(request, planner.costs)
         except SettingsError:
             continue
-        if other.least_memory()[0] <= request.usable_memory:
+        if other.find_least_memory()[0] <= request.usable_memory:
             return request.devices
     return None
 

@@ -12,16 +12,16 @@ from torch.utils.checkpoint import checkpoint
 
 from bertdata.io.freed_memory import keep_less_freed_memory
 from trainer.devices.device import HOST, Device
-from trainer.splitting.plan.costs import Costs, PassTimes, Seconds, costs_between, on_line
+from trainer.splitting.plan.costs import Costs, PassTimes, Seconds, interpolate, interpolate_costs
 from trainer.splitting.plan.parts import (
     ModelPart,
     Tensors,
-    layer_names,
+    list_layer_names,
     make_part,
     part_names,
     shape_of,
 )
-from trainer.splitting.plan.request import PlanRequest, meshes_of
+from trainer.splitting.plan.request import PlanRequest, list_meshes
 from trainer.update.make_step import make_step
 from trainer.update.strategy import UpdateNumber, part_seeds
 from trainer.workers.collective import Collective
@@ -72,7 +72,7 @@ def profiled_costs(
     and the largest number of rows that a plan may use and that has at most MOST_TOKENS tokens. Other sizes
     are interpolated.
     """
-    rows = sorted({mesh.rows for mesh in meshes_of(request)})
+    rows = sorted({mesh.rows for mesh in list_meshes(request)})
     runnable = [size for size in rows if size * request.sequence_length <= MOST_TOKENS] or rows[:1]
     least, most = runnable[0], runnable[-1]
     return_memory(device)  # as in training of split models, where it costs processors time
@@ -85,7 +85,7 @@ def profiled_costs(
         ([*map(_from_json, pair)] for pair in gathered), key=lambda pair: _total(pair[1], request)
     )
     known = {least: low.passes, most: high.passes}
-    return costs_between(request, partial(on_line, known), high.step)
+    return interpolate_costs(request, partial(interpolate, known), high.step)
 
 
 def return_memory(device: Device) -> None:
@@ -115,7 +115,7 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
         if request.split.recompute != "never":
             recomputed.append(updates.run(recomputes=True))
     passes = {name: _least_times(plain, name) for name in part_names(request.model)}
-    for name in layer_names(request.model) if recomputed else ():
+    for name in list_layer_names(request.model) if recomputed else ():
         more = sum(_least_times(recomputed, name)) - sum(_least_times(plain, name))
         passes[name] = passes[name]._replace(recompute=max(0.0, more))
     return Profile(passes, step=min(one.step for one in plain))
@@ -128,7 +128,7 @@ def _least_times(updates: Sequence[Profile], name: str) -> PassTimes:
 
 def _total(profile: Profile, request: PlanRequest) -> float:
     """Return the seconds of all passes through the whole model."""
-    passes = [profile.passes[name] for name in ("embeddings", *layer_names(request.model), "heads")]
+    passes = [profile.passes[name] for name in ("embeddings", *list_layer_names(request.model), "heads")]
     return sum(times.forward + times.backward for times in passes)
 
 
@@ -148,7 +148,7 @@ class TimedUpdates:
     def __init__(self, request: PlanRequest, device: Device, rows: int, clock: Clock) -> None:
         self._device, self._clock, self._precision = device, clock, request.update.precision
         self._parts = _make_parts(request, device, rows)
-        self._layers = set(layer_names(request.model))
+        self._layers = set(list_layer_names(request.model))
         model = nn.ModuleList(part for parts in self._parts.values() for part in parts)
         self._count = len(model)
         self.weights: list[Tensor] = list(model.parameters())
@@ -234,7 +234,7 @@ def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, li
     The heads share the word embeddings if they are tied.
     """
     shape = shape_of(request, rows, device.attention)
-    counts = Counter(layer_names(request.model))
+    counts = Counter(list_layer_names(request.model))
     with torch.device(device.torch_device):
         made: dict[str, list[Any]] = {
             name: [

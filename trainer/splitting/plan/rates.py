@@ -66,7 +66,7 @@ NVIDIA's devices are SXM modules. The fp32 rate of Intel's Gaudi 2 is assumed to
 """
 
 
-def sheet_rate(name: str, precision: str) -> DeviceRate:
+def find_sheet_rate(name: str, precision: str) -> DeviceRate:
     """Return the speeds of a device in SHEETS, reduced by REACHED. precision: "fp32", "bf16" or "fp16".
 
     V100 computes bf16 as slowly as fp32.
@@ -101,7 +101,7 @@ def find_hardware(given: str | None, config: Config) -> Hardware:
     sheet = SHEETS.get(name)
     memory = split.memory_bytes or (sheet.memory if sheet and given else None)
     if sheet:
-        rate = sheet_rate(name, config.update.precision)
+        rate = find_sheet_rate(name, config.update.precision)
         words = f"computed for {name} at {REACHED:.0%} of its data sheet"
     else:
         rate, words = _given_rate(name), f"computed for devices of {name} TFLOP/s"

@@ -111,7 +111,7 @@ class Mesh(NamedTuple):
         return min(left, self.micro_batches) if self.micro_batches >= self.stages else self.micro_batches
 
 
-def meshes_of(request: PlanRequest) -> list[Mesh]:
+def list_meshes(request: PlanRequest) -> list[Mesh]:
     """Return all meshes for the request's devices, with few stages and few micro-batches first.
 
     Every device is used, and every copy has the same number of micro-batches. The limits on micro-batches and

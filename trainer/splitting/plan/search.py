@@ -75,7 +75,7 @@ class Search:
 
     def best(self, below: int = FAR) -> LayerDivision | None:
         """Return the fastest division that takes less than ``below`` units, or None."""
-        least_end = self.bottleneck(self._end, FAR)
+        least_end = self.find_bottleneck(self._end, FAR)
         if least_end is None:
             return None
         # Outer loop over the limit of e. Without a limit, find the division with the fastest passes.
@@ -94,20 +94,20 @@ class Search:
         # Many divisions may share these limits. Solve once more for the most even of them.
         return best and self._solve(best.longest, best.end)
 
-    def bottleneck(self, values: Whole, end_limit: int) -> int | None:
+    def find_bottleneck(self, values: Whole, end_limit: int) -> int | None:
         """Return the least possible maximum of ``values`` over the stages of a division.
 
         Only stages with e <= end_limit are used. None: no division is allowed.
         """
         is_allowed = self._end <= end_limit
-        return least_maximum([np.where(fits & is_allowed, values, FAR) for fits in self._fits])
+        return find_least_maximum([np.where(fits & is_allowed, values, FAR) for fits in self._fits])
 
     def _fastest_passes(self, end_limit: int, below: int) -> LayerDivision | None:
         """Return the division whose passes are fastest, among those with all e <= end_limit.
 
         None: there is no such division, or its passes do not take less than ``below``.
         """
-        shortest = self.bottleneck(self._busy, end_limit)
+        shortest = self.find_bottleneck(self._busy, end_limit)
         if shortest is None:
             return None
         quickest = self._solve(FAR, end_limit)  # least sum of t, which bounds every division's sum from below
@@ -163,7 +163,7 @@ class Search:
         return tuple(choices)
 
 
-def least_maximum(values: Sequence[Whole]) -> int | None:
+def find_least_maximum(values: Sequence[Whole]) -> int | None:
     """Return the least possible maximum over the stages of a division. None: every division has a FAR stage.
 
     values: for each stage, from the last to the first, an array of shape (kinds, L + 1, L + 1).
@@ -175,7 +175,7 @@ def least_maximum(values: Sequence[Whole]) -> int | None:
 def _least_from(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole], list[Whole]]:
     """Run the dynamic programme. Return its two tables, as lists by the number of stages that follow.
 
-    values: as for ``least_maximum``. join: np.add for the least sum, np.maximum for the least maximum.
+    values: as for ``find_least_maximum``. join: np.add for the least sum, np.maximum for the least maximum.
     least[k][first, last]: least value over the kinds for a stage of layers first to last - 1 that k stages
     follow.
     best[k][first]: least joined value of the layers from ``first`` to the end, divided into k + 1 stages.

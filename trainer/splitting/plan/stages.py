@@ -80,7 +80,7 @@ class Intervals:
         return np.asarray(self.total("parameters") + self.ends("parameters") + own)
 
 
-def stage_times(
+def compute_stage_times(
     intervals: Intervals, copies: int, bandwidth: float, sharding: ShardingRate
 ) -> Mapping[str, Real]:
     """Return the seconds of all stages, by the name of the time in StagePlan.

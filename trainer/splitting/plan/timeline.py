@@ -41,7 +41,7 @@ class Event:
         return self.end - self.start
 
 
-def pass_order(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
+def list_passes(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
     """Return the passes of a stage in order, as pairs of FORWARD or BACKWARD and the micro-batch's number."""
     ahead = stages - stage if micro_batches >= stages else micro_batches
     # Stage 0 of 2 with 3 micro-batches: F0 F1 B0 F2 B1 B2. Stage 1: F0 B0 F1 B1 F2 B2.
@@ -79,7 +79,7 @@ def _passes(plan: Plan) -> list[list[Event]]:
             f"{plan.micro_batches:,} micro-batches in {count} stages are too many for a timeline, expected "
             f"at most {MOST_PASSES // count:,}"
         )
-    waiting = [deque(pass_order(stage, count, plan.micro_batches)) for stage in range(count)]
+    waiting = [deque(list_passes(stage, count, plan.micro_batches)) for stage in range(count)]
     done: list[list[Event]] = [[] for _ in range(count)]
     # Time at which each pass and its transfer have ended. The input of stage 0 comes from "stage -1" at time
     # 0.
@@ -111,7 +111,7 @@ def _events(plan: StagePlan, stage: int, kind: str, number: int, start: float) -
     return [Event(kinds[0], stage, start, middle, number), Event(kinds[1], stage, middle, end, number)]
 
 
-def idle_fraction(events: Sequence[Event], stages: int) -> float:
+def compute_idle_fraction(events: Sequence[Event], stages: int) -> float:
     """Return the share of the stages' time, between the first and the last pass, in which they wait."""
     passes = [event for event in events if event.micro_batch is not None]
     span = max(event.end for event in passes)

@@ -14,10 +14,10 @@ from trainer.splitting.plan.timeline import (
     SEND,
     STEP,
     Event,
-    idle_fraction,
+    compute_idle_fraction,
     simulate,
 )
-from trainer.splitting.show.table import devices_of, four_digits, layers_of
+from trainer.splitting.show.table import devices_of, format_four_digits, layers_of
 
 _COLOURS = {
     FORWARD: ("#4a7fb5", "#6c9bc9"),
@@ -138,9 +138,10 @@ def _title(plan: Plan) -> str:
 def _subtitle(plan: Plan, events: Sequence[Event]) -> str:
     """Return the line below the title: sequences, time and idle share."""
     end = max(event.end for event in events)
-    idle = f"{idle_fraction(events, len(plan.stages)):.1%} of the time of the passes is idle"
+    idle = f"{compute_idle_fraction(events, len(plan.stages)):.1%} of the time of the passes is idle"
+    time = f"{format_four_digits(end * 1e3)} ms"
     return (
-        f"{plan.examples:,} sequences of {plan.sequence_length} ids in {four_digits(end * 1e3)} ms; {idle}; "
+        f"{plan.examples:,} sequences of {plan.sequence_length} ids in {time}; {idle}; "
         f"{plan.precision}, times are forecast"
     )
 

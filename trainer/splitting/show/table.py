@@ -87,8 +87,15 @@ def _rows(plan: Plan, memory: int | None, margin: float, source: str) -> Iterato
     yield "memory", _fullest_device(plan, memory, margin)
     yield "bubble", f"{plan.bubble:.1%} of the time of the passes is spent waiting"
     rate = plan.examples / plan.seconds
-    yield "forecast", f"{four_digits(rate)} sequences/s, {four_digits(rate * plan.sequence_length)} tokens/s"
-    time = f"{four_digits(plan.seconds)} s" if plan.seconds >= 1 else f"{four_digits(plan.seconds * 1e3)} ms"
+    yield (
+        "forecast",
+        f"{format_four_digits(rate)} sequences/s, {format_four_digits(rate * plan.sequence_length)} tokens/s",
+    )
+    time = (
+        f"{format_four_digits(plan.seconds)} s"
+        if plan.seconds >= 1
+        else f"{format_four_digits(plan.seconds * 1e3)} ms"
+    )
     yield "", f"{time} an update; {source}"
 
 
@@ -118,7 +125,7 @@ def devices_of(plan: Plan, stage: int) -> str:
     return _from_to(range(stage * plan.copies, (stage + 1) * plan.copies))
 
 
-def four_digits(value: float) -> str:
+def format_four_digits(value: float) -> str:
     """Return the value with four digits, or with all digits before the point: "0.05375", "12,345"."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
 from bertdata.cli.common.parser import Parser, number
 from bertdata.cli.common.programs.flag import SWITCH, Flag
-from bertdata.cli.common.programs.hugging_face import opposed
+from bertdata.cli.common.programs.hugging_face import apply_opposites
 from bertdata.errors import UsageError
 from bertdata.io.terminal import printable
 
@@ -122,7 +122,7 @@ class ProgramFlags:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}{self._hint(unknown)}")
         explicit = vars(found)
         if self.syntax == HUGGING_FACE:
-            explicit = opposed(explicit, self.table)
+            explicit = apply_opposites(explicit, self.table)
         in_environment = _read_environment(self.variables)
         defaults = _defaults(self.usual) | _defaults((*self.variables, *self.table))
         given = Given(

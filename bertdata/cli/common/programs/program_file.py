@@ -24,7 +24,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import ABSL, ABSL_APP, ARGPARSE, HUGGING_FACE, SYNTAXES
 from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.flag import ABSL_KINDS, KINDS, Flag
-from bertdata.cli.common.programs.hugging_face import as_parsed
+from bertdata.cli.common.programs.hugging_face import add_parsed_forms
 from bertdata.cli.common.programs.program import Program, Table
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError, SettingsFileError
@@ -255,7 +255,10 @@ class _ProgramFile:
         """Return the tables with the spellings that the program's parser adds."""
         if self._syntax != HUGGING_FACE:
             return dict(tables)
-        return {name: Table(flags=as_parsed(table.flags), keys=table.keys) for name, table in tables.items()}
+        return {
+            name: Table(flags=add_parsed_forms(table.flags), keys=table.keys)
+            for name, table in tables.items()
+        }
 
     def _at(self, place: tuple[str, ...]) -> Mapping[str, Any]:
         """Return the table at a place in the file."""
