@@ -187,8 +187,10 @@ class SplitTensors:
     ) -> None:
         """Write this worker's rows into the files that rank 0 created."""
         if not folder.is_dir():
-            found = f"rank {self._runtime.workers.rank} does not see it"
-            raise SettingsError(f"{folder}: {found}; workers of a split model need one output_dir for all")
+            raise SettingsError(
+                f"{folder}: rank {self._runtime.workers.rank} does not see it; workers of a split model need "
+                "one output_dir for all"
+            )
         own = {part.name: part for some in parts for part in some if part.writes}
         for file, shapes in files.items():
             if written := [own[name] for name in shapes if name in own]:
@@ -214,8 +216,9 @@ class SplitTensors:
                     raise CheckpointError(f"{folder}: lacks {part.name}")
                 opened, place = where[part.name]
                 if place.shape != part.shape:
-                    found = f"has shape {list(place.shape)}, expected {list(part.shape)}"
-                    raise CheckpointError(f"{opened.name}: {part.name} {found}")
+                    raise CheckpointError(
+                        f"{opened.name}: {part.name} has shape {list(place.shape)}, expected {list(part.shape)}"
+                    )
                 host = self._runtime.device.to_host(part.rows)  # no copy if it is already in host memory
                 read_rows(opened.fileno(), place, part.start, host)
                 part.rows.copy_(host)

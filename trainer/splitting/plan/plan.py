@@ -156,8 +156,9 @@ def read_plan(path: str) -> Plan:
     """Read a plan from a file. SettingsError names the file and what is wrong."""
     values = read_object(path)
     if (found := values.get("format")) != FORMAT:
-        named = "there is no format" if found is None else f"its format is {found!r}"
-        raise SettingsError(f"{path}: is no plan: {named}, expected {FORMAT!r}")
+        if found is None:
+            raise SettingsError(f"{path}: is no plan: there is no format, expected {FORMAT!r}")
+        raise SettingsError(f"{path}: is no plan: its format is {found!r}, expected {FORMAT!r}")
     check_values({"plan": values}, {"plan": load_schema("plan")}, f"{path}: ")
     read_model_config(values["model"], f"{path}: model")
     return parse_plan(values, path)

@@ -121,6 +121,7 @@ def _given_rate(text: str) -> DeviceRate:
     except ValueError:
         flops = 0.0
     if not 0 < flops < float("inf"):
-        wanted = f"expected one of {', '.join(SHEETS)}, or the TFLOP/s that a device reaches"
-        raise SettingsError(f"--hardware is {text!r}, {wanted}")
+        raise SettingsError(
+            f"--hardware is {text!r}, expected one of {', '.join(SHEETS)}, or the TFLOP/s that a device reaches"
+        )
     return DeviceRate(flops=flops, bytes=flops / _FLOPS_A_BYTE)
