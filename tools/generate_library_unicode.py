@@ -28,7 +28,7 @@ CHUNK = 4096
 
 
 def main() -> None:
-    """Write the table. Exit with an error for another version of the library."""
+    """Write the table. Exit with an error if another version of the library is installed."""
     if tokenizers.__version__ != VERSION:
         sys.exit(f"generate_library_unicode: needs tokenizers {VERSION}, this is {tokenizers.__version__}")
     with open(os.path.join(ROOT, "bertdata", "unicode", "library.json"), "w") as file:

@@ -64,7 +64,7 @@ class UnicodeTables(NamedTuple):
 
 
 def main() -> None:
-    """Write both files. Exit with an error for another version of Unicode."""
+    """Write both files. Exit with an error if Python has another version of Unicode."""
     if unicodedata.unidata_version != "11.0.0":
         sys.exit(
             "generate_unicode11: needs Python 3.7 (Unicode 11.0.0), this is %s" % unicodedata.unidata_version

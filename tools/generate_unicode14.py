@@ -25,7 +25,7 @@ MAPPINGS: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.up
 
 
 def main() -> None:
-    """Write the header. Exit with an error for another version of Unicode."""
+    """Write the header. Exit with an error if Python has another version of Unicode."""
     if unicodedata.unidata_version != "14.0.0":
         sys.exit(
             f"generate_unicode14: needs Python 3.11 (Unicode 14.0), this is {unicodedata.unidata_version}"

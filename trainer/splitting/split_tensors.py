@@ -217,7 +217,8 @@ class SplitTensors:
                 opened, place = where[part.name]
                 if place.shape != part.shape:
                     raise CheckpointError(
-                        f"{opened.name}: {part.name} has shape {list(place.shape)}, expected {list(part.shape)}"
+                        f"{opened.name}: {part.name} has shape {list(place.shape)}, "
+                        f"expected {list(part.shape)}"
                     )
                 host = self._runtime.device.to_host(part.rows)  # no copy if it is already in host memory
                 read_rows(opened.fileno(), place, part.start, host)

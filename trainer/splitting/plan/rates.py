@@ -122,6 +122,7 @@ def _given_rate(text: str) -> DeviceRate:
         flops = 0.0
     if not 0 < flops < float("inf"):
         raise SettingsError(
-            f"--hardware is {text!r}, expected one of {', '.join(SHEETS)}, or the TFLOP/s that a device reaches"
+            f"--hardware is {text!r}, expected one of {', '.join(SHEETS)}, or the TFLOP/s that a device "
+            "reaches"
         )
     return DeviceRate(flops=flops, bytes=flops / _FLOPS_A_BYTE)

@@ -176,7 +176,7 @@ class StageMemory:
 
 
 def _start_working(intervals: Intervals) -> Whole:
-    """Return temporary bytes at the start of a backward pass.
+    """Return the temporary memory in bytes at the start of a backward pass.
 
     They are needed in the heads, or in a layer when the heads are done. Copies of weights in 16 bits stay
     until the end of the forward pass.
@@ -193,7 +193,7 @@ def _start_working(intervals: Intervals) -> Whole:
 
 
 def _end_working(intervals: Intervals) -> Whole:
-    """Return temporary bytes at the end of a backward pass: in the first layer, or in the embeddings."""
+    """Return the temporary memory in bytes at the end of a backward pass: in the first layer, or in the embeddings."""
     embeddings = intervals.costs.embeddings
     kept = intervals.is_first * embeddings.kept
     layer = intervals.largest(lambda layer: layer.kept + layer.working)
@@ -209,7 +209,7 @@ def _waiting(intervals: Intervals) -> Whole:
 
 
 def _step_working(intervals: Intervals, optimiser: OptimiserCosts, shards: Whole) -> Whole:
-    """Return temporary bytes of the optimiser's step.
+    """Return the temporary memory in bytes of the optimiser's step.
 
     They are needed by optimisers that compute the change before they apply it. Such an optimiser works on
     chunks of weights, and a chunk holds at least one whole tensor.

@@ -27,7 +27,7 @@ class Given:
     """A command line with all values, as the program would read it.
 
     table: the program's flags. variables: environment variables that the program reads, as flags.
-    constants: configuration keys of ours that the program fixes, by key.
+    constants: keys of our configuration that the program fixes, by key.
     arguments: the words of the command line.
     values: the value of every flag and variable by name, defaults included.
     explicit: names of the flags on the command line and of the variables that are set.
@@ -63,7 +63,7 @@ class Given:
         self.warnings.extend(texts)
 
     def keys(self, phase: int = 0) -> dict[str, Any]:
-        """Return the values as configuration keys of ours. Values of None are left out.
+        """Return the values as keys of our configuration. Values of None are left out.
 
         The constants come first, and flags and variables override them. phase: from 0. Some flags take two
         values, one for each phase of the training.
@@ -86,7 +86,7 @@ class ProgramFlags:
 
     prog: the command as the help shows it. table: the flags. variables: environment variables that the
     program reads, as flags.
-    constants: configuration keys of ours that the program fixes. ours: our program, whose flags may follow
+    constants: keys of our configuration that the program fixes. ours: our program, whose flags may follow
     after ``--``.
     usual: flags of the default version. If this version lacks such a flag, it still gets a value, its
     default.
@@ -158,7 +158,7 @@ class ProgramFlags:
         return parser
 
     def _hint(self, unknown: Sequence[str]) -> str:
-        """Return the end of an error about unknown words.
+        """Return the last part of an error message about unknown words.
 
         It names the version that has the flag, or the most similar flag of this version.
         """

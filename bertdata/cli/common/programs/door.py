@@ -15,7 +15,7 @@ class Door:
 
     command: how the user types it. ours: our program, whose flags may follow after ``--``.
     folder: directory of the programs' files, ``VENDOR/PROGRAM.toml``.
-    keys: function that returns the JSON Schema of each configuration key of ours.
+    keys: function that returns the JSON Schema of each key of our configuration.
     printing: what --print-config does, for the help. elsewhere: where other programs are known, for errors.
     rewritings: by program name, for programs whose parser needs the words rearranged first.
     """

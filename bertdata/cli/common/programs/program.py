@@ -15,7 +15,7 @@ from bertdata.errors import UsageError
 class Table:
     """The flags of a program or sub-command.
 
-    keys: configuration keys of ours that the program fixes, by key.
+    keys: keys of our configuration that the program fixes, by key.
     """
 
     flags: Sequence[Flag] = ()
@@ -67,7 +67,7 @@ class Program:
     def is_shipped(self) -> bool:
         """True for a program that comes with this package.
 
-        Only such a program may use the door's ``rewritings``.
+        Only such a program may use the ``rewritings`` of a ``like`` command.
         """
         return Path(self.path).is_relative_to(self.door.folder)
 

@@ -6,7 +6,7 @@ purpose = "Vendor: what it does"
 source = "repository and commit, path of the file"
 published = ["--data_dir data --batch_size 8"]
 
-[keys]                       # configuration keys of ours that no flag changes
+[keys]                       # keys of our configuration that no flag changes
 optimiser = "adamw"
 
 [flags]
