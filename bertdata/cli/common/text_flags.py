@@ -83,7 +83,7 @@ def add_record_settings(parser: argparse._ActionsContainer) -> None:
 
 
 def _add(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> None:
-    """Add a flag for each field, whose default says what the flag takes."""
+    """Add a flag for each field. The type of the field's default decides what the flag takes."""
     for item in items:
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
         choices = item.metadata["choices"] or None

@@ -101,7 +101,10 @@ def _figure(charts: Sequence[Chart], with_titles: bool) -> Any:
 
 @contextmanager
 def _own_settings(salt: str) -> Iterator[None]:
-    """Context manager in which matplotlib has its defaults and our settings. salt: for identifiers in SVG."""
+    """Context manager in which matplotlib has its defaults and our settings.
+
+    salt: from which matplotlib makes the identifiers in SVG.
+    """
     matplotlib = load_matplotlib("a picture", "pictures")
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings(

@@ -13,7 +13,7 @@ from bertdata.report.charts.values import DataTable, Value, shown
 _MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
 """Most points per line that are drawn, have tooltips, are in the table, and get visible markers."""
 _MOST_INSIDE = 3
-"""Most lines whose legend fits inside the axes. For more lines the legend is above the axes."""
+"""Largest number of lines whose legend fits inside the axes. For more, it is above the axes."""
 
 
 @dataclass(frozen=True)

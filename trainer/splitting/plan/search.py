@@ -51,7 +51,8 @@ class LayerDivision(NamedTuple):
 
 
 class Search:
-    """Search for a fixed number of stages and of micro-batches.
+    """Search for a fixed number of stages and of micro-batches. t and e are explained at the top of this
+    module.
 
     busy, end: t and e of every possible stage, whole numbers of shape (kinds, L + 1, L + 1). Any sum of them
     must stay below 2^60 / (L^2 + 1).

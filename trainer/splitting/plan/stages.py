@@ -193,7 +193,10 @@ def _start_working(intervals: Intervals) -> Whole:
 
 
 def _end_working(intervals: Intervals) -> Whole:
-    """Return the temporary memory in bytes at the end of a backward pass: in the first layer, or in the embeddings."""
+    """Return the temporary memory in bytes at the end of a backward pass.
+
+    It is needed in the first layer, or in the embeddings.
+    """
     embeddings = intervals.costs.embeddings
     kept = intervals.is_first * embeddings.kept
     layer = intervals.largest(lambda layer: layer.kept + layer.working)

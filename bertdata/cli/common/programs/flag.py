@@ -1,4 +1,4 @@
-"""A flag of another program, and the types of its values."""
+"""A flag of another project's program, and the types of its values."""
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence

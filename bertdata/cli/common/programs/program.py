@@ -1,4 +1,4 @@
-"""Another program: what its file says about it, and how its command lines are read."""
+"""A program of another project: what its file says about it, and how its command lines are read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
