@@ -43,8 +43,11 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
     single process.
     """
     assert isinstance(division, PlannedDivision)
+    # Cut the model on the meta device, where it needs no memory, and only then make room for this worker's
+    # piece. ``whole`` stays on the meta device and yields the initial weights one tensor at a time.
     whole, stage = deepcopy(model), division.plan.stages[division.stage]
     keep_layers(model, stage.layers)
+    # All workers must take part in making the mesh, even if only other stages are sharded.
     if any(one.sharded for one in division.plan.stages):
         mesh = make_copies_mesh(device, workers, division)
         if stage.sharded:

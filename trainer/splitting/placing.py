@@ -64,11 +64,13 @@ def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Pla
         plan = parse_plan(runtime.on_rank_0(lambda: read_plan(path).as_json()), path)
         _check_plan(plan, path, runtime, shape, sequence_length)
         return plan
+    # The user asks for a split: fail early if it cannot be trained here, then plan it.
     if strategy in ("sharded", "pipelined"):
         check_split(strategy, device, workers)
         enough = strategy == "sharded" or workers.size > 1
         check(enough, "strategy pipelined needs two workers or more, found 1")
         return plan_run(runtime, shape, sequence_length)
+    # With auto, plan_run returns None again if the whole model fits on each device.
     if strategy == "auto" and workers.size > 1 and can_split(device, workers):
         return plan_run(runtime, shape, sequence_length)
     return None

@@ -103,6 +103,7 @@ def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: i
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
     division, meta = worker.division, torch.device("meta")
+    # Example tensors on the meta device tell PyTorch the shapes, so that stages need not exchange them first.
     handed = stage.blanks(tokens, meta, requires_grad=True)
     own = PipelineStage(
         stage,

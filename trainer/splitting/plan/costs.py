@@ -78,10 +78,10 @@ def analytic_costs(request: PlanRequest) -> Costs:
 
 
 def interpolate_costs(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
-    """Return a function that interpolates costs between the smallest and the largest micro-batch of the
-    meshes.
+    """Return a function that interpolates costs between the smallest and the largest micro-batch.
 
-    seconds: function that returns the times for a number of rows. step: as in ModelCosts.
+    These are the micro-batches of the request's meshes. seconds: function that returns the times for a number
+    of rows. step: as in ModelCosts.
     Operations and kept bytes grow linearly with the rows. The memory at the busiest moment is convex in them,
     so the line does not underestimate it.
     """

@@ -181,6 +181,8 @@ class TimedUpdates:
         Parts of one name form an autograd graph of their own, whose inputs are stored in ``given`` and whose
         outputs in ``handed``. This lets the backward passes be timed by name.
         """
+        # Detach the inputs of each name's parts, so that its backward pass ends at ``given`` and can be timed
+        # alone. Dividing by the number of parts gives the time of one.
         at = UpdateNumber(0, self._number, self._number)
         seeds = iter(part_seeds(self._device.config.data.seed, at, 0, self._count))
         seconds, tensors = dict[str, float](), Tensors()

@@ -51,11 +51,10 @@ class LayerDivision(NamedTuple):
 
 
 class Search:
-    """Search for a fixed number of stages and of micro-batches. t and e are explained at the top of this
-    module.
+    """Search for a fixed number of stages and of micro-batches.
 
-    busy, end: t and e of every possible stage, whole numbers of shape (kinds, L + 1, L + 1). Any sum of them
-    must stay below 2^60 / (L^2 + 1).
+    busy, end: t and e (see the top of this module) of every possible stage, whole numbers of shape (kinds, L
+    + 1, L + 1). Any sum of them must stay below 2^60 / (L^2 + 1).
     fits: for each stage, from the last to the first, which entries are allowed.
     solutions: number of dynamic programmes solved so far.
     """

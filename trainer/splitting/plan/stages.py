@@ -178,16 +178,20 @@ class StageMemory:
 def _start_working(intervals: Intervals) -> Whole:
     """Return the temporary memory in bytes at the start of a backward pass.
 
-    They are needed in the heads, or in a layer when the heads are done. Copies of weights in 16 bits stay
-    until the end of the forward pass.
+    It is needed in the heads, or in a layer when the heads are done. Copies of weights in 16 bits stay until
+    the end of the forward pass.
     """
     heads = intervals.costs.heads
+    # A layer that recomputes makes its kept activations again, one layer at a time.
     layer = np.where(
         RECOMPUTES,
         intervals.largest(lambda layer: layer.working + layer.kept),
         intervals.largest(lambda layer: layer.working),
     )
+    # With checkpointing, autocast's 16-bit copies are not among the kept bytes, but they exist in the forward
+    # pass until it ends.
     casts = intervals.total("cast") * (RECOMPUTES & ~SHARDED)
+    # When the heads are done, what they kept is free again.
     after = layer + _waiting(intervals) - intervals.is_last * heads.kept
     return np.asarray(np.maximum(np.maximum(intervals.is_last * heads.working, after), casts))
 
@@ -214,9 +218,10 @@ def _waiting(intervals: Intervals) -> Whole:
 def _step_working(intervals: Intervals, optimiser: OptimiserCosts, shards: Whole) -> Whole:
     """Return the temporary memory in bytes of the optimiser's step.
 
-    They are needed by optimisers that compute the change before they apply it. Such an optimiser works on
-    chunks of weights, and a chunk holds at least one whole tensor.
+    Only optimisers that compute the change before they apply it need any. Such an optimiser works on chunks
+    of weights, and a chunk holds at least one whole tensor.
     """
+    # The largest tensor is either a third of a layer (a feed-forward matrix) or the tied word embeddings.
     tied = np.maximum(intervals.is_first, intervals.is_last) * intervals.costs.heads.tied
     largest = np.maximum(intervals.largest(lambda layer: layer.parameters // 3), tied) // shards
     chunk = np.minimum(intervals.parameters() // shards, CHUNK + largest)
