@@ -3,9 +3,8 @@
 Horovod 0.28.1 (2023) expects a torch of its time. Its source is changed in these places (``CHANGES``):
 
 - C++ standard: 14 becomes the lowest standard that the headers of this torch accept.
-- CUDA: Horovod builds for GPUs whenever torch was built for CUDA and a CUDA compiler is found. Here it does
-so
-  only if HOROVOD_GPU_OPERATIONS asks for it.
+- CUDA: Horovod builds for GPUs whenever torch was built for CUDA and a CUDA compiler is found. Here it
+  does so only if HOROVOD_GPU_OPERATIONS asks for it.
 - CUDA kernels: C++11 becomes C++17, because the compilers of CUDA 13 know no older standard.
 - ``distutils``, which Python 3.12 and later lack, is replaced with ``sysconfig`` and ``shutil``.
 """

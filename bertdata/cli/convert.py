@@ -80,7 +80,8 @@ def make_parser() -> Parser:
         "--num-shards",
         type=positive,
         metavar="N",
-        help="number of shards to make; nvidia-mlperf takes 2048 or 4320 (default: as many as SRC has)",
+        help="number of shards to make. Required for nvidia-mlperf, whose published datasets have 2048 or "
+        "4320; for other layouts the default is as many as SRC has",
     )
     group.add_argument(
         "--shuffled",

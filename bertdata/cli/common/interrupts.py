@@ -29,10 +29,11 @@ class Interrupts:
     """Context manager in which SIGINT and SIGTERM raise Interrupt.
 
     Python may raise the exception at any instruction, and two things can hide it:
+
     - In a finalizer or a callback, Python prints the exception and continues. The signal is then raised again
-    a moment later.
+      a moment later.
     - Interrupted code may fail with another error, such as a file that is closed twice. The block then still
-    ends with Interrupt.
+      ends with Interrupt.
 
     While a module is being imported, the signal waits. Compiled libraries such as NumPy crash with SIGSEGV if
     their initialisation is interrupted. A SIGINT that the process ignores stays ignored.
