@@ -98,6 +98,7 @@ def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int,
         for batch in _first_batches(reader, quota, counts):
             counts.add(batch)
             sample.tokens.add(batch)
+            # Of the first ``kept`` examples of the shard, take those that are in this batch.
             left = kept - counts.examples + len(batch)
             sample.kept += _kept(shard, batch, counts.examples - len(batch), left, reader.layout)
         sample.counts.append(counts)

@@ -65,6 +65,8 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
     unknown: list[tuple[str, str]] = []
     tolerated: set[str] = set()
     bare_boolean = ""
+    # bare_boolean: the word before, if it was a boolean flag without =, for a better warning about a word
+    # such as "false" after it.
     for word in words:
         before, bare_boolean = bare_boolean, ""
         if word == "--":

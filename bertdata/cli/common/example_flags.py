@@ -45,6 +45,7 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
     A setting that only one objective has is listed in that objective's group of the help.
     arguments: the command line. If it names a user's objective, that objective's settings get flags too.
     """
+    # Objectives share most settings. One flag per name: the last class wins, but the flag keeps its place.
     flags: dict[str, tuple[Field[Any], type[Any]]] = {}
     for kind in _settings_types(arguments):
         hints = get_type_hints(kind)
@@ -63,6 +64,8 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
 
 def _only_objective(setting: str) -> str | None:
     """Return the name of the objective that alone has this setting. None if several have it, or a user's."""
+    # By class of settings: an objective and its variant with word starts share a class and count once. The
+    # dictionary is filled from the end, so that the first objective of a class gives the name.
     owners = {
         objective.settings_type: name
         for name, objective in reversed(OBJECTIVES.items())

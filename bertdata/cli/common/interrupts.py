@@ -98,12 +98,14 @@ class Interrupts:
             from traceback import clear_frames  # slow to import
 
             clear_frames(trace)  # run the finalizers of interrupted code before our hooks are removed
+        # Stop the timer before its handler is removed: a SIGALRM without handler would end the process.
         if signal.SIGALRM in self._before:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
         self._before = {}
         sys.unraisablehook, sys.excepthook = self._hooks
+        # The block ends with another error although a signal came: the error is a consequence of the signal.
         if self._came is not None and error is not None and not isinstance(error, Interrupt):
             raise Interrupt(self._came) from error
 

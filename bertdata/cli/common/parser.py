@@ -81,6 +81,8 @@ class Parser(argparse.ArgumentParser):
         """
         from bertdata.config.value_check import nearest_known  # slow to import, and used only for errors
 
+        # argparse reports only its first problem, often a missing value that an unknown flag has caused. Name
+        # the unknown flags instead. Words after -- are no flags.
         flags = self._words[: self._words.index("--")] if "--" in self._words else self._words
         names = [word.partition("=")[0] for word in flags if word.startswith("--") and " " not in word]
         known = [name for name in self._option_string_actions if name.startswith("--")]

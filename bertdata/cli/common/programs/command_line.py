@@ -111,6 +111,8 @@ class ProgramFlags:
         """
         parser = self.parser()
         words, warnings = list(arguments), list[str]()
+        # absl's rules are not argparse's. Rewrite the line as --name=value for each flag, which argparse
+        # reads.
         if self.syntax in (ABSL, ABSL_APP):
             known = {one.lstrip("-"): flag.is_boolean for flag in self.table for one in flag.spellings}
             line = read_command_line(words, known)
@@ -123,6 +125,8 @@ class ProgramFlags:
         explicit = vars(found)
         if self.syntax == HUGGING_FACE:
             explicit = apply_opposites(explicit, self.table)
+        # From weakest to strongest: defaults of the default version, defaults of this version, environment,
+        # command line.
         in_environment = _read_environment(self.variables)
         defaults = _defaults(self.usual) | _defaults((*self.variables, *self.table))
         given = Given(

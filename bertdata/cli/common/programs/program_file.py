@@ -87,6 +87,7 @@ class _ProgramFile:
         for name in _REQUIRED:
             self._refuse_unless(bool(facts.get(name)), (), f"{name} is missing")
         self._syntax = facts.get("syntax", ARGPARSE)
+        # "" is the default version. The other versions may follow it, or each other, in the file's order.
         versions = {"": self._tables((), self._shared(facts))}
         for version, changes in facts.get("versions", {}).items():
             place = ("versions", version)
@@ -130,6 +131,8 @@ class _ProgramFile:
 
         base: tables to start from.
         """
+        # The names of sub-commands in their order, those of ``base`` first. A program without sub-commands
+        # has one table with the name "". It is also the base of a sub-command that is new in this version.
         commands = self._at(place).get("commands", {})
         names = list(dict.fromkeys([*(name for name in base if name or not commands), *commands])) or [""]
         found = dict[str, Table]()
