@@ -23,7 +23,7 @@ from bertdata.unicode.tables import unicode11
 
 TABLE = Path(__file__).resolve().parent.parent / "bertdata" / "unicode" / "bert_normalizer.json"
 MARKS = {kind: chr(mark) for mark, kind in sorted(unicode11().combining.items(), reverse=True)}
-"""A character of each combining class, by class."""
+"""A representative character for each combining class, by class."""
 FIRST, LAST = MARKS[min(MARKS)], MARKS[max(MARKS)]
 
 

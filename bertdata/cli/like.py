@@ -101,9 +101,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _joined(line: DoorLine) -> dict[str, Any]:
-    """Return the settings.
+    """Return the settings, with several words of one file flag joined by commas.
 
-    If a file flag has several words, join them with commas and warn: the program refuses them.
+    Warn about such words, because the program refuses them.
     """
     keys = line.given.keys()
     for name in _FILES:

@@ -26,7 +26,8 @@ class DatasetNumbers:
     """The numbers of one dataset.
 
     name: a name that no other dataset of the page has.
-    sample: counts over some examples. statistics: of the sample. None if no example could be read.
+    sample: counts over some examples.
+    statistics: statistics of the sample. None if no example could be read.
     lengths: number of examples by their number of tokens. They are of all examples if ``lengths_are_exact``,
     otherwise of the sample.
     verification: result of checking the files. None if they were not checked, for the reason in

@@ -99,7 +99,7 @@ class Pipelined(SplitStrategy):
         target = {"target": numbers} if stage.is_last else {}
         try:
             schedule.step(number=numbers, return_outputs=False, **target)
-        except RuntimeError as error:  # pipelining wraps errors of the model in its own
+        except RuntimeError as error:  # PyTorch wraps an error of the model in a RuntimeError
             if isinstance(error.__cause__, BertDataError):
                 raise error.__cause__ from None
             raise

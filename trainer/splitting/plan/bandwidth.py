@@ -39,7 +39,7 @@ def measure_bandwidth(
     values = device.bucket_mb * 2**20 // 4  # in a full bucket
     weights = [torch.zeros(values, device=device.torch_device, requires_grad=True) for _ in range(BUCKETS)]
     buckets = GradientBuckets(weights, workers, device.bucket_mb, dtype)
-    (seconds,) = _least(workers, lambda: _average(buckets, weights, device, clock))
+    (seconds,) = _time_repeatedly(workers, lambda: _average(buckets, weights, device, clock))
     return 2 * (workers.size - 1) / workers.size * 4 * values * BUCKETS / seconds
 
 
@@ -55,12 +55,12 @@ def measure_sharding(
     are as in ``measure_bandwidth``.
     """
     with _sharded_modules(device, workers, dtype) as model:
-        forward, backward = _least(workers, lambda: _pass(model, device, clock))
+        forward, backward = _time_repeatedly(workers, lambda: _pass(model, device, clock))
     moved = (workers.size - 1) / workers.size * device.bucket_mb * 2**20 * SHARDED
     return ShardingRate(forward=moved / forward, backward=2 * moved / backward)
 
 
-def _least(workers: Collective, timed: Callable[[], Sequence[float]]) -> list[float]:
+def _time_repeatedly(workers: Collective, timed: Callable[[], Sequence[float]]) -> list[float]:
     """Time the work several times. Return the least of each time, on the slowest worker."""
     timed()  # the first call also connects the workers
     times = []
@@ -71,7 +71,7 @@ def _least(workers: Collective, timed: Callable[[], Sequence[float]]) -> list[fl
     return [max(one) for one in zip(*found, strict=True)]
 
 
-class _Held(nn.Module):
+class _WeightModule(nn.Module):
     """Module with a large weight, of which its pass reads a single value."""
 
     def __init__(self, device: Device) -> None:
@@ -91,7 +91,7 @@ def _sharded_modules(
     from torch.distributed.fsdp import fully_shard
 
     mesh = make_copies_mesh(device, workers, whole(workers))
-    model = nn.Sequential(*(_Held(device) for _ in range(SHARDED)))
+    model = nn.Sequential(*(_WeightModule(device) for _ in range(SHARDED)))
     for module in (*model, model):
         fully_shard(module, mesh=mesh, mp_policy=make_sharding_policy(None, dtype))
     yield model

@@ -125,10 +125,7 @@ class Planner:
         )
 
     def find_least_memory(self) -> tuple[int, Mesh]:
-        """Return the least bytes that a device must have free for any plan.
-
-        Also return the mesh of the plan that needs no more.
-        """
+        """Return the least memory that any plan needs, in bytes per device, and the mesh of that plan."""
         found = ((find_least_maximum(self._allowed_peaks(mesh)), mesh) for mesh in self.meshes)
         return min(((needed, mesh) for needed, mesh in found if needed is not None), key=itemgetter(0))
 

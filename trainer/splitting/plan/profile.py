@@ -75,7 +75,7 @@ def profiled_costs(
     rows = sorted({mesh.rows for mesh in list_meshes(request)})
     runnable = [size for size in rows if size * request.sequence_length <= MOST_TOKENS] or rows[:1]
     least, most = runnable[0], runnable[-1]
-    return_memory(device)  # as in training of split models, where it costs processors time
+    return_memory(device)  # training of split models does so too, and it makes processors slower
     workers.barrier()
     low = high = measure_updates(request, device, least, clock)
     if most > least:

@@ -208,7 +208,7 @@ def _end_working(intervals: Intervals) -> Whole:
 
 
 def _waiting(intervals: Intervals) -> Whole:
-    """Return the bytes of the tied word embeddings' gradient in a stage with both ends.
+    """Return the bytes of the tied word embeddings' gradient, in a stage that has both embeddings and heads.
 
     The heads add their half at the start of the backward pass, and it stays until the embeddings add theirs.
     """
