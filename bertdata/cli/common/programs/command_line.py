@@ -241,7 +241,7 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     if flag.values is not None:
         more["choices"] = list(flag.values)
     more["type"] = boolean if flag.kind == SWITCH else flag.kind
-    more["metavar"] = _METAVARS.get(more["type"], "X")
+    more["metavar"] = _METAVARS.get(more["type"], "VALUE")
     if more["type"] is float:
         more["type"] = _number
     if flag.count is not None:
@@ -265,4 +265,4 @@ def _unknown(name: str, known: Iterable[str]) -> str:
     return f"Unknown command line flag {name!r}." + (f" Did you mean: {near[0]} ?" if near else "")
 
 
-_METAVARS: dict[Any, str] = {int: "INT", integer: "INT", float: "FLOAT", boolean: "BOOL", str: "X"}
+_METAVARS: dict[Any, str] = {int: "INT", integer: "INT", float: "FLOAT", boolean: "BOOL", str: "TEXT"}

@@ -113,7 +113,7 @@ class Program:
             prog=f"{self.command}{at}{' ' if command else ''}{command}",
             example=self.example,
             summary=f"The command line of {self.title} ({self.source}), with the same meaning.\n"
-            f"Flags of {self.door.ours} may follow after --, and go before all others; --print-config\n"
+            f"Flags of {self.door.ours} may follow after -- and override all others. --print-config\n"
             f"{self.door.printing}.",
             table=table.flags,
             variables=self.variables,
