@@ -53,8 +53,9 @@ _STEPS = {
     "verify",
     "write_report",
 }
-"""Names of the public functions. Each is imported on first use, from the module of the same name in
-``bertdata.steps``.
+"""Names of the public functions.
+
+Each is imported on first use, from the module of the same name in ``bertdata.steps``.
 """
 
 if not TYPE_CHECKING:  # type checkers see only the imports above

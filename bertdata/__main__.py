@@ -5,8 +5,10 @@ import signal
 import sys
 
 _NEW_OBJECTS = 50_000
-"""Threshold of Python's garbage collector, in new objects. The default of 700 makes it run often and for
-nothing, because nearly all objects are freed by reference counting.
+"""Threshold of Python's garbage collector, in new objects.
+
+Python's default is low and makes it run often for nothing, because reference counting frees nearly all
+objects.
 """
 
 

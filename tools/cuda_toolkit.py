@@ -1,7 +1,7 @@
-"""A CUDA toolkit and NCCL to build Horovod for GPUs: the system's, or those of torch's pip packages.
+"""Find a CUDA toolkit and NCCL to build Horovod for GPUs: the system's, or those of torch's pip packages.
 
 Wheels of torch from a package index bring NCCL's headers and library, and CUDA's libraries, in the folder
-``nvidia``; the compiler of the same version is a package too, a part (extra) of ``cuda-toolkit``.
+``nvidia``. The compiler of the same version is also a package, an extra of ``cuda-toolkit``.
 """
 
 import importlib.metadata
@@ -20,10 +20,10 @@ SYSTEM_NCCL = Path("/usr/include/nccl.h")
 
 
 def find(place: Path, pip: Callable[..., None]) -> dict[str, str]:
-    """The environment of a build with CUDA and NCCL. Packages and links that it needs go below ``place``.
+    """Return the environment variables for a build with CUDA and NCCL.
 
-    ``pip("install", ...)`` runs pip. MissingExtraError if torch has no CUDA, or there is no toolkit or NCCL
-    for it.
+    place: directory for packages and links that the build needs. pip: ``pip("install", ...)`` runs pip.
+    MissingExtraError if torch has no CUDA, or if there is no toolkit or NCCL for it.
     """
     import torch
 
@@ -37,10 +37,13 @@ def find(place: Path, pip: Callable[..., None]) -> dict[str, str]:
 
 
 def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, str]:
-    """The variables that name a toolkit of ``cuda``'s ("13.2") major version: the system's, else pip's."""
+    """Return the variables that name a toolkit: the system's, or else pip's.
+
+    cuda: version of torch's CUDA, such as "13.2". The toolkit must have the same major version.
+    """
     seen = []
-    for home in system_homes():
-        version = compiler_version(home)
+    for home in find_system_homes():
+        version = read_compiler_version(home)
         if version is not None and version.split(".")[0] == cuda.split(".")[0]:
             return _variables(home)
         seen.append(f"{home} ({version or 'no bin/nvcc, include/cuda_runtime.h'})")
@@ -59,8 +62,8 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
     return _variables(home)
 
 
-def system_homes() -> list[Path]:
-    """The existing directories of toolkits, from the environment, the path and customary places."""
+def find_system_homes() -> list[Path]:
+    """Return the existing directories of toolkits, from the environment, the PATH and the usual places."""
     named = [os.environ.get(name) for name in ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDA_PATH")]
     if (compiler := shutil.which("nvcc")) is not None:
         named.append(str(Path(compiler).resolve().parent.parent))
@@ -68,8 +71,8 @@ def system_homes() -> list[Path]:
     return [home for home in dict.fromkeys(found) if home.is_dir()]
 
 
-def compiler_version(home: Path) -> str | None:
-    """The version of a toolkit's compiler, as "13.0", or None if the compiler or the headers are missing."""
+def read_compiler_version(home: Path) -> str | None:
+    """Return the version of a toolkit's compiler, such as "13.0". None if compiler or headers are missing."""
     compiler = home / "bin" / "nvcc"
     if not compiler.exists() or not (home / "include" / "cuda_runtime.h").exists():
         return None
@@ -79,7 +82,10 @@ def compiler_version(home: Path) -> str | None:
 
 
 def find_nccl(place: Path) -> dict[str, str]:
-    """The variables that name NCCL: none if HOROVOD_NCCL_HOME does or the system has it, else pip's."""
+    """Return the variables that name NCCL in torch's packages.
+
+    Empty if HOROVOD_NCCL_HOME is set or the system has NCCL, because the build then finds it.
+    """
     if "HOROVOD_NCCL_HOME" in os.environ or SYSTEM_NCCL.exists():
         return {}
     import torch
@@ -98,12 +104,13 @@ def find_nccl(place: Path) -> dict[str, str]:
 
 
 def _variables(home: Path) -> dict[str, str]:
+    """Return the variables that name a toolkit's directory."""
     names = ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDAToolkit_ROOT")
     return dict.fromkeys(names, str(home))
 
 
 def _link_libraries(libraries: Path, links: Path) -> None:
-    """Give each shared library its name without a version, by which linkers find it."""
+    """Link each shared library under a name without version, which linkers look for."""
     for library in sorted(libraries.glob("*.so.*")):
         link = links / f"{library.name.partition('.so.')[0]}.so"
         if not link.exists():

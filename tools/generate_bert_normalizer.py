@@ -1,11 +1,11 @@
-"""Code points on which the tokenizers library and this project's WordPiece kernel differ.
+"""Find the code points on which the tokenizers library and this project's WordPiece kernel differ.
 
     python tools/generate_bert_normalizer.py
 
-writes ``bertdata/unicode/bert_normalizer.json`` with the library that is installed, in a minute or two. The
-library's BertNormalizer and BertPreTokenizer have Unicode tables of their own, of several versions; the
-kernel has those of Unicode 11.0. Compared are each code point between two letters, in every casing, and its
-place among combining characters.
+It writes ``bertdata/unicode/bert_normalizer.json``, for the installed version of the library, in a minute or
+two. The library's BertNormalizer and BertPreTokenizer have Unicode tables of several versions, while the
+kernel uses Unicode 11.0. The script compares what both make of each code point between two letters, for every
+setting of casing and accents. It also compares where both sort it among combining characters.
 """
 
 import sys
@@ -23,11 +23,12 @@ from bertdata.unicode.tables import unicode11
 
 TABLE = Path(__file__).resolve().parent.parent / "bertdata" / "unicode" / "bert_normalizer.json"
 MARKS = {kind: chr(mark) for mark, kind in sorted(unicode11().combining.items(), reverse=True)}
-"""A character of each combining class."""
+"""A representative character for each combining class, by class."""
 FIRST, LAST = MARKS[min(MARKS)], MARKS[max(MARKS)]
 
 
 def main() -> None:
+    """Compare all code points and write the table."""
     points = [point for point in range(sys.maxunicode + 1) if not 0xD800 <= point < 0xE000]
     different = {
         point
@@ -43,7 +44,7 @@ def main() -> None:
 
 
 def ours(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
-    """Words as the kernel makes them for a tokenizer.json: characters are lower-cased one by one."""
+    """Return the words that the kernel makes for a tokenizer.json. It lower-cases characters one by one."""
     words = []
     for token in clean(text, drops_unassigned=False).split():
         if lower_case:
@@ -59,7 +60,7 @@ def ours(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
 
 
 def theirs(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
-    """Words as the library makes them."""
+    """Return the words that the library makes."""
     normalized = NORMALIZERS[lower_case, strips_accents].normalize_str(text)
     return [word for word, _ in SPLITTER.pre_tokenize_str(normalized)]
 
@@ -73,7 +74,8 @@ DECOMPOSE = NFD()
 
 
 def is_ordered_differently(character: str) -> bool:
-    """True where NFD moves the character past a mark in one of the two and not in the other."""
+    """Return True if NFD moves the character past a combining mark in only one of the two."""
+    # Most characters are no marks. A quick test with the lowest and the highest class sorts them out.
     few = f"a{LAST}{character}a{character}{FIRST}"
     if DECOMPOSE.normalize_str(few) == few == characters.decompose(few):
         return False

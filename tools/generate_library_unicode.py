@@ -1,11 +1,11 @@
-"""Character classes of the library tokenizers, found by asking it about every code point.
+"""Find the character classes of the tokenizers library by asking it about every code point.
 
     python tools/generate_library_unicode.py
 
-writes ``bertdata/unicode/library.json``, from which the kernel of byte-level BPE gets its tables too. The
-library is several programs, each with a Unicode of its own: Oniguruma matches the patterns (16.0), Rust's
-``char`` tells digits (17.0), Rust's ``regex`` looks beside an added token (16.0), and the normaliser
-is of 9.0. What the normaliser shares with Unicode 11.0 is in ``bertdata/unicode/unicode11.json``.
+It writes ``bertdata/unicode/library.json``, from which the kernel of byte-level BPE gets its tables too. The
+library's parts have different versions of Unicode. Oniguruma matches patterns (16.0), Rust's ``char`` knows
+digits (17.0), Rust's ``regex`` looks at the neighbours of an added token (16.0), and the normaliser has 9.0.
+What the normaliser shares with Unicode 11.0 is in ``bertdata/unicode/unicode11.json``.
 """
 
 import os
@@ -28,6 +28,7 @@ CHUNK = 4096
 
 
 def main() -> None:
+    """Write the table. Exit with an error if another version of the library is installed."""
     if tokenizers.__version__ != VERSION:
         sys.exit(f"generate_library_unicode: needs tokenizers {VERSION}, this is {tokenizers.__version__}")
     with open(os.path.join(ROOT, "bertdata", "unicode", "library.json"), "w") as file:
@@ -35,7 +36,7 @@ def main() -> None:
 
 
 def source() -> str:
-    """Return the text of the data file. What each table is, ``LibraryClasses`` tells."""
+    """Return the text of the data file. ``LibraryClasses`` explains each table."""
     letters, numbers = matched(r"\p{L}"), matched(r"\p{N}")
     tables = {
         "letter": letters,
@@ -54,7 +55,7 @@ def source() -> str:
 
 
 def matched(pattern: str) -> set[int]:
-    """Code points that a pattern of one character matches."""
+    """Return the code points that match a pattern of one character."""
     keeps_others = pre_tokenizers.Split(Regex(pattern), "removed")
     found = set(POINTS)
     for points in chunks():
@@ -64,7 +65,7 @@ def matched(pattern: str) -> set[int]:
 
 
 def digits() -> set[int]:
-    """Code points that Digits sets apart."""
+    """Return the code points that the library's pre-tokenizer Digits separates."""
     apart = pre_tokenizers.Digits(individual_digits=True)
     return {
         points[start // 2]
@@ -75,7 +76,7 @@ def digits() -> set[int]:
 
 
 def words() -> set[int]:
-    """Code points beside which an added token of single words is not recognised."""
+    """Return the code points next to which an added token of single words is not recognised."""
     tokenizer = Tokenizer(models.BPE({"y": 0}, []))
     tokenizer.add_tokens([AddedToken("x", single_word=True)])
     return {
@@ -89,11 +90,12 @@ def words() -> set[int]:
 
 
 def newer_marks() -> set[int]:
+    """Return the combining marks of Unicode 11.0 that the normaliser does not know as such."""
     order = normalizers.NFD().normalize_str
     for point in POINTS:
         character = chr(point)
         if point not in unicode11().combining:
-            # the class of U+0345 is the highest
+            # U+0345 has the highest combining class: any mark the library knew would move before it.
             assert order(f"\u0345{character}") == characters.decompose(f"\u0345{character}"), hex(point)
 
     def moves(character: str) -> bool:
@@ -103,12 +105,14 @@ def newer_marks() -> set[int]:
 
 
 def never_composed() -> set[int]:
+    """Return the composed characters of Unicode 11.0 that the normaliser's NFC does not keep."""
     compose = normalizers.NFC().normalize_str
     composites = [point for point, decomposed in unicode11().decomposition.items() if len(decomposed) > 1]
     return {point for point in composites if compose(chr(point)) != chr(point)}
 
 
 def chunks() -> Iterable[list[int]]:
+    """Return all code points in lists of at most CHUNK."""
     return (POINTS[start : start + CHUNK] for start in range(0, len(POINTS), CHUNK))
 
 

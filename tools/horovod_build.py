@@ -2,11 +2,11 @@
 
 Horovod 0.28.1 (2023) expects a torch of its time. Its source is changed in these places (``CHANGES``):
 
-- C++ standard: 14 becomes the lowest that the headers of this torch accept.
-- CUDA: Horovod builds for GPUs wherever torch was built for CUDA and a compiler of CUDA is found. Here
-  it does so only if HOROVOD_GPU_OPERATIONS asks for it.
-- CUDA kernels: C++11 becomes 17, as compilers of CUDA 13 know no older standard.
-- ``distutils``, which Python 3.12 and later lack, is replaced by ``sysconfig`` and ``shutil``.
+- C++ standard: 14 becomes the lowest standard that the headers of this torch accept.
+- CUDA: Horovod builds for GPUs whenever torch was built for CUDA and a CUDA compiler is found. Here it
+  does so only if HOROVOD_GPU_OPERATIONS asks for it.
+- CUDA kernels: C++11 becomes C++17, because the compilers of CUDA 13 know no older standard.
+- ``distutils``, which Python 3.12 and later lack, is replaced with ``sysconfig`` and ``shutil``.
 """
 
 import importlib.metadata
@@ -28,10 +28,10 @@ from bertdata.io.process_pool import available_cores
 
 VERSION = "0.28.1"
 STANDARDS = (17, 20, 23)
-"""The C++ standards that are tried, in this order."""
+"""C++ standards to try, in this order."""
 BUILD_TOOLS = ("cmake<4", "setuptools<81", "wheel", "packaging")  # its bundled gloo predates cmake 4
 LOG_LINES = 15
-"""Lines of a failed build's log that are shown."""
+"""Number of lines of a failed build's log to print."""
 BUILD_SETTINGS = {
     "HOROVOD_WITH_PYTORCH": "1",
     "HOROVOD_WITH_GLOO": "1",
@@ -43,7 +43,7 @@ BUILD_SETTINGS = {
 FOR_GPU = 'NOT "$ENV{HOROVOD_GPU_OPERATIONS}" STREQUAL ""'
 
 Change = tuple[str, str, str]
-"""A file of the source package, a text that it holds once, and what takes its place."""
+"""File of the source package, a text that occurs in it once, and the text that replaces it."""
 
 CHANGES: tuple[Change, ...] = (
     ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD {standard})"),
@@ -74,9 +74,9 @@ CHANGES: tuple[Change, ...] = (
 
 
 def build_wheel(kept: Path, gpu_operations: str) -> Path:
-    """Build the wheel and put it into ``kept``, with the log. Returns its path.
+    """Build the wheel and put it into the directory ``kept``, with the log. Return its path.
 
-    ``gpu_operations``: "NCCL", or "" for processors.
+    gpu_operations: "NCCL", or "" for processors.
     """
     for program in (_compiler(), "make"):
         if shutil.which(program) is None:
@@ -113,19 +113,19 @@ def build_wheel(kept: Path, gpu_operations: str) -> Path:
             log=kept / "build.log",
         )
         (wheel,) = Path(place).glob("horovod-*.whl")
-        # Copied under another name, then renamed: another build may run at the same time.
+        # Copy under a temporary name, then rename, because another build may run at the same time.
         shutil.copyfile(wheel, unfinished := kept / f"{wheel.name}.{os.getpid()}")
         os.replace(unfinished, kept / wheel.name)
     return kept / wheel.name
 
 
 def find_standard() -> int:
-    """The lowest C++ standard that the headers of the installed torch accept, as 17 for C++17."""
+    """Return the lowest C++ standard that the headers of the installed torch accept, 17 for C++17."""
     torch = Path(importlib.metadata.distribution("torch").locate_file("torch/include"))
     folders = [torch, torch / "torch/csrc/api/include", sysconfig.get_paths()["include"]]
     searched = [word for folder in folders for word in ("-isystem", str(folder))]
     for standard in STANDARDS:
-        # The preprocessor alone: the headers refuse an older standard by #error.
+        # Running the preprocessor is enough: the headers refuse an older standard with #error.
         command = [_compiler(), f"-std=c++{standard}", "-E", "-x", "c++", *searched, "-"]
         done = subprocess.run(
             command, input="#include <torch/extension.h>\n", text=True, capture_output=True, check=False
@@ -140,7 +140,7 @@ def find_standard() -> int:
 
 
 def unpack(place: Path) -> Path:
-    """Unpack the source package in ``place``. Returns its directory."""
+    """Unpack the source package in ``place``. Return its directory."""
     (archive,) = place.glob("horovod-*.tar.gz")
     with tarfile.open(archive) as file:
         file.extractall(place, filter="data")
@@ -148,7 +148,7 @@ def unpack(place: Path) -> Path:
 
 
 def patch(source: Path, standard: int) -> None:
-    """Make the changes. AssetError unless each text occurs exactly once."""
+    """Apply CHANGES. AssetError unless each text occurs exactly once."""
     for name, old, new in CHANGES:
         text = (source / name).read_text(encoding="utf-8")
         if (found := text.count(old)) != 1:
@@ -169,7 +169,10 @@ def run(
     environment: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> None:
-    """Run the command. AssetError with ``failure`` and its last line of output, or the end of its log."""
+    """Run a command. AssetError if it fails.
+
+    The error has ``failure`` and the last line of output, or the end of the log.
+    """
     with open(log, "w") if log is not None else nullcontext() as file:
         done = subprocess.run(
             command,
@@ -189,8 +192,10 @@ def run(
 
 
 def _gpu_settings(operations: str, place: Path) -> dict[str, str]:
+    """Return the environment variables for a build for GPUs."""
     return {**cuda_toolkit.find(place, pip), "HOROVOD_GPU_OPERATIONS": operations}
 
 
 def _compiler() -> str:
+    """Return the name of the C++ compiler."""
     return os.environ.get("CXX", "c++")

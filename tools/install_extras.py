@@ -1,4 +1,4 @@
-"""Install what extras need beside an installed checkout, without building the checkout again.
+"""Install the packages that extras need, next to an installed checkout that is not built again.
 
 python tools/install_extras.py [any option of pip install] EXTRA ...
 """
@@ -12,15 +12,15 @@ from packaging.requirements import Requirement
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run pip install on what the extras need. Returns its exit status."""
-    wanted = [word for word in arguments if word in installed_extras()]
+    """Run pip install for the packages that the extras need. Return its exit status."""
+    wanted = [word for word in arguments if word in list_extras()]
     options = [word for word in arguments if word not in wanted]
     command = [sys.executable, "-m", "pip", "install", *options, *requirements(wanted)]
     return subprocess.run(command, check=False).returncode
 
 
 def requirements(extras: Sequence[str]) -> list[str]:
-    """The requirements of the extras on this machine, each without its marker."""
+    """Return the requirements of the extras on this machine, without their markers."""
     found = []
     for line in _checkout().requires or []:
         requirement = Requirement(line)
@@ -30,13 +30,13 @@ def requirements(extras: Sequence[str]) -> list[str]:
     return found
 
 
-def installed_extras() -> list[str]:
-    """The names of all extras."""
+def list_extras() -> list[str]:
+    """Return the names of all extras."""
     return _checkout().metadata.get_all("Provides-Extra") or []
 
 
 def _checkout() -> importlib.metadata.Distribution:
-    """The installed distribution that has the command bertdata."""
+    """Return the installed distribution that has the command bertdata."""
     for found in importlib.metadata.distributions():
         if any(entry.group == "console_scripts" and entry.name == "bertdata" for entry in found.entry_points):
             return found

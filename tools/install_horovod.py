@@ -1,7 +1,7 @@
-"""Install Horovod's wheel for the installed torch: built once, kept in the user's cache.
+"""Install Horovod's wheel for the installed torch. It is built once and kept in the user's cache.
 
-The wheel is kept (bertdata.io.assets) in a directory named after Horovod's version, Python's, torch's, and
-its kind: ``gloo``, for processors, or ``nccl``, for GPUs, which HOROVOD_GPU_OPERATIONS=NCCL asks for.
+The wheel's directory (see bertdata.io.assets) is named after the versions of Horovod, Python and torch, and
+after the kind of build: ``gloo`` for processors, ``nccl`` for GPUs. Set HOROVOD_GPU_OPERATIONS=NCCL for GPUs.
 
     python tools/install_horovod.py [any option of pip install]
 """
@@ -20,7 +20,10 @@ from bertdata.io import assets
 
 
 def main(pip_options: Sequence[str]) -> int:
-    """Install Horovod. Exit status: 0 installed, 1 build or install failed, 2 a requirement is missing."""
+    """Install Horovod and return the exit status.
+
+    0: installed. 1: the build or the installation failed. 2: a requirement is missing.
+    """
     try:
         install(pip_options)
     except BertDataError as error:
@@ -33,11 +36,11 @@ def main(pip_options: Sequence[str]) -> int:
 
 
 def install(pip_options: Sequence[str]) -> None:
-    """Install Horovod from the wheel for this torch. Build the wheel first where there is none."""
-    wheel = kept_wheel() or build_wheel(wheel_directory(), gpu_operations())
-    if installed_from() == wheel.as_uri():
+    """Install Horovod from the wheel for this torch, and build the wheel first if there is none."""
+    wheel = find_kept_wheel() or build_wheel(find_wheel_directory(), gpu_operations())
+    if find_installed_wheel() == wheel.as_uri():
         return
-    if installed_from() is not None:  # pip would keep the same version built for another torch
+    if find_installed_wheel() is not None:  # pip would keep the same version built for another torch
         pip("uninstall", "--yes", "horovod")
     pip("install", *pip_options, str(wheel))
     built = "gloo_built() and h.nccl_built()" if gpu_operations() else "gloo_built()"
@@ -48,15 +51,15 @@ def install(pip_options: Sequence[str]) -> None:
 
 
 def gpu_operations() -> str:
-    """The library for collectives on GPUs: "NCCL", or "" for a build for processors."""
+    """Return the library for collectives on GPUs: "NCCL", or "" for a build for processors."""
     asked = os.environ.get("HOROVOD_GPU_OPERATIONS", "")
     if asked not in ("", "NCCL"):
         raise SettingsError(f"HOROVOD_GPU_OPERATIONS={asked}: expected NCCL, or nothing for processors")
     return asked
 
 
-def wheel_directory() -> Path:
-    """The directory of the wheel for this Python and torch."""
+def find_wheel_directory() -> Path:
+    """Return the directory of the wheel for this Python and torch."""
     try:
         torch = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
@@ -68,20 +71,20 @@ def wheel_directory() -> Path:
     return assets.cache_directory() / "wheels" / f"horovod-{VERSION}-{python}-torch-{torch}-{kind}"
 
 
-def kept_wheel() -> Path | None:
-    """The wheel in the cache for this Python and platform, or None."""
+def find_kept_wheel() -> Path | None:
+    """Return the wheel in the cache for this Python and platform, or None."""
     from packaging.tags import sys_tags
     from packaging.utils import parse_wheel_filename
 
     ours = set(sys_tags())
-    for path in sorted(wheel_directory().glob("*.whl")):
+    for path in sorted(find_wheel_directory().glob("*.whl")):
         if not ours.isdisjoint(parse_wheel_filename(path.name)[3]):
             return path
     return None
 
 
-def installed_from() -> str | None:
-    """The URL of the installed Horovod's wheel: "" if unknown, None if Horovod is not installed."""
+def find_installed_wheel() -> str | None:
+    """Return the URL of the installed Horovod's wheel. Empty if unknown, None if Horovod is not installed."""
     try:
         record = importlib.metadata.distribution("horovod").read_text("direct_url.json")
     except importlib.metadata.PackageNotFoundError:

@@ -1,6 +1,7 @@
-"""The part of ``schemas/manifest.json`` on objectives, made of the settings that they declare.
+"""The part of ``schemas/manifest.json`` about objectives, made from the settings that they declare.
 
-Only the package's own objectives are known by name: of any other the record has the form that all have.
+The schema knows only the package's own objectives by name. For other objectives it only checks what all
+objectives have.
 """
 
 import json
@@ -13,28 +14,28 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES
 from bertdata.records import DEFAULT_OBJECTIVE, IDS
 
-_LINE = 100  # characters of a value that stands on one line
+_LINE = 100  # longest value that is put on one line, in characters
 _UNVERIFIED = {"required": ["unverified"]}
 
 Schema = dict[str, Any]
 
 
 def manifest_schema(written: str) -> str:
-    """The text of ``schemas/manifest.json`` with its last definition, of an objective's record, renewed."""
+    """Return ``schemas/manifest.json`` with its last definition, of an objective's record, replaced."""
     head, name, _ = written.partition(f'\n    "{OBJECTIVE_RECORD}": {{\n      "description"')
     assert name, "schemas/manifest.json has no definition of an objective's record"
     return f'{head}\n    "{OBJECTIVE_RECORD}": {_laid_out(_record(), "    ")}\n  }}\n}}\n'
 
 
 def _record() -> Schema:
-    """The schema of any objective's record, and of the settings of those that are known by name."""
+    """Return the schema of an objective's record: for any objective, and for the known ones by name."""
     common = _declared(ExampleSettings)
     common[IDS.size] |= {"minimum": 5, "maximum": LONGEST_SEQUENCE}
-    unverified = "made from another tool's files, whose other settings nobody knows"
+    unverified = "made from another tool's files, whose other settings are not known"
     return {
-        "description": "which examples are made of the ids: what every objective has, and its own settings; "
-        "one that is not required is absent where it has its default (made by python -m tools.program_pages "
-        "from the settings that the package's objectives declare)",
+        "description": "the objective: which examples are made from the token ids. Has the settings of all "
+        "objectives and the objective's own. A setting that is not required is absent if it has its default "
+        "(made by python -m tools.program_pages from the settings that the package's objectives declare)",
         "type": "object",
         "required": [IDS.size],
         "if": _UNVERIFIED,
@@ -53,10 +54,10 @@ def _record() -> Schema:
 
 
 def _of_objective(objective: Objective, common: Mapping[str, Any]) -> Schema:
-    """The settings that the objective's record has besides the common ones.
+    """Return the schema of the settings that only this objective has.
 
-    A setting that is left out where it has its default is not required. Of another tool's files there are
-    sizes alone.
+    A setting that manifests leave out if it has its default is not required. A dataset made from another
+    tool's files has only sizes.
     """
     own = _own(objective, common)
     sizes = [name for name in objective.batch_type.sizes() if name in own]
@@ -79,12 +80,13 @@ def _of_objective(objective: Objective, common: Mapping[str, Any]) -> Schema:
 
 
 def _own(objective: Objective, common: Mapping[str, Any]) -> dict[str, Schema]:
+    """Return the schemas of the settings that the objective has in addition to the common ones."""
     declared = _declared(objective.settings_type)
     return {name: schema for name, schema in declared.items() if name not in common}
 
 
 def _declared(kind: type[ExampleSettings]) -> dict[str, Schema]:
-    """The settings of that kind which stand in the record of the objective, but for its name."""
+    """Return the schemas of the settings that are in the objective's record, except its name."""
     found = {}
     for name, schema in schema_of(kind).items():
         if kind.__dataclass_fields__[name].metadata["record"] == OBJECTIVE_RECORD and name != "objective":
@@ -93,7 +95,7 @@ def _declared(kind: type[ExampleSettings]) -> dict[str, Schema]:
 
 
 def _laid_out(value: Any, indent: str) -> str:
-    """The value as JSON: a line for what is short or has no objects in it."""
+    """Return the value as JSON, with short values and values without objects on one line."""
     line = json.dumps(value)
     items = value.values() if isinstance(value, dict) else value
     nested = isinstance(value, dict | list) and any(isinstance(item, dict) for item in items)

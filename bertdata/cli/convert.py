@@ -80,7 +80,8 @@ def make_parser() -> Parser:
         "--num-shards",
         type=positive,
         metavar="N",
-        help="number of shards to make; nvidia-mlperf takes 2048 or 4320 (default: as many as SRC has)",
+        help="number of shards to make. Required for nvidia-mlperf, whose published datasets have 2048 or "
+        "4320; for other layouts the default is as many as SRC has",
     )
     group.add_argument(
         "--shuffled",
@@ -140,7 +141,7 @@ def run(arguments: list[str]) -> int:
         given = [name for name in _OF_DATASETS if getattr(args, name)]
         if given:
             parser.error(f"--{given[0].replace('_', '-')} goes with --to")
-        return _convert_shard(args, format_of_target(args.target))
+        return _convert_shard(args, find_target_format(args.target))
     if args.to == NVIDIA_MLPERF and args.target.endswith(".hdf5"):
         if args.num_shards not in (None, 1) or args.shuffled:
             parser.error(f"{args.target} is one file, expected a directory for --num-shards and --shuffled")
@@ -219,9 +220,10 @@ def _convert_shard(args: argparse.Namespace, format: str) -> int:
     return 0
 
 
-def format_of_target(name: str) -> str:
-    """Return the file format that the ending of the target's name selects. UsageError for an unknown
-    ending.
+def find_target_format(name: str) -> str:
+    """Return the file format that the ending of the target's name selects.
+
+    UsageError for an unknown ending.
     """
     try:
         return format_of_name(name)

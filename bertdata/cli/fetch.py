@@ -42,9 +42,7 @@ NAMES = {
     "squad": ("[VERSION]", 0, 1),
     "mrpc": ("no name", 0, 0),
 }
-"""For each thing to fetch: the words that follow it, as shown in errors, then their least and greatest
-number.
-"""
+"""For each thing to fetch: the words after it, as errors show them, and their least and greatest number."""
 
 
 def make_parser() -> Parser:
@@ -112,9 +110,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def _is_address(text: str) -> bool:
-    """Return True for a file, http, https or ftp URL that has a host and a valid port, where one is
-    needed.
-    """
+    """Return True for a file, http, https or ftp URL with a valid host and port."""
     from urllib.parse import urlsplit  # slow to import
 
     try:
@@ -129,8 +125,9 @@ def _is_address(text: str) -> bool:
 
 
 def _vocabulary(names: list[str]) -> list[Asset]:
-    """Return the vocabulary named on the command line, bert-base-uncased by default. UsageError for an
-    unknown name.
+    """Return the vocabulary named on the command line, bert-base-uncased by default.
+
+    UsageError for an unknown name.
     """
     name = names[0] if names else "bert-base-uncased"
     if name not in VOCABULARIES:

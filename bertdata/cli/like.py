@@ -1,5 +1,4 @@
-"""``bertdata like PROGRAM ARGUMENTS ... [-- FLAGS]``: run another program's command line with the same
-meaning.
+"""``bertdata like PROGRAM ARGUMENTS ... [-- FLAGS]``: run another program's command line.
 
 Each program is described by a file ``programs/VENDOR/PROGRAM.toml`` next to this module. A new program needs
 no code.
@@ -42,8 +41,9 @@ KEYS: dict[str, dict[str, str]] = {
     "remask": {**_SWITCH, "description": "write masked positions first"},
     "pad_position_value": {**_WHOLE, "description": "with remask, position to write into empty slots"},
 }
-"""Schema of the settings that a program's flags can set. The names are those of ``bertdata
-create-pretraining-data``.
+"""Schema of the settings that a program's flags can set.
+
+The names are those of ``bertdata create-pretraining-data``.
 """
 
 _FILES = ("input_file", "output_file", "vocab_file")
@@ -101,8 +101,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _joined(line: DoorLine) -> dict[str, Any]:
-    """Return the settings. If a file flag has several words, join them with commas and warn: the program
-    refuses them.
+    """Return the settings, with several words of one file flag joined by commas.
+
+    Warn about such words, because the program refuses them.
     """
     keys = line.given.keys()
     for name in _FILES:
@@ -125,9 +126,7 @@ def settings_of(keys: Mapping[str, Any]) -> ScriptSettings:
 
 
 def described(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for --print-config, named as in ``bertdata create-pretraining-data`` and in
-    recipes.
-    """
+    """Return the settings for --print-config, named as in ``create-pretraining-data`` and in recipes."""
     settings = settings_of(keys)
     found = {name: keys[name] for name in _FILES} | {
         "max_seq_length": settings.max_seq_length,
@@ -181,9 +180,7 @@ def _spelled(flags: Mapping[str, Flag], key: str) -> str:
 
 
 def _casing_remedies(flag: Flag | None) -> tuple[str, str]:
-    """Return advice for error messages: first for a vocabulary with capitals, then for a lower-case
-    vocabulary.
-    """
+    """Return advice for errors: first for a vocabulary with capitals, then for a lower-case one."""
     if flag is None:
         return "choose a vocabulary in lower case", "choose a cased vocabulary"
     name = flag.spellings[-1]

@@ -72,8 +72,9 @@ def _sum(path: str, args: argparse.Namespace) -> str:
 
 
 def _expand(pattern: str) -> list[str]:
-    """Return the files of a pattern. If there are none, return the pattern, so that the error names it in its
-    turn.
+    """Return the files of a pattern.
+
+    If there are none, return the pattern, so that the error names it in its turn.
     """
     try:
         return expand([pattern])

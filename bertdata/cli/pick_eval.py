@@ -1,6 +1,4 @@
-"""``bertdata pick-eval``: pick evenly spaced records of a file, as MLPerf's script does for its evaluation
-set.
-"""
+"""``bertdata pick-eval``: pick evenly spaced records for evaluation, as MLPerf's script does."""
 
 from typing import BinaryIO
 

@@ -90,7 +90,7 @@ def _run(request: SegmentRequest, *, dry_run: bool) -> int:
         counts = make_text(request, progress)
     output, books = path_of(request.output), paths_of(request.books or ())
     if reads_records(paths_of(request.sources), request.input_kind, request.settings, books):
-        say(record_summary(output, counts))
+        say(summarise_records(output, counts))
     else:
         say(summary(output, settings_of(request.settings), counts))
     return 0
@@ -106,7 +106,7 @@ def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) ->
     )
 
 
-def record_summary(directory: str, counts: SegmentCounts) -> str:
+def summarise_records(directory: str, counts: SegmentCounts) -> str:
     """Return a line that says how many records were read, written and left out, by reason.
 
     It also counts the files that were read as plain text and the files that hold no record.
@@ -138,8 +138,9 @@ def _unescaped(counts: SegmentCounts) -> str:
 
 
 def _understood(directory: str) -> str:
-    """Return the words that count plain-text files and files without records, from the manifest just
-    written.
+    """Return the words that count plain-text files and files without records.
+
+    The counts come from the manifest just written to the directory.
     """
     path = storage.join(directory, MANIFEST_NAME)
     inputs = parse_text_manifest(storage.read_bytes(path), path).inputs

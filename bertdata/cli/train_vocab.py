@@ -9,7 +9,7 @@ from bertdata.cli.common.text_flags import (
     SHARED_FLAGS,
     add_language_settings,
     add_record_settings,
-    given_record_settings,
+    read_record_settings,
 )
 from bertdata.cli.common.training_progress import TrainingProgress
 from bertdata.io import storage
@@ -131,11 +131,12 @@ def run(arguments: list[str]) -> int:
 
 
 def _training_text(args: argparse.Namespace) -> VocabularyText:
-    """Find the text to train on: records or text files. Errors as from find_training_text and
-    plan_records.
+    """Find the text to train on: records or text files.
+
+    Errors as from find_training_text and plan_records.
     """
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
-    given = given_record_settings(args) | own
+    given = read_record_settings(args) | own
     if holds_records(args.texts, given, skip_bad_inputs=False):
         plan = plan_texts(args.texts, given)
         for note in (*plan.notes, *plan_warnings(plan)):

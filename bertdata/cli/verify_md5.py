@@ -132,8 +132,9 @@ def _of_table(report: Report) -> Iterator[str]:
 
 
 def _lines(findings: list[Finding]) -> Iterator[str]:
-    """Yield a line per finding. Of more than MANY with the same status, yield the FIRST and a line that
-    counts the rest.
+    """Yield a line per finding.
+
+    Of more than MANY with the same status, yield the FIRST and a line that counts the rest.
     """
     numbers = Counter(finding.status for finding in findings)
     said: Counter[str] = Counter()

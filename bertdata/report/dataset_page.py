@@ -6,7 +6,7 @@ from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.page import ReportPage, ReportSection
 from bertdata.report.sections.lengths import lengths
 from bertdata.report.sections.masks import masks
-from bertdata.report.sections.objective_statistics import own_sections
+from bertdata.report.sections.objective_statistics import make_objective_sections
 from bertdata.report.sections.passages import passages
 from bertdata.report.sections.provenance import provenance
 from bertdata.report.sections.savings import savings
@@ -47,7 +47,7 @@ def _sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
     yield provenance(datasets)
     found = [settings(datasets)]
     if read:
-        found += [lengths(read), savings(read), masks(read), *own_sections(read), words(read)]
+        found += [lengths(read), savings(read), masks(read), *make_objective_sections(read), words(read)]
     # A damaged manifest may list no shards, and without shards there is no balance to show.
     if with_shards := [one for one in datasets if one.dataset.shards]:
         found.append(shards(with_shards))

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from bertdata.report.charts.bar_chart import BarChart, ranges
-from bertdata.report.summary import Statistics, histogram_of
+from bertdata.report.summary import Statistics, make_histogram
 
 _MOST_NAME = 64
 
@@ -21,7 +21,7 @@ def lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChart:
     lengths: number of examples by length. limit: the longest possible length.
     A bar much higher than all others is cut and labelled, typically the bar of full examples.
     """
-    histogram = histogram_of(lengths, limit)
+    histogram = make_histogram(lengths, limit)
     width, examples = histogram.bin_tokens, histogram.examples
     full = lengths[limit] / lengths.total()
     return BarChart(

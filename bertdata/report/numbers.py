@@ -26,7 +26,8 @@ class DatasetNumbers:
     """The numbers of one dataset.
 
     name: a name that no other dataset of the page has.
-    sample: counts over some examples. statistics: of the sample. None if no example could be read.
+    sample: counts over some examples.
+    statistics: statistics of the sample. None if no example could be read.
     lengths: number of examples by their number of tokens. They are of all examples if ``lengths_are_exact``,
     otherwise of the sample.
     verification: result of checking the files. None if they were not checked, for the reason in
@@ -113,8 +114,9 @@ def collect_numbers(
 
 
 def _verified(dataset: FoundDataset) -> tuple[Report | None, str]:
-    """Check the files. Return the result and an empty text, or None and the reason why there is nothing to
-    check against.
+    """Check the files.
+
+    Return the result and an empty text, or None and the reason why there is nothing to check against.
     """
     if not storage.is_directory(dataset.path):
         return None, "it is one file of a dataset"

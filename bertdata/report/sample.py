@@ -80,8 +80,9 @@ def read_sample(
 
 
 def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int, vocab: str | None) -> bool:
-    """Count the first ``quota`` examples of a shard and keep the first ``kept``. Return True if they are the
-    whole shard.
+    """Count the first ``quota`` examples of a shard and keep the first ``kept``.
+
+    Return True if they are the whole shard.
     """
     with open_reader(
         shard.path, objective=shard.objective, vocabulary=vocab, padding_id=shard.padding_id
@@ -97,6 +98,7 @@ def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int,
         for batch in _first_batches(reader, quota, counts):
             counts.add(batch)
             sample.tokens.add(batch)
+            # Of the first ``kept`` examples of the shard, take those that are in this batch.
             left = kept - counts.examples + len(batch)
             sample.kept += _kept(shard, batch, counts.examples - len(batch), left, reader.layout)
         sample.counts.append(counts)
@@ -106,8 +108,9 @@ def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int,
 
 
 def _first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[ExampleBatch]:
-    """Yield the reader's first examples as arrays. Packed rows are read whole, so there may be a few more
-    than the quota.
+    """Yield the reader's first examples as arrays.
+
+    Packed rows are read whole, so there may be a few more than the quota.
     """
     from bertdata.examples.columns import arrays, cut
 
@@ -145,8 +148,9 @@ def _sizes(packs: PackBatch) -> list[int]:
 def _kept(
     shard: FoundShard, batch: ExampleBatch, first: int, most: int, layout: ShardLayout
 ) -> Iterator[KeptExample]:
-    """Yield the first ``most`` examples of a batch in full. first: the number of the batch's first example in
-    its shard.
+    """Yield the first ``most`` examples of a batch in full.
+
+    first: the number of the batch's first example in its shard.
     """
     if most <= 0:
         return

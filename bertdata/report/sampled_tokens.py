@@ -31,7 +31,7 @@ class SampledTokens:
         """Count the examples of a batch of arrays."""
         import numpy as np
 
-        ids = original_ids(batch)
+        ids = restore_original_ids(batch)
         counts = np.bincount(ids)
         [found] = np.nonzero(counts)
         self.ids.update(dict(zip(found.tolist(), counts[found].tolist(), strict=True)))
@@ -65,7 +65,7 @@ class SampledTokens:
             counter.update({value: count for value, count in enumerate(counts) if count})
 
 
-def original_ids(batch: ExampleBatch) -> "Array":
+def restore_original_ids(batch: ExampleBatch) -> "Array":
     """Return the token ids of a batch of arrays, with masked positions set back to their original ids."""
     import numpy as np
 
@@ -81,20 +81,22 @@ def original_ids(batch: ExampleBatch) -> "Array":
     return ids
 
 
-def special_ids(vocabulary: Vocabulary) -> set[int]:
+def find_special_ids(vocabulary: Vocabulary) -> set[int]:
     """Return the ids of the special tokens, without the unknown token."""
     found = (getattr(vocabulary, name) for name in ROLES if name != "unk")
     return {one for one in found if one is not None}
 
 
 def _tables(vocabulary: Any) -> tuple[Any, Any, Any]:
-    """Return three arrays by token id: is it special, does it continue a word (None if unknown), how many
-    characters has it.
+    """Return three arrays by token id.
+
+    They say whether the token is special, whether it continues a word (None if unknown), and its number of
+    characters.
     """
     import numpy as np
 
     special = np.zeros(vocabulary.size, bool)
-    special[list(special_ids(vocabulary))] = True
+    special[list(find_special_ids(vocabulary))] = True
     continues, sizes = None, list(map(len, vocabulary.words))
     if vocabulary.continues_word is not None:
         continues = np.frombuffer(vocabulary.continues_word, np.uint8).astype(bool)

@@ -25,8 +25,9 @@ _BINS = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LengthHistogram:
-    """Number of examples by length. Bin i holds lengths ``i * bin_tokens + 1`` to ``(i + 1) *
-    bin_tokens``.
+    """Number of examples by length.
+
+    Bin i holds lengths ``i * bin_tokens + 1`` to ``(i + 1) * bin_tokens``.
     """
 
     bin_tokens: int
@@ -34,8 +35,9 @@ class LengthHistogram:
 
 
 class Statistics:
-    """Statistics of one dataset, computed from the counts of its shards. ShardError if there is no
-    example.
+    """Statistics of one dataset, computed from the counts of its shards.
+
+    ShardError if there is no example.
     """
 
     def __init__(self, dataset: FoundDataset, counts: list[ShardCounts], mask_id: int | None = None) -> None:
@@ -99,7 +101,7 @@ class Statistics:
 
     def histogram(self, bins: int = _BINS) -> LengthHistogram:
         """Return the histogram of lengths with at most this many bins."""
-        return histogram_of(self.lengths, self.layout.max_seq_length, bins)
+        return make_histogram(self.lengths, self.layout.max_seq_length, bins)
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as ``stats --json`` prints it."""
@@ -147,8 +149,9 @@ class Statistics:
         return {"packing": packing}
 
     def _sections(self) -> dict[str, Any]:
-        """Return the section on lengths and the objective's sections. The objective may add facts to the
-        lengths.
+        """Return the section on lengths and the objective's sections.
+
+        The objective may add facts to the lengths.
         """
         own = self.findings.sections
         lengths = {
@@ -170,7 +173,7 @@ class Statistics:
         }
 
 
-def histogram_of(lengths: Mapping[int, int], limit: int, bins: int = _BINS) -> LengthHistogram:
+def make_histogram(lengths: Mapping[int, int], limit: int, bins: int = _BINS) -> LengthHistogram:
     """Return the histogram of lengths up to ``limit``, with at most this many bins of equal width."""
     width = -(-limit // bins)
     counts = [0] * -(-limit // width)
@@ -180,8 +183,9 @@ def histogram_of(lengths: Mapping[int, int], limit: int, bins: int = _BINS) -> L
 
 
 def count(shard: FoundShard) -> ShardCounts:
-    """Count a shard of a dataset. ShardError if a record is damaged or the counts differ from the
-    manifest's.
+    """Count a shard of a dataset.
+
+    ShardError if a record is damaged or the counts differ from the manifest's.
     """
     entry = shard.entry
     if entry is not None and not entry.examples and not shard.bytes:

@@ -14,7 +14,7 @@ from torch import Tensor
 from trainer.data.batches import Batch
 from trainer.devices.clipping import norms_of
 from trainer.splitting.held import TIED
-from trainer.splitting.stage import with_same_length
+from trainer.splitting.stage import pad_to_same_length
 from trainer.update.optimiser import Norms
 from trainer.update.strategy import Strategy, UpdateNumber, loss_and_sums, seed_micro_batch
 from trainer.update.worker import Worker
@@ -60,7 +60,7 @@ class PipelinedSums(OrderedSums):
 
     def update(self, batches: Sequence[Batch], rate: float, at: UpdateNumber) -> Tensor:
         """Change the weights; returns the sums of Strategy.update."""
-        batches = with_same_length(batches, self._worker.device.prepare)
+        batches = pad_to_same_length(batches, self._worker.device.prepare)
         values, sums = [], []
         for copy in range(self._copies):
             own = range(copy, len(batches), self._copies)

@@ -16,7 +16,7 @@ def script(monkeypatch):
     for name in ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDA_PATH", "HOROVOD_NCCL_HOME"):
         monkeypatch.delenv(name, raising=False)
     script = importlib.import_module("cuda_toolkit")
-    monkeypatch.setattr(script, "system_homes", list)
+    monkeypatch.setattr(script, "find_system_homes", list)
     return script
 
 
@@ -43,16 +43,16 @@ def test_a_torch_without_cuda_is_refused(script, monkeypatch, tmp_path):
 
 def test_the_systems_toolkit_is_taken_if_its_major_version_is_torchs(script, monkeypatch, tmp_path):
     homes = [toolkit(tmp_path / "12", "12.8"), toolkit(tmp_path / "13", "13.0")]
-    monkeypatch.setattr(script, "system_homes", lambda: homes)
+    monkeypatch.setattr(script, "find_system_homes", lambda: homes)
     found = script.find_toolkit("13.2", tmp_path, no_pip)
     assert found["HOROVOD_CUDA_HOME"] == found["CUDA_HOME"] == str(homes[1])
 
 
 def test_a_compiler_without_headers_is_no_toolkit(script, tmp_path):
     home = toolkit(tmp_path / "13", "13.0")
-    assert script.compiler_version(home) == "13.0"
+    assert script.read_compiler_version(home) == "13.0"
     (home / "include" / "cuda_runtime.h").unlink()
-    assert script.compiler_version(home) is None
+    assert script.read_compiler_version(home) is None
 
 
 def test_the_directories_of_the_environment_come_before_the_compilers_on_the_path(monkeypatch, tmp_path):
@@ -61,7 +61,7 @@ def test_the_directories_of_the_environment_come_before_the_compilers_on_the_pat
     asked, on_path = toolkit(tmp_path / "asked", "13.0"), toolkit(tmp_path / "on-path", "13.0")
     monkeypatch.setenv("CUDA_HOME", str(asked))
     monkeypatch.setenv("PATH", str(on_path / "bin"))
-    assert script.system_homes()[:2] == [asked, on_path]
+    assert script.find_system_homes()[:2] == [asked, on_path]
 
 
 def test_without_a_systems_toolkit_the_compiler_is_a_package_of_torchs_release(script, monkeypatch, tmp_path):
@@ -85,7 +85,7 @@ def test_without_any_toolkit_the_remedy_is_named(script, monkeypatch, tmp_path):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    monkeypatch.setattr(script, "system_homes", lambda: [toolkit(tmp_path / "12", "12.8")])
+    monkeypatch.setattr(script, "find_system_homes", lambda: [toolkit(tmp_path / "12", "12.8")])
     with pytest.raises(MissingExtraError, match=r"no toolkit of CUDA 13.0, .*set CUDA_HOME.*12 \(12.8\)"):
         script.find_toolkit("13.0", tmp_path, no_pip)
 

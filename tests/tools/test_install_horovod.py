@@ -38,17 +38,17 @@ def commands(script, monkeypatch):
 
 def test_a_kept_wheel_is_installed_and_nothing_built(script, commands, monkeypatch):
     tag = next(iter(sys_tags()))
-    monkeypatch.setattr(script, "installed_from", lambda: "")
-    kept = script.wheel_directory()
+    monkeypatch.setattr(script, "find_installed_wheel", lambda: "")
+    kept = script.find_wheel_directory()
     kept.mkdir(parents=True)
     (kept / "horovod-0.28.1-cp27-cp27m-linux_x86_64.whl").touch()
-    assert script.kept_wheel() is None
+    assert script.find_kept_wheel() is None
     wheel = kept / f"horovod-0.28.1-{tag}.whl"
     wheel.touch()
     script.install(["-c", "constraints.txt"])
     assert [command[0] for command in commands[:2]] == ["uninstall", "install"]
     assert commands[1] == ("install", "-c", "constraints.txt", str(wheel))
-    monkeypatch.setattr(script, "installed_from", wheel.as_uri)
+    monkeypatch.setattr(script, "find_installed_wheel", wheel.as_uri)
     commands.clear()
     script.install([])
     assert commands == []
@@ -59,7 +59,7 @@ def test_the_installed_wheel_is_loaded_and_asked_for_what_it_should_have(
     script, commands, monkeypatch, tmp_path, asked, checked
 ):
     monkeypatch.setenv("HOROVOD_GPU_OPERATIONS", asked)
-    monkeypatch.setattr(script, "installed_from", lambda: None)
+    monkeypatch.setattr(script, "find_installed_wheel", lambda: None)
     monkeypatch.setattr(script, "build_wheel", lambda kept, operations: tmp_path / f"for-{operations}.whl")
     script.install([])
     install, load = commands
@@ -73,9 +73,9 @@ def test_each_python_torch_and_kind_has_a_wheel_of_its_own(script, monkeypatch):
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     for version in ("2.13.0+cpu", "2.14.0"):
         monkeypatch.setattr(importlib.metadata, "version", lambda _, version=version: version)
-        names.append(script.wheel_directory().name)
+        names.append(script.find_wheel_directory().name)
     monkeypatch.setenv("HOROVOD_GPU_OPERATIONS", "NCCL")
-    names.append(script.wheel_directory().name)
+    names.append(script.find_wheel_directory().name)
     assert names == [
         f"horovod-0.28.1-{python}-torch-{what}" for what in ("2.13.0+cpu-gloo", "2.14.0-gloo", "2.14.0-nccl")
     ]
@@ -104,7 +104,7 @@ def test_a_missing_torch_is_named(script, monkeypatch):
 
     monkeypatch.setattr(importlib.metadata, "version", nothing)
     with pytest.raises(MissingExtraError, match="torch is not installed"):
-        script.wheel_directory()
+        script.find_wheel_directory()
 
 
 def test_a_failing_pip_is_quoted(script, monkeypatch, capsys):

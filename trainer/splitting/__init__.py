@@ -1,1 +1,1 @@
-"""Models that no single device holds: layers in stages, weights in shards, and the plans for both."""
+"""Training of models that are split over devices, in pipeline stages or shards, and plans for it."""

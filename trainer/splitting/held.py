@@ -1,4 +1,4 @@
-"""The weights that a worker holds of a split model, or the rows of them."""
+"""The weights that a worker holds of a split model: those of its stage, or its rows of them."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -12,15 +12,15 @@ from trainer.update.optimiser import LOCAL_NORMS, Norms, Optimiser
 from trainer.update.worker import Division
 
 TIED = "bert.embeddings.word_embeddings.weight"
-"""The weight that the first and the last stage both have, where the heads use it."""
+"""Name of the word embeddings. If the heads use them too, both the first and the last stage have them."""
 
 
 class WeightPart(NamedTuple):
-    """Rows of a weight, or of a moment (KIND/NAME), that this worker holds.
+    """The rows of a weight that this worker holds, or of a moment (named KIND/NAME).
 
-    shape: that of the whole; without dimensions it counts as one row. start: number of the first row.
-    rows: the values themselves, in whose place others may be put; there may be none. writes: False where
-    another worker writes the same rows into a checkpoint.
+    shape: shape of the whole tensor. A tensor without dimensions counts as one row.
+    start: number of the first row held here. rows: the values, which may be overwritten. There may be none.
+    writes: False if another worker writes the same rows to a checkpoint.
     """
 
     name: str
@@ -30,15 +30,16 @@ class WeightPart(NamedTuple):
     writes: bool
 
     def fill(self, whole: Tensor) -> None:
-        """Copy the own rows of the whole tensor."""
+        """Copy this worker's rows from the whole tensor."""
         self.rows.copy_(whole[self.start : self.start + len(self.rows)] if self.shape else whole)
 
 
-class Held:
-    """The weights of this worker's stage: of a sharded one the rows that PyTorch's DTensors have here.
+class HeldWeights:
+    """The weights of this worker's stage. For a sharded stage, these are the rows in PyTorch's DTensors.
 
-    Make it while nothing is gathered. parameters: by name, as plain ones for an optimiser, which share memory
-    with the rows. norms, sizes: those of ``Optimiser``.
+    Create it while no weights are gathered.
+    parameters: by name, as plain parameters for an optimiser. They share memory with the rows.
+    norms, sizes: as in ``Optimiser``.
     """
 
     def __init__(self, model: HeadedBert, division: Division) -> None:
@@ -55,14 +56,18 @@ class Held:
             for name, weight in self._weights.items():
                 parameter = nn.Parameter(weight.detach().to_local(), weight.requires_grad)
                 self.parameters[name], whole_sizes[parameter] = parameter, weight.numel()
-                self.sizes[parameter] = ceil(weight.numel() / mesh.size())  # most rows of a process
+                self.sizes[parameter] = ceil(
+                    weight.numel() / mesh.size()
+                )  # as many elements as the fullest process holds
 
     def take_gradients(self) -> list[Tensor]:
-        """The gradients of the parameters that have one."""
+        """Return the gradients of the parameters that have one."""
         if self.is_sharded:
             for name, parameter in self.parameters.items():
                 weight = self._weights[name]
-                parameter.data = weight.detach().to_local()  # PyTorch may have moved them at the first pass
+                parameter.data = (
+                    weight.detach().to_local()
+                )  # PyTorch may have moved the rows in the first pass
                 parameter.grad = None if weight.grad is None else weight.grad.to_local()
         return [parameter.grad for parameter in self.parameters.values() if parameter.grad is not None]
 
@@ -72,18 +77,21 @@ class Held:
             weight.grad = None
 
     def weight_parts(self) -> list[WeightPart]:
-        """The stage's weights. Its copies take turns in writing them, or each writes its own rows."""
+        """Return the stage's weights.
+
+        The copies of a stage take turns to write them, or write their own rows if it is sharded.
+        """
         parts, division = [], self._division
         for number, (name, weight) in enumerate(self._weights.items()):
             rows, start, writes = weight.detach(), 0, number % division.copies == division.copy
             if self.is_sharded:
-                rows, start, writes = rows.to_local(), first_row(weight), True
+                rows, start, writes = rows.to_local(), find_first_row(weight), True
             writes = writes and not is_second(name, division)
             parts.append(WeightPart(name, tuple(weight.shape), start, rows, writes))
         return parts
 
     def moment_parts(self, optimiser: Optimiser) -> list[WeightPart]:
-        """The optimiser's tensors of the parameters, zeros before the first update."""
+        """Return the optimiser's moments for the weights held here. They are zero before the first update."""
         parts = {self.parameters[part.name]: part for part in self.weight_parts()}
         return [
             parts[weight]._replace(name=f"{kind}/{parts[weight].name}", rows=optimiser.moment(weight, kind))
@@ -93,14 +101,14 @@ class Held:
         ]
 
 
-def first_row(weight: Any) -> int:
-    """The number of the first row here: torch.chunk's, by which FSDP2 divides."""
+def find_first_row(weight: Any) -> int:
+    """Return the number of the first row held here. FSDP2 divides rows as torch.chunk does."""
     mesh, rows = weight.device_mesh, int(weight.shape[0])
     return min(int(mesh.get_local_rank()) * ceil(rows / int(mesh.size())), rows)
 
 
 def is_second(name: str, division: Division) -> bool:
-    """True for the tied weight where it is the last stage's."""
+    """Return True for the last stage's copy of the tied word embeddings."""
     return name == TIED and division.stage > 0
 
 
@@ -108,7 +116,7 @@ class ShardNorms(Norms):
     """Norms of weights and gradients whose rows are divided among the processes of a group."""
 
     def __init__(self, group: dist.ProcessGroup, sizes: Mapping[Tensor, int]) -> None:
-        """sizes: elements of the whole of each weight."""
+        """sizes: number of elements of each whole weight."""
         self._group, self._sizes = group, sizes
 
     def size(self, weight: Tensor) -> int:
@@ -121,7 +129,7 @@ class ShardNorms(Norms):
         return self._of(LOCAL_NORMS.all(tensors))
 
     def _of(self, norms: Tensor) -> Tensor:
-        """The norms of the whole, of which these are those of the own rows."""
+        """Return the norms of whole tensors from the norms of this process's rows."""
         squares = norms.square()
         dist.all_reduce(squares, group=self._group)
         return squares.sqrt_()

@@ -1,4 +1,4 @@
-"""The piece of a model that a worker has by a plan: the layers of one stage, under the names of the whole."""
+"""The piece of a model that a worker has by a plan: the layers of one stage, named as in the whole model."""
 
 from copy import deepcopy
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from torch import nn
 
 from trainer.devices.device import Device
 from trainer.model.headed import HeadedBert
-from trainer.splitting.held import Held
+from trainer.splitting.held import HeldWeights
 from trainer.splitting.plan.plan import Plan
-from trainer.splitting.sharding import Absent, copies_mesh, shard_
+from trainer.splitting.sharding import AbsentModule, make_copies_mesh, shard_model
 from trainer.update.averaging import sum_type
 from trainer.update.worker import Division
 from trainer.workers.collective import Collective
@@ -17,13 +17,13 @@ from trainer.workers.collective import Collective
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedDivision(Division):
-    """The division of a plan: worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``."""
+    """Division by a plan. Worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``."""
 
     plan: Plan
 
 
 def by_plan(workers: Collective, plan: Plan) -> PlannedDivision:
-    """The division of a plan for so many workers."""
+    """Return this worker's place in the plan."""
     stage, copy = divmod(workers.rank, plan.copies)
     return PlannedDivision(
         copy=copy,
@@ -37,19 +37,23 @@ def by_plan(workers: Collective, plan: Plan) -> PlannedDivision:
 
 
 def build_piece(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
-    """This worker's piece on the device, with first weights, of a model on the meta device.
+    """Return this worker's piece on the device, with initial weights, from a whole model on the meta device.
 
-    The weights are drawn one after the other and have the bits that they have in one process.
+    Initial weights are drawn one after the other for the whole model, so they have the same bits as in a
+    single process.
     """
     assert isinstance(division, PlannedDivision)
+    # Cut the model on the meta device, where it needs no memory, and only then make room for this worker's
+    # piece. ``whole`` stays on the meta device and yields the initial weights one tensor at a time.
     whole, stage = deepcopy(model), division.plan.stages[division.stage]
     keep_layers(model, stage.layers)
+    # All workers must take part in making the mesh, even if only other stages are sharded.
     if any(one.sharded for one in division.plan.stages):
-        mesh = copies_mesh(device, workers, division)
+        mesh = make_copies_mesh(device, workers, division)
         if stage.sharded:
-            shard_(model, mesh, device.config.update.precision, sum_type(device.config))
+            shard_model(model, mesh, device.config.update.precision, sum_type(device.config))
     model.to_empty(device=device.torch_device)
-    parts = {part.name: part for part in Held(model, division).weight_parts()}
+    parts = {part.name: part for part in HeldWeights(model, division).weight_parts()}
     for name, values in whole.first_weights():
         if name in parts:
             parts[name].fill(values)
@@ -58,16 +62,16 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
 
 
 def keep_layers(model: HeadedBert, layers: range) -> None:
-    """Keep only these layers in the model. The others have no weights any more.
+    """Remove the weights of all other layers from the model.
 
-    With layer 0 stay the embeddings; with the last layer the pooler and the heads, and the word embeddings
-    too if the heads use them. Names of weights stay as they are.
+    Layer 0 comes with the embeddings. The last layer comes with the pooler and the heads, and with the word
+    embeddings if the heads use them. Names of weights do not change.
     """
     bert = model.bert
     count = len(bert.encoder.layer)
     is_first, is_last = layers.start == 0, layers.stop == count
     for number in set(range(count)) - set(layers):
-        bert.encoder.layer[number] = Absent()
+        bert.encoder.layer[number] = AbsentModule()
     if not is_first:
         kept = "word_embeddings" if is_last and model.ties_words else None
         _take_out(bert.embeddings, *(name for name, _ in bert.embeddings.named_children() if name != kept))
@@ -77,5 +81,6 @@ def keep_layers(model: HeadedBert, layers: range) -> None:
 
 
 def _take_out(module: nn.Module, *names: str) -> None:
+    """Replace these sub-modules with stand-ins without weights."""
     for name in names:
-        setattr(module, name, Absent())
+        setattr(module, name, AbsentModule())

@@ -1,4 +1,4 @@
-"""Pipelined training: each worker has some layers, and micro-batches pass from stage to stage."""
+"""Pipelined training: each worker has some of the layers, and micro-batches pass from stage to stage."""
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -12,7 +12,7 @@ from trainer.data.batches import Batch
 from trainer.model.headed import HeadedBert
 from trainer.splitting.held import TIED, is_second
 from trainer.splitting.split_strategy import SplitInference, SplitStrategy
-from trainer.splitting.stage import WorkerStage, make_schedule, token_rows, with_same_length
+from trainer.splitting.stage import WorkerStage, count_tokens, make_schedule, pad_to_same_length
 from trainer.splitting.subgroups import StageGroups, Subgroup
 from trainer.tasks.task import Outcome
 from trainer.update.averaging import sum_type, sync_weights
@@ -22,22 +22,26 @@ from trainer.update.strategy import UpdateNumber
 from trainer.update.worker import Worker
 
 _KEPT_SCHEDULES = 4
-"""Schedules of other shapes that are kept; each has memory for the tensors that it receives."""
+"""Number of schedules kept for batches of other shapes.
+
+Each holds memory for the tensors that it receives.
+"""
 
 
 class PipelinedInference(SplitInference):
-    """Metrics by all stages of a copy, which pass the batches on. Only the last stage has results."""
+    """Evaluation in a pipeline: the stages of a copy pass each batch on. Only the last stage has results."""
 
     def __init__(self, worker: Worker, strategy: "Pipelined | None" = None) -> None:
-        """strategy: that of the training, whose groups are used. None: there is none."""
+        """strategy: the training's strategy, whose groups are reused. None: there is no training."""
         self._worker = worker
         self._groups = strategy.groups if strategy else StageGroups(worker)
         self._stage = WorkerStage(worker)
 
     def _measure(self, batch: Batch) -> Outcome:
+        """Compute a batch's outcome. Stages before the last return zeros."""
         worker, stage, pipeline = self._worker, self._stage, self._groups.pipeline
         place = worker.division.stage
-        received = () if stage.is_first else stage.blanks(token_rows(batch), worker.device.torch_device)
+        received = () if stage.is_first else stage.blanks(count_tokens(batch), worker.device.torch_device)
         for tensor in received:
             pipeline.receive(tensor, place - 1)
         if stage.is_last:
@@ -47,14 +51,15 @@ class PipelinedInference(SplitInference):
         return Outcome(torch.zeros(()), torch.zeros(2 * len(worker.task.metrics)))
 
     def release(self) -> None:
+        """Destroy the groups."""
         self._groups.close()
 
 
 class Pipelined(SplitStrategy):
-    """Updates by torch.distributed.pipelining. The copies of a stage average their gradients.
+    """Strategy that trains with torch.distributed.pipelining. The copies of a stage average their gradients.
 
-    The optimiser changes the stage's own weights. Word embeddings that the heads use are on the first and
-    on the last stage: both have the sum of their gradients, and so make the same steps.
+    The optimiser changes the stage's own weights. If the heads use the word embeddings, both the first and
+    the last stage have them. Both get the sum of the two gradients, so they make the same steps.
     """
 
     inference = PipelinedInference
@@ -74,7 +79,7 @@ class Pipelined(SplitStrategy):
         worker = self.worker
         with worker.workers.naming_lost_workers():
             self._stage.divisors = loss_divisors(worker, batches, worker.division.copies)
-            values = self._run_stages(with_same_length(batches, worker.device.prepare), first)
+            values = self._run_stages(pad_to_same_length(batches, worker.device.prepare), first)
             worker.device.after_backward()
             self.step.take(self._average(), learning_rate, first.step + 1)
         self.held.drop_gradients()
@@ -82,17 +87,19 @@ class Pipelined(SplitStrategy):
         return [torch.stack(values).sum(0) if values else none]
 
     def _run_stages(self, batches: Sequence[Batch], at: UpdateNumber) -> list[Tensor]:
-        """Leave the sum of the micro-batches' gradients, times the loss scale, in the weights' grad.
+        """Run all micro-batches through the pipeline.
 
-        batches: as many tokens each. Returns of the last stage ``loss_and_sums`` of each, of others nothing.
+        It adds their gradients, times the loss scale, to the weights' grad.
+        batches: micro-batches with the same number of tokens. Return ``loss_and_sums`` of each on the last
+        stage, and nothing on other stages.
         """
         stage, numbers = self._stage, torch.arange(len(batches))
         stage.batches, stage.at, stage.values = batches, at, []
-        schedule = self._find_schedule(token_rows(batches[0]), len(batches))
+        schedule = self._find_schedule(count_tokens(batches[0]), len(batches))
         target = {"target": numbers} if stage.is_last else {}
         try:
             schedule.step(number=numbers, return_outputs=False, **target)
-        except RuntimeError as error:  # it hides those of the module
+        except RuntimeError as error:  # PyTorch wraps an error of the model in a RuntimeError
             if isinstance(error.__cause__, BertDataError):
                 raise error.__cause__ from None
             raise
@@ -101,13 +108,15 @@ class Pipelined(SplitStrategy):
         return stage.values
 
     def _average(self) -> list[Tensor]:
-        """The gradients, averaged over the copies. The tied weight's is the sum of both stages' gradients.
+        """Average the gradients over the copies and return them.
 
-        Two summands in either order have one sum, so that both stages have the same bits.
+        A tied weight's gradient is summed over both its stages.
+
+        The sum of two numbers does not depend on their order, so both stages have the same bits.
         """
         config, own = self.worker.config, self.held.parameters
         gradients = self.held.take_gradients()
-        if not self.held.is_sharded:  # else each micro-batch's were averaged in its backward pass
+        if not self.held.is_sharded:  # FSDP2 has averaged the gradients of sharded stages already
             self.groups.copies.average(gradients, sum_type(config))
             sync_weights(self.groups.copies.average, own.values(), config.workers.force_weight_sync)
         if self.groups.tied.size:
@@ -121,10 +130,10 @@ class Pipelined(SplitStrategy):
 
 
 class StageNorms(Norms):
-    """Norms over the stages of a pipeline, each of which has whole weights or shards of them.
+    """Norms over all stages of a pipeline, whose weights may also be sharded.
 
-    The norms of all weights are brought together in the order of the whole model, so that the norm of all
-    has the bits that one process gives for the same gradients.
+    The norms of single weights are brought together in the order of the whole model. The norm over all of
+    them then has the same bits as in a single process.
     """
 
     def __init__(self, worker: Worker, group: Subgroup, of_weights: Norms) -> None:
@@ -135,7 +144,9 @@ class StageNorms(Norms):
             whole = worker.task.new_model(worker.model.config)
         order, names = (_names_by_group(preset, model) for model in (whole, worker.model))
         self._size, self._own = len(order), len(names)
-        # The tied weight counts once, on the first stage.
+        # The tied weight counts only once, on the first stage. order.index gives each weight its place in the
+        # whole model: every stage fills its places of a vector of zeros, and the sum over the stages
+        # completes it.
         own = [number for number, name in enumerate(names) if not is_second(name, worker.division)]
         self._counted, self._places = own, [order.index(names[number]) for number in own]
 
@@ -156,7 +167,7 @@ class StageNorms(Norms):
 
 
 def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:
-    """Names of the trained weights in the order of the optimiser's groups."""
+    """Return the names of the trained weights in the order of the optimiser's groups."""
     names = {weight: name for name, weight in model.named_parameters()}
     return [
         names[weight]

@@ -1,4 +1,4 @@
-"""The division of the model among the workers of a run."""
+"""Decides how a run's model is divided among its workers, and makes the plan if one is needed."""
 
 from dataclasses import replace
 from functools import partial
@@ -25,20 +25,21 @@ from trainer.splitting.plan.parts import head_of
 from trainer.splitting.plan.plan import KEPT_PLAN, Plan, parse_plan, read_plan, write_plan
 from trainer.splitting.plan.planner import make_plan
 from trainer.splitting.plan.profile import attention_of, profiled_costs, return_memory
-from trainer.splitting.plan.rates import SHEETS, USUAL, DeviceRate, sheet_rate
-from trainer.splitting.plan.request import PlanRequest, configured_examples, meshes_of
+from trainer.splitting.plan.rates import SHEETS, USUAL, DeviceRate, find_sheet_rate
+from trainer.splitting.plan.request import PlanRequest, configured_examples, list_meshes
 from trainer.splitting.show.table import plan_lines
 from trainer.update.averaging import sum_type
 from trainer.update.worker import Runtime, whole
 
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
-_ALONE = 1e9  # bandwidth of one worker, which no plan depends on
+_ALONE = 1e9  # bandwidth of a single worker; no plan depends on it
 
 
 def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
-    """The runtime with this worker's place, and with the plan's micro-batches where there is a plan.
+    """Return the runtime with this worker's place in the split model.
 
-    sequence_length: most tokens of an example. SettingsError where the model cannot be split as configured.
+    It has the plan's micro-batches too, if there is a plan.
+    sequence_length: most tokens in an example. SettingsError if the model cannot be split as configured.
     """
     config, device, workers = runtime.config, runtime.device, runtime.workers
     plan = find_plan(runtime, shape, sequence_length)
@@ -56,25 +57,27 @@ def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) ->
 
 
 def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
-    """The plan of the file, else a new one. None: each worker has the whole model."""
+    """Return the plan from the configured file, or a new plan. None: each worker has the whole model."""
     config, device, workers = runtime.config, runtime.device, runtime.workers
     strategy, path = config.run.strategy, config.split.plan
     if path is not None:
         plan = parse_plan(runtime.on_rank_0(lambda: read_plan(path).as_json()), path)
         _check_plan(plan, path, runtime, shape, sequence_length)
         return plan
+    # The user asks for a split: fail early if it cannot be trained here, then plan it.
     if strategy in ("sharded", "pipelined"):
         check_split(strategy, device, workers)
         enough = strategy == "sharded" or workers.size > 1
         check(enough, "strategy pipelined needs two workers or more, found 1")
         return plan_run(runtime, shape, sequence_length)
+    # With auto, plan_run returns None again if the whole model fits on each device.
     if strategy == "auto" and workers.size > 1 and can_split(device, workers):
         return plan_run(runtime, shape, sequence_length)
     return None
 
 
 def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, sequence_length: int) -> None:
-    """SettingsError where a file's plan is not for this run."""
+    """Raise SettingsError if a file's plan does not suit this run."""
     asked, update = runtime.config.run.strategy, runtime.config.update
     check(
         asked in ("auto", plan.strategy),
@@ -100,10 +103,10 @@ def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, seq
 
 
 def _with_update_of(plan: Plan, config: Config, devices: int) -> Config:
-    """The configuration with the plan's micro-batches.
+    """Return the configuration with the plan's micro-batches.
 
-    The examples of an update stay as they are configured for so many devices that have the whole model,
-    as does a batch size that is given; if nothing is given, both are the plan's.
+    The number of rows per update stays as configured for this many devices with the whole model, and so does
+    a configured batch size. If neither is configured, both come from the plan.
     """
     update = config.update
     given = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
@@ -113,21 +116,26 @@ def _with_update_of(plan: Plan, config: Config, devices: int) -> Config:
 
 
 def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
-    """The plan of the configured strategy, the same on all workers. None: replicated, as without a plan.
+    """Return a plan for the configured strategy, the same on all workers.
 
-    It is logged, and written to save_plan and into output_dir. SettingsError where the model fits the devices
-    in no way.
+    None: train replicated, as without a plan.
+
+    The plan is logged and written to save_plan and to output_dir. SettingsError if the model does not fit on
+    the devices in any way.
     """
     split, device, workers = runtime.config.split, runtime.device, runtime.workers
     make = partial(_request, runtime, shape, sequence_length, device_memory(runtime.config, device, workers))
-    runtime.on_rank_0(lambda: make() is not None)  # a SettingsError ends all workers
+    runtime.on_rank_0(
+        lambda: make() is not None
+    )  # first on rank 0 only, so that a SettingsError ends all workers
     request = make()
+    # With strategy auto, a model that fits as configured needs no plan, and nothing is measured.
     if runtime.on_rank_0(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
         return None
     if split.bandwidth is None and workers.size > 1:
         request = with_bandwidths(request, runtime)
     costs = None
-    if split.profile_layers and runtime.on_rank_0(lambda: accepts(lambda: meshes_of(request))):
+    if split.profile_layers and runtime.on_rank_0(lambda: accepts(lambda: list_meshes(request))):
         runtime.log(f"timing the model's layers on device {device.name}")
         costs = profiled_costs(request, device, workers)
     found = runtime.on_rank_0(lambda: _plan(runtime, request, costs))
@@ -135,7 +143,7 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
 
 
 def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
-    """The request of the configuration."""
+    """Return the request for a plan that follows from the run's configuration."""
     config, device = runtime.config, runtime.device
     return PlanRequest(
         config=config,
@@ -153,7 +161,7 @@ def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory:
 
 
 def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
-    """The request with the bandwidths that all workers, two or more, measure together."""
+    """Return the request with measured bandwidths. All workers (two or more) must call this together."""
     device, workers, sums = runtime.device, runtime.workers, sum_type(runtime.config)
     bandwidth = measure_bandwidth(device, workers, sums)
     sharding = measure_sharding(device, workers, sums) if request.may_shard else None
@@ -161,7 +169,10 @@ def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
 
 
 def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[str, object] | None:
-    """The plan as JSON, made on one worker."""
+    """Make the plan on one worker, log it, write it, and return it as JSON.
+
+    None: no plan fits, and the run goes on replicated.
+    """
     run, split = runtime.config.run, runtime.config.split
     try:
         plan = make_plan(request, costs)
@@ -183,15 +194,18 @@ def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[s
 
 
 def fits_as_configured(request: PlanRequest) -> bool:
-    """True if each device holds the whole model with the configured micro-batches, and keeps activations."""
+    """Return True if each device can hold the whole model with the configured micro-batches.
+
+    It must fit without recomputing activations.
+    """
     whole = request.changed(strategy="replicated", recompute="never")
     return request.split.recompute != "always" and accepts(lambda: make_plan(whole))
 
 
 def find_rate(device: Device) -> DeviceRate:
-    """The rate of a device, by its name."""
+    """Return the speeds of a device, found by its name."""
     if device.torch_device.type == HOST.type:
         return _PROCESSOR
     described = device.describe().lower()
     name = next((name for name in SHEETS if name in described), USUAL)
-    return sheet_rate(name, device.config.update.precision)
+    return find_sheet_rate(name, device.config.update.precision)

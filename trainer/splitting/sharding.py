@@ -1,8 +1,8 @@
-"""Weights divided by rows among the processes of a mesh, by FSDP2 (Zhao et al. 2023).
+"""Sharding: weights divided by rows among the processes of a mesh, with FSDP2 (Zhao et al. 2023).
 
-Each layer is gathered for its own passes and freed after them; embeddings, pooler and heads together are
-gathered for the whole of a forward and backward pass. A gradient's mean over the processes goes to those that
-hold its rows.
+Each layer is gathered for its own passes and freed after them. Embeddings, pooler and heads are gathered
+together, for the whole forward and backward pass. The mean of a gradient over the processes goes to the
+processes that hold its rows.
 """
 
 from functools import partial
@@ -19,21 +19,24 @@ from trainer.update.worker import Division
 from trainer.workers.collective import Collective
 
 Mesh = Any
-"""torch.distributed.DeviceMesh of one dimension; imported only where it is used."""
+"""A one-dimensional torch.distributed.DeviceMesh. The class is imported only where it is used."""
 
 
-class Absent(nn.Module):
-    """In place of a module whose weights another process has. A layer hands on what it is given."""
+class AbsentModule(nn.Module):
+    """Stand-in for a module whose weights are on another process.
+
+    In place of a layer, it hands on its input.
+    """
 
     def forward(self, rows: Tensor, normed: Tensor, sequences: object) -> tuple[Tensor, Tensor]:
         return rows, normed
 
 
-def copies_mesh(device: Device, workers: Collective, division: Division) -> Mesh:
-    """The processes that have this worker's stage, in a group of their own. All workers must make the call.
+def make_copies_mesh(device: Device, workers: Collective, division: Division) -> Mesh:
+    """Return a mesh of the processes that have this worker's stage. All workers must call this together.
 
-    The group of all workers stays the collective's alone, which can then end its threads: one that is left
-    when the interpreter ends may crash it.
+    It has a process group of its own. The group of all workers is used only by the collective, which ends the
+    group's threads. A thread that is left when the interpreter exits may crash it.
     """
     from torch.distributed.device_mesh import DeviceMesh
 
@@ -44,35 +47,37 @@ def copies_mesh(device: Device, workers: Collective, division: Division) -> Mesh
     return DeviceMesh.from_group(own, device.torch_device.type)
 
 
-def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype | None = None) -> None:
-    """Divide the weights of a model, or of a stage, on the meta device: each layer, then all the rest.
+def shard_model(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype | None = None) -> None:
+    """Shard the weights of a model or stage on the meta device, in place: each layer, then all the rest.
 
-    In 16 bits a layer is gathered in them, all but its norms, so that autocast finds products' weights as
-    it would make them, and keeps none for the backward pass. sum_type: the type in which gradients are
-    added up; None: fp32.
+    With 16-bit precision a layer is gathered in 16 bits, except its norms. Autocast then finds the weights as
+    it would convert them, and keeps no copies for the backward pass.
+    sum_type: type in which gradients are added up. None: fp32.
     """
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
-    policy = partial(sharding_policy, sum_type=sum_type)
+    policy = partial(make_sharding_policy, sum_type=sum_type)
     half = HALVES.get(precision)
     for layer in model.bert.encoder.layer:
-        if isinstance(layer, Absent):
+        if isinstance(layer, AbsentModule):
             continue
         layer.attention.self.joins = False
         norms: list[nn.Module] = [module for module in layer.modules() if isinstance(module, Norm)]
         if half is not None:
             fully_shard(norms, mesh=mesh, mp_policy=policy(None), reshard_after_forward=False)
         fully_shard(layer, mesh=mesh, mp_policy=policy(half))
-    is_last = not isinstance(model.bert.pooler, Absent)
+    is_last = not isinstance(model.bert.pooler, AbsentModule)
     fully_shard(model if is_last else model.bert, mesh=mesh, mp_policy=policy(None))
     if not is_last:
-        register_fsdp_forward_method(model.bert, "encode")  # the method that a stage before the last calls
+        register_fsdp_forward_method(
+            model.bert, "encode"
+        )  # a stage before the last calls this method instead of forward
 
 
-def sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Any:
-    """FSDP2's types in which weights are gathered and gradients added up.
+def make_sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Any:
+    """Return FSDP2's policy.
 
-    None: the weights' own, and fp32.
+    dtype: type of gathered weights, None for their own. sum_type: type of sums of gradients, None for fp32.
     """
     from torch.distributed.fsdp import MixedPrecisionPolicy
 
@@ -80,8 +85,11 @@ def sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> 
     return MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=sums, cast_forward_inputs=False)
 
 
-def gather_no_more(model: nn.Module) -> None:
-    """Free gathered weights, which a pass without gradients leaves and which would get out of date."""
+def free_gathered_weights(model: nn.Module) -> None:
+    """Free gathered weights.
+
+    A pass without gradients leaves them gathered, and they would become outdated.
+    """
     for module in model.modules():
         if hasattr(module, "reshard"):
             module.reshard()  # type: ignore[operator]

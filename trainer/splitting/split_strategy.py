@@ -8,9 +8,9 @@ from torch import Tensor
 
 from bertdata.config.settings import check
 from trainer.data.batches import Batch
-from trainer.splitting.held import Held, WeightPart
+from trainer.splitting.held import HeldWeights, WeightPart
 from trainer.splitting.pieces import build_piece
-from trainer.splitting.sharding import gather_no_more
+from trainer.splitting.sharding import free_gathered_weights
 from trainer.tasks.task import Outcome
 from trainer.update.inference import Inference
 from trainer.update.make_step import make_step
@@ -20,7 +20,7 @@ from trainer.update.worker import Worker
 
 
 class SplitInference(Inference):
-    """Evaluation of a model that no worker has as a whole: the workers measure each batch together."""
+    """Evaluation of a split model: the workers measure each batch together."""
 
     exchanges = True
 
@@ -36,19 +36,20 @@ class SplitInference(Inference):
         with torch.no_grad():
             yield together
         model.train()
-        gather_no_more(model)
+        free_gathered_weights(model)
 
     def _measure(self, batch: Batch) -> Outcome:
+        """Return a batch's outcome."""
         outcome: Outcome = self._worker.device.forward(self._learner, batch)
         return outcome
 
     def weight_parts(self) -> Sequence[WeightPart]:
-        """The weights that this worker holds, in the order of the model."""
-        return Held(self._worker.model, self._worker.division).weight_parts()
+        """Return the weights that this worker holds, in the order of the model."""
+        return HeldWeights(self._worker.model, self._worker.division).weight_parts()
 
 
 class SplitStrategy(Strategy):
-    """Training of a model that no worker has as a whole. The optimiser changes what the worker holds."""
+    """Base of strategies for split models. The optimiser changes only what the worker holds."""
 
     build = staticmethod(build_piece)
     exchanges_each = True
@@ -59,26 +60,26 @@ class SplitStrategy(Strategy):
         check(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
         self.worker = worker
         set_softmax(worker)
-        self.held = Held(worker.model, worker.division)
+        self.held = HeldWeights(worker.model, worker.division)
         self.step = make_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
 
     def weight_parts(self) -> Sequence[WeightPart]:
-        """The weights that this worker holds, in the order of the model."""
+        """Return the weights that this worker holds, in the order of the model."""
         return self.held.weight_parts()
 
     def moment_parts(self) -> Sequence[WeightPart]:
-        """The optimiser's tensors that this worker holds, zeros before the first update."""
+        """Return the optimiser's moments that this worker holds. They are zero before the first update."""
         return self.held.moment_parts(self.optimiser)
 
     @property
     def optimiser(self) -> Optimiser:
-        """Our own optimiser: a device with another one takes whole models only."""
+        """The trainer's optimiser. Devices with an optimiser of their own cannot train split models."""
         assert isinstance(self.step.optimiser, Optimiser)
         return self.step.optimiser
 
     def set_applied(self, applied: int) -> None:
-        """Set the count of updates that changed the weights, of the phase and of the optimiser."""
+        """Set the number of updates made so far, in the phase and in the optimiser."""
         self.step.applied = applied
         for group in self.optimiser.param_groups:
             group["step"] = applied
@@ -91,10 +92,10 @@ class SplitStrategy(Strategy):
 
 
 class Sharded(SplitStrategy):
-    """Updates by PyTorch's autograd on a model divided by FSDP2.
+    """Strategy that trains a model sharded by FSDP2, with PyTorch's autograd.
 
-    Each micro-batch's gradients are averaged over the workers while its backward pass runs, and added up in
-    the rows: no worker ever has the gradients of the whole model.
+    A micro-batch's gradients are averaged over the workers during its backward pass, and added up only in the
+    rows that a worker holds. No worker ever has the gradients of the whole model.
     """
 
     inference = SplitInference

@@ -1,7 +1,7 @@
-"""Weights and moments of a split model: each worker reads and writes the rows that it holds, and no others.
+"""Checkpoints of split models: each worker reads and writes only the rows that it holds.
 
-A checkpoint has a file of weights and one of moments for each worker; tensors are whole in them,
-whoever writes their rows, so that any other split, or none, can go on from them.
+A checkpoint has a file of weights and a file of moments for each worker. The tensors in them are whole,
+whoever writes their rows, so that training can continue with any other split, or with none.
 """
 
 import math
@@ -53,16 +53,20 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class SplitTensors:
-    """Tensors of a model that no worker has as a whole."""
+    """Weights and moments of a model that no worker has as a whole, with their reading and saving."""
 
     def __init__(self, runtime: Runtime, shape: ModelConfig, strategy: SplitStrategy) -> None:
         self._runtime, self._shape, self._strategy = runtime, shape, strategy
 
     def read_weights(self, path: str) -> None:
+        """Fill all workers' weights from a checkpoint of any origin."""
         together(self._runtime, path, lambda: self._read_foreign(path))
 
     def _read_foreign(self, path: str) -> None:
-        """Fill this worker's parts from a checkpoint of any origin."""
+        """Fill this worker's weights from a checkpoint of any origin.
+
+        Fill the moments too, if the configuration says so.
+        """
         with_moments = self._runtime.config.start.start_moments
         checkpoint = open_start(self._runtime, self._shape, path)
         fill_parts(self._runtime, self._shape, self._strategy.weight_parts(), checkpoint)
@@ -75,6 +79,10 @@ class SplitTensors:
             self._strategy.set_applied(self._runtime.config.start.updates_of_moments(checkpoint.updates))
 
     def read(self, path: Path, saved: State, applied: int) -> None:
+        """Read weights and moments from a checkpoint of this trainer, after checking its files.
+
+        applied: updates made so far.
+        """
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
         files = [file for name, some in parts.items() if some for file in tensor_files(saved, name) or [name]]
         workers = self._runtime.workers
@@ -91,9 +99,10 @@ class SplitTensors:
         self._strategy.set_applied(applied)
 
     def broadcast(self) -> None:
-        """Nothing: all that hold a weight drew or read the same."""
+        """Do nothing: all workers that hold a weight have drawn or read the same values."""
 
     def held(self) -> tuple[str, list[Tensor]]:
+        """Return a digest of the names and rows held here, and the rows, for comparison between workers."""
         parts = [part for part in self._strategy.weight_parts() if part.rows.numel()]
         names = [f"{part.name} {part.start} {list(part.rows.shape)}" for part in parts]
         return md5("\n".join(names).encode(), usedforsecurity=False).hexdigest(), [
@@ -101,12 +110,13 @@ class SplitTensors:
         ]
 
     def are_finite(self) -> bool:
+        """Return True if all weights on all workers are finite."""
         parts = self._strategy.weight_parts()
         found = all(bool(part.rows.detach().norm().isfinite()) for part in parts if part.rows.numel())
         return all(self._runtime.workers.gather(found))
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
-        """Save at once: a copy in memory, to be written later, would take as much as the model again."""
+        """Save at once. Keeping a copy to write later would need as much memory as the model again."""
         runtime, output_dir = self._runtime, str(self._runtime.config.run.output_dir)
         path = checkpoint_path(output_dir, state)
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
@@ -115,6 +125,7 @@ class SplitTensors:
         mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
         every_worker = partial(together, runtime, path)
         with ExitStack() as stack:
+            # Rank 0 creates the files, every worker writes its rows and sums up some files, rank 0 renames.
             folder = Path(every_worker(lambda: self._begin(stack, path, every))[0])
             every_worker(lambda: self._write(folder, every, parts.values()))
             sums = every_worker(lambda: {file: file_md5(str(folder / file)) for file in mine})
@@ -124,7 +135,10 @@ class SplitTensors:
             prune(output_dir, state, runtime.config.run.keep_checkpoints)
 
     def _begin(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
-        """On rank 0 the directory that grows, with the files, whose values are still to be written."""
+        """On rank 0, create the checkpoint's directory with files of the final size, and return its path.
+
+        Values follow later.
+        """
         if self._runtime.workers.rank:
             return None
         growing = stack.enter_context(open_checkpoint_directory(path))
@@ -135,7 +149,7 @@ class SplitTensors:
     def _end(
         self, stack: ExitStack, folder: Path, state: State, files: Mapping[str, Mapping[str, Shapes]]
     ) -> None:
-        """Write the indexes and the state, on rank 0. The directory is then renamed."""
+        """On rank 0, write the indexes and the state, and rename the directory to its final name."""
         if self._runtime.workers.rank:
             return
         md5s = dict(state.files)
@@ -148,9 +162,10 @@ class SplitTensors:
         stack.close()
 
     def _divide(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
-        """The files of the weights or moments, with the shapes of their tensors: as many as workers.
+        """Return the checkpoint's files for weights or moments, with the shapes of their tensors.
 
-        The tensors of a stage are dealt to files of near equal size, one for each of its copies.
+        There are as many files as workers. A stage's tensors are divided into files of nearly equal size, one
+        for each copy of the stage.
         """
         division, workers = self._runtime.division, self._runtime.workers
         mine = [[part.name, list(part.shape)] for part in parts if part.writes]
@@ -160,7 +175,9 @@ class SplitTensors:
         for stage in range(division.stages):
             of_stage = gathered[stage * division.copies : (stage + 1) * division.copies]
             shapes = {part: tuple(shape) for one in of_stage for part, shape in one}
-            for number, some in enumerate(_dealt(shapes, division.copies), 1 + stage * division.copies):
+            for number, some in enumerate(
+                _split_evenly(shapes, division.copies), 1 + stage * division.copies
+            ):
                 if some:
                     files[f"{stem}-{number:05d}-of-{workers.size:05d}.{ending}"] = some
         return files
@@ -168,10 +185,12 @@ class SplitTensors:
     def _write(
         self, folder: Path, files: Mapping[str, Shapes], parts: Iterable[Sequence[WeightPart]]
     ) -> None:
-        """Write this worker's rows into the files, which are there already."""
+        """Write this worker's rows into the files that rank 0 created."""
         if not folder.is_dir():
-            found = f"rank {self._runtime.workers.rank} does not see it"
-            raise SettingsError(f"{folder}: {found}; workers of a split model need one output_dir for all")
+            raise SettingsError(
+                f"{folder}: rank {self._runtime.workers.rank} does not see it; workers of a split model need "
+                "one output_dir for all"
+            )
         own = {part.name: part for some in parts for part in some if part.writes}
         for file, shapes in files.items():
             if written := [own[name] for name in shapes if name in own]:
@@ -182,7 +201,10 @@ class SplitTensors:
                         write_rows(opened.fileno(), places[part.name], part.start, rows)
 
     def _read_parts(self, folder: Path, files: Sequence[str], parts: Sequence[WeightPart]) -> None:
-        """Read the parts' rows from a checkpoint's files. CheckpointError where a tensor does not fit."""
+        """Read the parts' rows from the checkpoint's files.
+
+        CheckpointError if a tensor is missing or has another shape.
+        """
         with ExitStack() as stack:
             where = dict[str, tuple[IO[bytes], Place]]()
             for file in files:
@@ -194,9 +216,11 @@ class SplitTensors:
                     raise CheckpointError(f"{folder}: lacks {part.name}")
                 opened, place = where[part.name]
                 if place.shape != part.shape:
-                    found = f"has shape {list(place.shape)}, expected {list(part.shape)}"
-                    raise CheckpointError(f"{opened.name}: {part.name} {found}")
-                host = self._runtime.device.to_host(part.rows)  # itself, where it is in host memory
+                    raise CheckpointError(
+                        f"{opened.name}: {part.name} has shape {list(place.shape)}, "
+                        f"expected {list(part.shape)}"
+                    )
+                host = self._runtime.device.to_host(part.rows)  # no copy if it is already in host memory
                 read_rows(opened.fileno(), place, part.start, host)
                 part.rows.copy_(host)
 
@@ -204,9 +228,10 @@ class SplitTensors:
 def read_split_weights(
     runtime: Runtime, shape: ModelConfig, inference: SplitInference, path: str, read: Callable[..., Any]
 ) -> bool:
-    """Fill every worker's parts of a model to be evaluated. DataError where its task's head is missing.
+    """Fill all workers' weights of a model for evaluation. Return False if the checkpoint is gone.
 
-    read: calls a function, and gives None for a checkpoint that is gone; False where a worker got that.
+    read: function that runs its argument and returns None for a checkpoint that is gone.
+    DataError if the checkpoint lacks the task's head.
     """
 
     def fill() -> bool:
@@ -221,16 +246,16 @@ def read_split_weights(
 def fill_parts(
     runtime: Runtime, shape: ModelConfig, parts: Sequence[WeightPart], checkpoint: Checkpoint
 ) -> list[str]:
-    """Fill a worker's parts of the weights from any checkpoint. Returns the names that it lacks."""
+    """Fill a worker's weights from any checkpoint. Return the names of weights that the checkpoint lacks."""
     weights, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
     _fill(parts, weights)
     return missing
 
 
 def together(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
-    """Every worker's result of its work on a checkpoint, by rank. An error of one ends all.
+    """Do work on a checkpoint on every worker. Return the results by rank. An error on one worker ends all.
 
-    path: of the checkpoint, which is named where the system's error names no file.
+    path: the checkpoint. It is named if the system's error names no file.
     """
     result, failure = None, None
     try:
@@ -247,11 +272,12 @@ def together(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> lis
     return [value for _, value in gathered]
 
 
-def _dealt(shapes: Shapes, count: int) -> list[Shapes]:
-    """The tensors in order, in ``count`` groups of near equal size."""
+def _split_evenly(shapes: Shapes, count: int) -> list[Shapes]:
+    """Divide the tensors, in order, into ``count`` groups of nearly equal size."""
     sizes = {name: math.prod(shape) for name, shape in shapes.items()}
     total, seen = max(1, sum(sizes.values())), 0
     groups: list[dict[str, tuple[int, ...]]] = [{} for _ in range(count)]
+    # A tensor goes to the group in which its middle lies: sizes [4, 2, 2, 8] in 2 groups -> [4, 2, 2], [8].
     for name, size in sizes.items():
         groups[min(count - 1, (seen + size // 2) * count // total)][name] = shapes[name]
         seen += size
@@ -259,7 +285,7 @@ def _dealt(shapes: Shapes, count: int) -> list[Shapes]:
 
 
 def _fill(parts: Sequence[WeightPart], stored: Stored) -> None:
-    """Copy rows of the stored tensors into the parts that there are tensors for."""
+    """Copy the rows of stored tensors into the parts for which there is a tensor."""
     for part in parts:
         if part.name in stored and part.rows.numel():
             part.fill(stored[part.name].read())

@@ -1,4 +1,4 @@
-"""A stage of a pipeline: the layers that this worker has, and their passes over an update's micro-batches."""
+"""A stage of a pipeline: this worker's layers, and their passes over an update's micro-batches."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,11 +19,11 @@ from trainer.update.strategy import UpdateNumber, loss_and_sums, seed_micro_batc
 from trainer.update.worker import Worker
 
 _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
-"""The tensors that have a value for each token."""
+"""Names of the tensors that have a value for each token."""
 
 
-class Resumed:
-    """The model as a task sees it, which goes on from the tensors of the stage before."""
+class ResumedModel:
+    """The model as a task calls it, but continuing from the tensors of the stage before."""
 
     def __init__(self, model: HeadedBert, carried: Carried | None) -> None:
         self.training = model.training
@@ -34,15 +34,15 @@ class Resumed:
 
 
 class WorkerStage(nn.Module):
-    """The layers of this worker, from the tensors that it receives to those that it hands on.
+    """The layers of this worker as a module, from received tensors to the tensors handed on.
 
-    Its forward pass is that over a micro-batch of an update, with the loss on the last stage. batches,
-    divisors, at, values: the update's micro-batches, the divisors of their losses, its number and, on the
-    last stage, what ``loss_and_sums`` gives of each micro-batch.
+    Its forward pass takes a micro-batch by number. On the last stage it also computes the loss.
+    batches: the update's micro-batches. divisors: a divisor for each one's loss. at: the update's number.
+    values: on the last stage, the ``loss_and_sums`` of each micro-batch so far.
     """
 
     def __init__(self, worker: Worker, scale: LossScale | None = None) -> None:
-        """scale: that of the training. None: there is none."""
+        """scale: loss scale of the training. None: evaluation."""
         super().__init__()
         self.model = worker.model
         self._worker, self._scale = worker, scale
@@ -54,23 +54,26 @@ class WorkerStage(nn.Module):
         self.values: list[Tensor] = []
 
     def encode(self, received: Sequence[Tensor], batch: Batch) -> tuple[Tensor, ...]:
-        """The tensors for the next stage, of a batch on its device: two where norms come first."""
+        """Return the tensors for the next stage. There are two if norms come first. batch: on the device."""
         carried = self.model.bert.encode(batch, _carried(received))
         return tuple(carried) if self.model.bert.norm_first else (carried.rows,)
 
     def outcome(self, received: Sequence[Tensor], batch: Batch) -> Outcome:
-        """The task's outcome, of the last stage."""
-        return self._worker.task.outcome(Resumed(self.model, _carried(received)), batch)
+        """Return the task's outcome, on the last stage."""
+        return self._worker.task.outcome(ResumedModel(self.model, _carried(received)), batch)
 
     def blanks(self, tokens: int, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
-        """Empty tensors of the shapes that stages hand on for so many tokens."""
+        """Return empty tensors of the shapes that stages hand on for this many tokens."""
         dtype = HALVES.get(self._worker.config.update.precision, torch.float32)
         shape = tokens, self.model.config.hidden_size
         count = 2 if self.model.bert.norm_first else 1
         return tuple(torch.empty(shape, dtype=dtype, device=device, **options) for _ in range(count))
 
     def forward(self, *received: Tensor, number: Tensor) -> tuple[Tensor, ...]:
-        """The tensors for the next stage, or the scaled loss, (1,). number: (1,)."""
+        """Return the tensors for the next stage. The last stage returns the scaled loss, of shape (1,).
+
+        number: the micro-batch's number, of shape (1,).
+        """
         place = int(number)
         seed_micro_batch(self._worker, self.at, place)
         compute = partial(self.encode, received)
@@ -79,6 +82,7 @@ class WorkerStage(nn.Module):
         return self._worker.device.forward(compute, self.batches[place])
 
     def _loss(self, received: Sequence[Tensor], divisor: float | Tensor, batch: Batch) -> tuple[Tensor, ...]:
+        """Record the micro-batch's sums and return its scaled loss."""
         assert self._scale is not None
         outcome = self.outcome(received, batch)
         self.values.append(loss_and_sums(outcome))
@@ -86,18 +90,20 @@ class WorkerStage(nn.Module):
 
 
 def _carried(received: Sequence[Tensor]) -> Carried | None:
+    """Return the received tensors for the encoder. None on the first stage, which receives nothing."""
     return Carried(received[0], received[-1]) if received else None
 
 
 def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: int, count: int) -> Any:
-    """The passes of a training's stage over so many micro-batches of so many tokens.
+    """Return PyTorch's schedule for a stage and ``count`` micro-batches of ``tokens`` tokens.
 
-    The schedule is 1F1B (Narayanan et al. 2019), or all forward passes first (Huang et al. 2018) where there
-    are fewer micro-batches than stages: all stages make the same choice.
+    It is 1F1B (Narayanan et al. 2019), or GPipe (Huang et al. 2018), with all forward passes first, if there
+    are fewer micro-batches than stages. All stages make the same choice.
     """
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
     division, meta = worker.division, torch.device("meta")
+    # Example tensors on the meta device tell PyTorch the shapes, so that stages need not exchange them first.
     handed = stage.blanks(tokens, meta, requires_grad=True)
     own = PipelineStage(
         stage,
@@ -113,21 +119,27 @@ def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: i
 
 
 def _loss(outputs: Sequence[Tensor] | Tensor, _: Tensor) -> Tensor:
-    """The last stage's loss, 0-dim."""
+    """Return the last stage's loss as a 0-dimensional tensor."""
     loss = outputs if isinstance(outputs, Tensor) else outputs[0]
     return loss.sum()
 
 
-def token_rows(batch: Batch) -> int:
-    """Tokens of the batch with its padding: rows of the model's matrices."""
+def count_tokens(batch: Batch) -> int:
+    """Return the number of tokens in the batch, padding included.
+
+    It is the number of rows of the model's matrices.
+    """
     return batch.input_ids.numel()
 
 
-def with_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: batch) -> list[Batch]:
-    """The batches padded to the longest one's number of tokens. Batches of that length are unchanged.
+def pad_to_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: batch) -> list[Batch]:
+    """Return the batches, padded to the number of tokens of the longest.
 
-    Batches must be of one form and, if they are rows, of as many rows. prepare: done to those that get more
-    padding. What the model computes for the other tokens does not depend on it.
+    Batches of that length are unchanged.
+
+    PyTorch's pipelining needs equal shapes. All batches must be of the same type, and padded rows must have
+    the same number of rows. The padding does not change what the model computes for other tokens.
+    prepare: applied to the batches that get padding.
     """
     longest = max(batch.input_ids.shape[-1] for batch in batches)
     padded = []
@@ -139,14 +151,16 @@ def with_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: 
 
 
 def _longer(batch: Batch, more: int) -> Batch:
-    """With so many positions of padding more, in each row of padded rows.
+    """Return the batch with ``more`` positions of padding: at the end of each row, or of a flat batch.
 
-    Those of a flat batch are in as few sequences as have room for them, of near equal length.
+    In a flat batch (sequences one after the other without padding) the new tokens form additional sequences.
+    These are as few as possible and of nearly equal length, none longer than the batch's longest.
     """
     tensors = batch.tensors()
     padded = {name: F.pad(tensors[name], (0, more)) for name in _OF_TOKENS if name in tensors}
     if isinstance(batch, FlatBatch):
         tokens, parts = len(batch.input_ids), -(-more // batch.longest)
+        # 10 tokens of padding with sequences of at most 4: 3 sequences, which end after 3, 6 and 10 tokens.
         ends = tokens + more * torch.arange(1, parts + 1, dtype=torch.int32) // parts
         sizes = torch.cat([torch.tensor([tokens], dtype=torch.int32), ends]).diff()
         positions = [torch.arange(size, dtype=torch.int32) for size in sizes.tolist()]

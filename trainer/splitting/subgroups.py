@@ -1,4 +1,4 @@
-"""Groups in which some of the workers exchange tensors by torch.distributed."""
+"""Groups of workers that exchange tensors among themselves with torch.distributed."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,15 +11,18 @@ from trainer.workers.worker_group import split_into_buckets
 
 
 class Subgroup:
-    """The workers of one part of a partition: the one in which this worker is.
+    """Group of workers: the part of a partition that this worker belongs to.
 
-    All workers must make it at the same time, with the same partition; the workers of one part must make
-    each call together, with tensors of the same shapes, and while lost workers are named.
+    All workers must create it at the same time, with the same partition. The workers of one part must make
+    each call together, with tensors of the same shape, inside ``Collective.naming_lost_workers``.
     """
 
     def __init__(self, workers: Collective, partition: Iterable[Sequence[int]], megabytes: int) -> None:
-        """partition: ranks of each part. Those in none of them have a group of size 0. megabytes: reduced
-        in one call."""
+        """Create the groups of all parts.
+
+        partition: the ranks of each part. A worker in no part gets a group of size 0.
+        megabytes: most data reduced in one call.
+        """
         self._megabytes = megabytes
         self.ranks: Sequence[int] = ()
         self.group: dist.ProcessGroup | None = None
@@ -31,11 +34,15 @@ class Subgroup:
 
     @property
     def size(self) -> int:
+        """Number of workers in the group."""
         return len(self.ranks)
 
     @torch.no_grad()
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
-        """Overwrite the tensors with their means over the group. dtype: the type to add up in."""
+        """Replace the tensors with their means over the group.
+
+        dtype: type in which they are added up, None for their own.
+        """
         if self.size > 1:
             for bucket in split_into_buckets(tensors, self._megabytes):
                 flat = torch.cat([tensor.reshape(-1) for tensor in bucket]).div_(self.size)
@@ -47,35 +54,38 @@ class Subgroup:
 
     @torch.no_grad()
     def sum(self, tensor: torch.Tensor) -> None:
-        """Overwrite the tensor with its sum over the group."""
+        """Replace the tensor with its sum over the group."""
         if self.size > 1:
             dist.all_reduce(tensor, group=self.group)
 
     def send(self, tensor: torch.Tensor, place: int) -> None:
-        """Send the tensor to the worker at that place of the group, which must receive as many values."""
+        """Send the tensor to the worker at this place in the group, which must receive as many values."""
         dist.send(tensor, self.ranks[place], group=self.group)
 
     def receive(self, tensor: torch.Tensor, place: int) -> None:
-        """Overwrite the tensor with the one that the worker at that place sends."""
+        """Overwrite the tensor with the tensor that the worker at this place in the group sends."""
         dist.recv(tensor, self.ranks[place], group=self.group)
 
     def close(self) -> None:
-        """Leave the group after the last call."""
+        """Destroy the process group. Call this after the last exchange."""
         if self.group is not None:
             dist.destroy_process_group(self.group)
             self.group = None
 
 
 class StageGroups:
-    """The groups of a worker in a pipeline. All workers make them together.
+    """The groups of a worker in a pipeline. All workers must create them together.
 
-    pipeline: the stages of its copy, in their order. copies: the copies of its stage. tied: the first and
-    the last stage of its copy, where it is one of them and both have the word embeddings; else empty.
+    pipeline: the stages of the worker's copy, in order. copies: the copies of its stage.
+    tied: the first and the last stage of its copy, if this worker is one of them and both have the tied word
+    embeddings. Empty otherwise.
     """
 
     def __init__(self, worker: Worker) -> None:
         division, megabytes = worker.division, worker.device.bucket_mb
         copies, stages = range(division.copies), range(division.stages)
+        # Rank r has copy r % copies of stage r // copies. With 2 copies and 3 stages:
+        # lines [[0, 2, 4], [1, 3, 5]], columns [(0, 1), (2, 3), (4, 5)], ends [[0, 4], [1, 5]].
         lines = [[stage * division.copies + copy for stage in stages] for copy in copies]
         columns = list(zip(*lines, strict=True)) if len(copies) > 1 else []
         ends = [[line[0], line[-1]] for line in lines] if worker.model.ties_words else []
@@ -84,6 +94,6 @@ class StageGroups:
         self.tied = Subgroup(worker.workers, ends, megabytes)
 
     def close(self) -> None:
-        """Leave the groups after the last exchange."""
+        """Destroy all three groups. Call this after the last exchange."""
         for group in (self.pipeline, self.copies, self.tied):
             group.close()

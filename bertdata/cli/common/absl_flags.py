@@ -65,6 +65,8 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
     unknown: list[tuple[str, str]] = []
     tolerated: set[str] = set()
     bare_boolean = ""
+    # bare_boolean: the word before, if it was a boolean flag without =, for a better warning about a word
+    # such as "false" after it.
     for word in words:
         before, bare_boolean = bare_boolean, ""
         if word == "--":
@@ -111,8 +113,9 @@ def _split(word: str) -> tuple[str, str, str]:
 
 
 def _value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
-    """Return a flag's value, which is the next word if there is no ``=``. SettingsError if there is no next
-    word.
+    """Return a flag's value, which is the next word if there is no ``=``.
+
+    SettingsError if there is no next word.
     """
     if equals:
         return value
@@ -123,8 +126,9 @@ def _value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
 
 
 def _ignored_word(word: str, before: str) -> str:
-    """Return the warning about a word that is not a flag. before: the boolean flag just before it, or
-    empty.
+    """Return the warning about a word that is not a flag.
+
+    before: the boolean flag just before it, or empty.
     """
     if not before:
         return f"{word!r} is no flag and is ignored, as by the script"
@@ -148,8 +152,9 @@ def _unknown_flag(name: str, word: str, known: Mapping[str, bool]) -> str:
 
 
 def _expand_flag_files(arguments: Sequence[str], warnings: list[str]) -> list[str]:
-    """Return the words with each --flagfile replaced with the lines of its file. Words after ``--`` are
-    kept.
+    """Return the words with each --flagfile replaced with the lines of its file.
+
+    Words after ``--`` are kept.
     """
     expanded: list[str] = []
     words = iter(arguments)

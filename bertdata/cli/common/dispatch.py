@@ -59,9 +59,11 @@ def _end(program: str, work: Callable[[], int], interrupted: str, place: str, ha
     except BertDataError as error:
         message = str(error)
         if has_parser and isinstance(error, SettingsError) and not isinstance(error, SettingsFileError):
-            from bertdata.cli.common.parser import with_flags  # imported only for errors, to start faster
+            from bertdata.cli.common.parser import (
+                name_settings_by_flag,  # imported only for errors, to start faster
+            )
 
-            message = with_flags(message)
+            message = name_settings_by_flag(message)
         return report(f"error: {place}{message}", error.exit_status) if message else error.exit_status
     except KeyboardInterrupt as stop:
         return report(interrupted, getattr(stop, "exit_status", 130))

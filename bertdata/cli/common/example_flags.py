@@ -27,14 +27,14 @@ def add_create_flags(
     changed: keyword arguments of ``add_argument`` that replace the field's own, by field name.
     """
     # With --config, the file may name the tokenizer, so the command line need not.
-    tokenizers = parser.add_mutually_exclusive_group(required=not names_config(arguments))
+    tokenizers = parser.add_mutually_exclusive_group(required=not has_config(arguments))
     for item in fields(GivenDatasetSettings):
         place = tokenizers if item.name in _TOKENIZERS else parser
         add_flags(place, GivenDatasetSettings, item.name, **changed.get(item.name, {}))
     add_settings(parser, arguments)
 
 
-def names_config(arguments: Sequence[str]) -> bool:
+def has_config(arguments: Sequence[str]) -> bool:
     """Return True if the command line has ``--config``."""
     return any(word == "--config" or word.startswith("--config=") for word in arguments)
 
@@ -45,6 +45,7 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
     A setting that only one objective has is listed in that objective's group of the help.
     arguments: the command line. If it names a user's objective, that objective's settings get flags too.
     """
+    # Objectives share most settings. One flag per name: the last class wins, but the flag keeps its place.
     flags: dict[str, tuple[Field[Any], type[Any]]] = {}
     for kind in _settings_types(arguments):
         hints = get_type_hints(kind)
@@ -63,6 +64,8 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
 
 def _only_objective(setting: str) -> str | None:
     """Return the name of the objective that alone has this setting. None if several have it, or a user's."""
+    # By class of settings: an objective and its variant with word starts share a class and count once. The
+    # dictionary is filled from the end, so that the first objective of a class gives the name.
     owners = {
         objective.settings_type: name
         for name, objective in reversed(OBJECTIVES.items())

@@ -15,8 +15,9 @@ _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
 
 class Interrupt(KeyboardInterrupt):
-    """The exception for SIGINT, and for SIGTERM, which schedulers send. exit_status: 128 plus the signal's
-    number.
+    """The exception for SIGINT, and for SIGTERM, which schedulers send.
+
+    exit_status: 128 plus the signal's number.
     """
 
     def __init__(self, signum: int) -> None:
@@ -28,10 +29,11 @@ class Interrupts:
     """Context manager in which SIGINT and SIGTERM raise Interrupt.
 
     Python may raise the exception at any instruction, and two things can hide it:
+
     - In a finalizer or a callback, Python prints the exception and continues. The signal is then raised again
-    a moment later.
+      a moment later.
     - Interrupted code may fail with another error, such as a file that is closed twice. The block then still
-    ends with Interrupt.
+      ends with Interrupt.
 
     While a module is being imported, the signal waits. Compiled libraries such as NumPy crash with SIGSEGV if
     their initialisation is interrupted. A SIGINT that the process ignores stays ignored.
@@ -58,8 +60,9 @@ class Interrupts:
         self._raise_again(signum, frame)
 
     def _raise_again(self, signum: int, frame: FrameType | None) -> None:
-        """Raise Interrupt for the signal that came, or wait if a module is being imported. Also handles
-        SIGALRM.
+        """Raise Interrupt for the signal that came, or wait if a module is being imported.
+
+        Also handles SIGALRM.
         """
         if self._came is None:
             return
@@ -75,9 +78,7 @@ class Interrupts:
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
     def _report_forgotten(self, forgotten: Any) -> None:
-        """Handle an exception that Python cannot raise (``sys.unraisablehook``), for example in a
-        finalizer.
-        """
+        """Handle an exception that Python cannot raise, such as in a finalizer (``sys.unraisablehook``)."""
         if isinstance(forgotten.exc_value, Interrupt):
             self._wait()
         elif self._came is None:  # finalizers of interrupted code may fail, which says nothing new
@@ -97,12 +98,14 @@ class Interrupts:
             from traceback import clear_frames  # slow to import
 
             clear_frames(trace)  # run the finalizers of interrupted code before our hooks are removed
+        # Stop the timer before its handler is removed: a SIGALRM without handler would end the process.
         if signal.SIGALRM in self._before:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
         self._before = {}
         sys.unraisablehook, sys.excepthook = self._hooks
+        # The block ends with another error although a signal came: the error is a consequence of the signal.
         if self._came is not None and error is not None and not isinstance(error, Interrupt):
             raise Interrupt(self._came) from error
 

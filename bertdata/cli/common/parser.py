@@ -67,18 +67,22 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        """Exit with status 2 and a message. If the command line has unknown flags, the message names them
-        instead.
+        """Exit with status 2 and a message.
+
+        If the command line has unknown flags, the message names them instead.
         """
         message = self._unknown_flags(message)
         self.exit(2, f"{self.prog}: error: {shortened(printable(message))} (see {self.prog} --help)\n")
 
     def _unknown_flags(self, message: str) -> str:
-        """Return a message that names unknown flags, each with the most similar known flag. Without any,
-        return ``message``.
+        """Return a message that names unknown flags, each with the most similar known flag.
+
+        Without any, return ``message``.
         """
         from bertdata.config.value_check import nearest_known  # slow to import, and used only for errors
 
+        # argparse reports only its first problem, often a missing value that an unknown flag has caused. Name
+        # the unknown flags instead. Words after -- are no flags.
         flags = self._words[: self._words.index("--")] if "--" in self._words else self._words
         names = [word.partition("=")[0] for word in flags if word.startswith("--") and " " not in word]
         known = [name for name in self._option_string_actions if name.startswith("--")]
@@ -89,12 +93,11 @@ class Parser(argparse.ArgumentParser):
         return "; ".join(told) or message
 
 
-def with_flags(message: str) -> str:
-    """Return the message with settings replaced by the flags of the last used parser: --bin-size for
-    bin_size.
+def name_settings_by_flag(message: str) -> str:
+    """Return the message with settings named by their flags: --bin-size for bin_size.
 
-    A name without an underscore may be an ordinary word, so it is replaced only if it is the first word of
-    the message.
+    The flags are those of the parser that was used last. A name without an underscore may be an ordinary
+    word, so it is replaced only if it is the first word of the message.
     """
     flags = {
         action.dest: next(name for name in action.option_strings if name.startswith("--"))

@@ -96,8 +96,9 @@ class ShardRate:
         self._start = time.monotonic()
 
     def count(self, shards: int, tokens: int) -> None:
-        """Count finished shards. tokens: in the shards written by this run, not in those kept from an earlier
-        run.
+        """Count finished shards.
+
+        tokens: in the shards written by this run, not in those kept from an earlier run.
         """
         self._done += shards
         self._tokens += tokens

@@ -49,9 +49,9 @@ class FileNames:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptSettings(BertSettings):
-    """Settings with the scripts' loose bounds: max_predictions_per_seq may be 0 or exceed the sequence
-    length.
+    """Settings with the scripts' loose bounds.
 
+    max_predictions_per_seq may be 0 or exceed the sequence length.
     pad_position: as in ShardLayout. Graphcore's script has a flag for it.
     """
 

@@ -83,7 +83,7 @@ def add_record_settings(parser: argparse._ActionsContainer) -> None:
 
 
 def _add(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> None:
-    """Add a flag for each field, whose default says what the flag takes."""
+    """Add a flag for each field. The type of the field's default decides what the flag takes."""
     for item in items:
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
         choices = item.metadata["choices"] or None
@@ -106,6 +106,6 @@ def _metavar(item: Field[Any]) -> str:
     return _METAVARS.get(item.name, "N" if isinstance(item.default, int | float) else "NAME")
 
 
-def given_record_settings(args: argparse.Namespace) -> dict[str, Any]:
+def read_record_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return the record settings that the command line gives, by field of ``RecordSettings``."""
     return {i.name: value for i in fields(RecordSettings) if (value := getattr(args, i.name)) is not None}

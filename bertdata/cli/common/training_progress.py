@@ -35,8 +35,9 @@ class TrainingProgress:
         self._shown(self._learning(warnings=tuple(warnings)))
 
     def on_read(self, read: int) -> None:
-        """Count bytes of text that were read. Without a terminal, print a line for each tenth of a large
-        text.
+        """Count bytes of text that were read.
+
+        Without a terminal, print a line for each tenth of a large text.
         """
         tenth = self._done * 10 // max(self._total, 1)
         self._done = min(self._done + read, self._total)

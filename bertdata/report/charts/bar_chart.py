@@ -155,8 +155,6 @@ def _short(name: str, most: int = 22) -> str:
 
 
 def ranges(first: int, width: int, count: int, last: int) -> Sequence[str]:
-    """Return the names of ranges of whole numbers: "1", "2" for a width of 1, otherwise "1 to 8", "9 to
-    16".
-    """
+    """Return the names of ranges of whole numbers: "1", "2" (width 1) or "1 to 8", "9 to 16"."""
     starts = range(first, first + width * count, width)
     return [str(start) if width == 1 else f"{start} to {min(start + width - 1, last)}" for start in starts]

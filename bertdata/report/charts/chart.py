@@ -44,7 +44,7 @@ def label_axes(panel: Any, x_label: str, y_label: str) -> None:
         panel.spines[side].set_visible(False)
 
 
-def whole_numbers(axis: Any) -> None:
+def use_whole_number_ticks(axis: Any) -> None:
     """Put ticks only at whole numbers, with commas between thousands."""
     from matplotlib.ticker import MaxNLocator
 

@@ -12,7 +12,7 @@ from bertdata.io import storage
 from bertdata.io.terminal import printable
 from bertdata.report.charts.chart import Chart
 from bertdata.report.charts.colours import LIGHT
-from bertdata.report.charts.inline import as_inline
+from bertdata.report.charts.inline import convert_to_inline
 
 _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": "bertdata"},
@@ -33,8 +33,9 @@ _SETTINGS = {
 
 
 def check_picture(path: str, asked_by: str = "--picture") -> None:
-    """Raise UsageError or MissingExtraError if no picture can be written to this file. To be called before
-    the work.
+    """Raise UsageError or MissingExtraError if no picture can be written to this file.
+
+    To be called before the work.
     """
     if path.rpartition(".")[2].lower() not in _METADATA:
         raise UsageError(f"{path}: expected a name that ends in .svg or .png")
@@ -56,7 +57,7 @@ def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture
 
 def inline_svg(chart: Chart, name: str) -> str:
     """Return the chart as an SVG element for a page, without a title. name: unique on the page."""
-    return as_inline(_drawn([chart], "svg", name, with_titles=False), name, chart.hovers())
+    return convert_to_inline(_drawn([chart], "svg", name, with_titles=False), name, chart.hovers())
 
 
 def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> Any:
@@ -100,7 +101,10 @@ def _figure(charts: Sequence[Chart], with_titles: bool) -> Any:
 
 @contextmanager
 def _own_settings(salt: str) -> Iterator[None]:
-    """Context manager in which matplotlib has its defaults and our settings. salt: for identifiers in SVG."""
+    """Context manager in which matplotlib has its defaults and our settings.
+
+    salt: from which matplotlib makes the identifiers in SVG.
+    """
     matplotlib = load_matplotlib("a picture", "pictures")
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings(

@@ -15,7 +15,7 @@ _VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
 _COLOUR = re.compile("|".join(_VARIABLES))
 
 
-def as_inline(svg: bytes, name: str, hovers: Hovers) -> str:
+def convert_to_inline(svg: bytes, name: str, hovers: Hovers) -> str:
     """Return the drawing as an element of a page.
 
     name: prefix of every identifier that is kept.

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands, whole_numbers
+from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands, use_whole_number_ticks
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, shown
 
 _MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
-"""Most points drawn per line, most points with a tooltip, most rows of the table, and most points that get
-markers.
-"""
+"""Most points per line that are drawn, have tooltips, are in the table, and get visible markers."""
 _MOST_INSIDE = 3
-"""Most lines whose legend fits inside the axes. For more lines the legend is above the axes."""
+"""Largest number of lines whose legend fits inside the axes. For more, it is above the axes."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class LineChart(Chart):
             self._draw_line(panel, number, line)
         panel.set_ylim(*self.y_range)
         if self.whole_x:
-            whole_numbers(panel.xaxis)
+            use_whole_number_ticks(panel.xaxis)
         if len(self.lines) > _MOST_INSIDE:
             above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "borderaxespad": 0}
             panel.legend(fontsize="small", frameon=False, **above)
@@ -126,11 +124,13 @@ def _evenly(points: list[Any], most: int) -> list[Any]:
 
 
 def _thinned(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Return fewer points for drawing. Each stretch keeps its lowest and highest point, so that no peak is
-    lost.
+    """Return fewer points for drawing.
+
+    Each stretch keeps its lowest and highest point, so that no peak is lost.
     """
     if len(xs) <= _MOST_DRAWN:
         return list(xs), list(ys)
+    # Cut the points into 400 stretches and keep two points of each, in their order: [3, 9, 1, 4] -> [9, 1].
     edges = [place * len(xs) * 2 // _MOST_DRAWN for place in range(_MOST_DRAWN // 2 + 1)]
     kept: list[int] = []
     for first, end in pairwise(edges):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 Value = str | int | float | None
 _WHOLE = 100_000
-"""From here on, numbers are shown without decimals."""
+"""Numbers from this size on are shown without decimals."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,8 +110,9 @@ class PassagesBlock:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Blocks in columns, if the window is wide enough. columns: pairs of a heading and the column's
-    blocks.
+    """Blocks in columns, if the window is wide enough.
+
+    columns: pairs of a heading and the column's blocks.
     """
 
     columns: tuple[tuple[str, Sequence[PageContent]], ...]

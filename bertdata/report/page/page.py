@@ -100,8 +100,9 @@ def render_page(page: ReportPage) -> str:
 
 
 def _variables() -> str:
-    """Return the CSS variables of all colours: light by default, dark if the browser or the reader asks for
-    it.
+    """Return the CSS variables of all colours.
+
+    They are light by default, and dark if the browser or the reader asks for it.
     """
     light, dark = (
         "".join(f"--{name}:{colour};" for name, colour in colours.items()) for colours in (LIGHT, DARK)

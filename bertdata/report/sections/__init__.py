@@ -1,3 +1,4 @@
-"""The sections of a dataset's report. A function per section turns the datasets' numbers into the section, or
-None.
+"""The sections of a dataset's report.
+
+A function per section turns the datasets' numbers into the section, or None.
 """

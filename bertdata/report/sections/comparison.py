@@ -13,8 +13,9 @@ Facts = Mapping[str, Value]
 def facts_table(
     caption: str, datasets: Sequence[DatasetNumbers], facts_of: Callable[[DatasetNumbers], Facts]
 ) -> DataTable:
-    """Return a table with a row per fact and a column per dataset. A cell is empty if the dataset lacks the
-    fact.
+    """Return a table with a row per fact and a column per dataset.
+
+    A cell is empty if the dataset lacks the fact.
     """
     found = [facts_of(one) for one in datasets]
     labels = list(dict.fromkeys(label for facts in found for label in facts))
@@ -32,16 +33,14 @@ def beside(
     return (SideBySide(tuple((one.name, tuple(blocks_of(one))) for one in datasets)),)
 
 
-def scopes(datasets: Sequence[DatasetNumbers], scope_of: Callable[[DatasetNumbers], str]) -> str:
-    """Return a sentence that says which examples a section's numbers are about, for all datasets or for
-    each.
-    """
+def describe_scopes(datasets: Sequence[DatasetNumbers], scope_of: Callable[[DatasetNumbers], str]) -> str:
+    """Return a sentence that says which examples the numbers are about, for all datasets or for each."""
     found = [scope_of(one) for one in datasets]
     if len(set(found)) == 1:
         return f"Of {found[0]}."
     return " ".join(f"{one.name}: of {scope}." for one, scope in zip(datasets, found, strict=True))
 
 
-def percent(share: float) -> float:
+def to_percent(share: float) -> float:
     """Return a share as a percentage, rounded to four decimals."""
     return round(100 * share, 4)

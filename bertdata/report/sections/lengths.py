@@ -8,18 +8,19 @@ from bertdata.report.lengths_chart import lengths_chart
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, facts_table, percent, scopes
+from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
 
 
 def lengths(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section: charts for each dataset and a table."""
     blocks = (*beside(datasets, lambda one: list(_charts(one))), facts_table("Lengths", datasets, _facts))
-    return ReportSection("Lengths", blocks, scopes(datasets, DatasetNumbers.scope_of_lengths))
+    return ReportSection("Lengths", blocks, describe_scopes(datasets, DatasetNumbers.scope_of_lengths))
 
 
-def row_count(one: DatasetNumbers) -> tuple[int, int]:
-    """Return the number of rows and of tokens in them: of all rows if the manifest has them, otherwise of the
-    sample.
+def count_rows(one: DatasetNumbers) -> tuple[int, int]:
+    """Return the number of rows and of tokens in them.
+
+    They count all rows if the manifest has the numbers, and otherwise the sample's rows.
     """
     assert one.statistics is not None
     if one.lengths_are_exact and one.entries:
@@ -32,7 +33,7 @@ def _facts(one: DatasetNumbers) -> Facts:
     """Return the numbers for the table."""
     assert one.statistics is not None
     found, limit = one.lengths, one.statistics.layout.max_seq_length
-    rows, tokens = row_count(one)
+    rows, tokens = count_rows(one)
     total = found.total()
     facts: dict[str, int | float | None] = {
         "examples": total,
@@ -42,13 +43,13 @@ def _facts(one: DatasetNumbers) -> Facts:
         "shortest (tokens)": min(found),
         **{f"{share} % of the examples have at most (tokens)": quantile(found, share) for share in QUANTILES},
         "longest (tokens)": max(found),
-        "full examples (% of examples)": percent(found[limit] / total),
+        "full examples (% of examples)": to_percent(found[limit] / total),
     }
     if one.statistics.layout.packing is not None:
         facts |= {"packed rows": rows, "examples in a row": round(total / rows, 4)}
     return facts | {
-        "fill (% of positions that hold a token)": percent(tokens / (rows * limit)),
-        "padding (% of positions)": percent(1 - tokens / (rows * limit)),
+        "fill (% of positions that hold a token)": to_percent(tokens / (rows * limit)),
+        "padding (% of positions)": to_percent(1 - tokens / (rows * limit)),
     }
 
 

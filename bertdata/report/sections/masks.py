@@ -8,7 +8,7 @@ from bertdata.report.charts.bar_chart import BarChart
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent, Prose
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, facts_table, percent, scopes
+from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
 
 
 def masks(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
@@ -17,7 +17,7 @@ def masks(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     if not masked:
         return None
     blocks = (*beside(masked, _blocks), facts_table("Masks", masked, _facts))
-    return ReportSection("Masks", blocks, scopes(masked, DatasetNumbers.scope))
+    return ReportSection("Masks", blocks, describe_scopes(masked, DatasetNumbers.scope))
 
 
 def _section(one: DatasetNumbers) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
         x_label="what stands there",
         y_label="share of the masked positions (%)",
         names=tuple(names.values()),
-        heights={"share": tuple(percent(of["share"]) for of in kinds.values())},
-        expected=tuple(percent(of["expected_share"]) for of in kinds.values()),
+        heights={"share": tuple(to_percent(of["share"]) for of in kinds.values())},
+        expected=tuple(to_percent(of["expected_share"]) for of in kinds.values()),
     )
     return [ChartBlock(chart, _note(section))]
 
@@ -63,15 +63,15 @@ def _facts(one: DatasetNumbers) -> Facts:
     each = section["per_example"]
     facts: dict[str, int | float | None] = {
         "masked positions": section["masked_tokens"],
-        "masked (% of the tokens)": percent(section["token_share"]),
+        "masked (% of the tokens)": to_percent(section["token_share"]),
         "masks an example, mean": each["mean"],
         "masks an example, least": each["min"],
         "masks an example, most": each["max"],
-        "examples with all masks that fit (%)": percent(section["filled_share"]),
+        "examples with all masks that fit (%)": to_percent(section["filled_share"]),
     }
     if section["masked_tokens"]:
         for kind, of in section["kinds"].items():
             facts[f"{KIND_NAMES[kind]} (masked positions)"] = of["count"]
-            facts[f"{KIND_NAMES[kind]} (%)"] = percent(of["share"])
-            facts[f"{KIND_NAMES[kind]}, expected (%)"] = percent(of["expected_share"])
+            facts[f"{KIND_NAMES[kind]} (%)"] = to_percent(of["share"])
+            facts[f"{KIND_NAMES[kind]}, expected (%)"] = to_percent(of["expected_share"])
     return facts

@@ -8,12 +8,12 @@ from bertdata.report.charts.values import Value
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, facts_table, percent, scopes
+from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
 
 _ELSEWHERE = ("lengths", "masks")
 
 
-def own_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
+def make_objective_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
     """Yield a section for each of the objectives' statistics that has no section of its own elsewhere."""
     names = dict.fromkeys(name for one in datasets for name in _sections(one))
     for name in names:
@@ -37,7 +37,7 @@ def _own_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
         return [ChartBlock(chart) for chart in _halves(title, _sections(one)[name])]
 
     blocks = (*beside(datasets, charts), facts_table(title, datasets, facts))
-    return ReportSection(title, blocks, scopes(datasets, DatasetNumbers.scope))
+    return ReportSection(title, blocks, describe_scopes(datasets, DatasetNumbers.scope))
 
 
 def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
@@ -45,7 +45,7 @@ def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
     labels = [name for name in section if f"{name}_share" in section]
     if len(labels) != 2:
         return
-    shares = [percent(section[f"{name}_share"]) for name in labels]
+    shares = [to_percent(section[f"{name}_share"]) for name in labels]
     told = ", ".join(f"{share:.1f}% {name}" for name, share in zip(labels, shares, strict=True))
     yield BarChart(
         title=f"{title}: examples by their label",
@@ -58,8 +58,9 @@ def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
 
 
 def _flat(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
-    """Yield label and value of each number, with the labels of nested statistics joined. before: the outer
-    label.
+    """Yield label and value of each number, with the labels of nested statistics joined.
+
+    before: the outer label.
     """
     for name, value in section.items():
         label = f"{before} {name}".strip().replace("_", " ")
@@ -68,6 +69,6 @@ def _flat(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]
         elif isinstance(value, Mapping):
             yield from _flat(label, value)
         elif name.endswith("share"):
-            yield f"{label} (%)", percent(value)
+            yield f"{label} (%)", to_percent(value)
         else:
             yield label, value

@@ -19,7 +19,7 @@ from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import MarkedWord, PageContent, Passage, PassagesBlock
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sample import KeptExample
-from bertdata.report.sampled_tokens import special_ids
+from bertdata.report.sampled_tokens import find_special_ids
 from bertdata.report.sections.comparison import beside
 from bertdata.tokens.readable import readable_words
 
@@ -64,14 +64,12 @@ class _Reading:
     def __init__(self, vocabulary: Vocabulary | None) -> None:
         self._words = readable_words(vocabulary) if vocabulary else []
         self._mask_id = vocabulary.mask if vocabulary else None
-        self._special = special_ids(vocabulary) if vocabulary else set()
+        self._special = find_special_ids(vocabulary) if vocabulary else set()
         self._continues = vocabulary.continues_word if vocabulary else None
         self._has_blanks = vocabulary is not None and vocabulary.kind in ("bpe", "unigram")
 
     def passage(self, kept: KeptExample) -> Passage:
-        """Return an example as text with marked words, and the facts that ``bertdata show`` prints in its
-        first line.
-        """
+        """Return an example as text with marked words, and the first line that ``bertdata show`` prints."""
         example, kind = kept.example, kept.batch_type
         objective = find_objective(kept.layout.objective)
         masks: dict[int, int] = {}
@@ -85,8 +83,9 @@ class _Reading:
         return Passage(kept.title, tuple(_parts(kept, words)), facts)
 
     def _word(self, place: int, token: int, original: int | None) -> MarkedWord:
-        """Return the word at a position. original: the id before masking. None if the position is not
-        masked.
+        """Return the word at a position. original: the id before masking.
+
+        None if the position is not masked.
         """
         text, joined = self._text(token)
         if original is not None:
@@ -98,8 +97,9 @@ class _Reading:
         return MarkedWord(text, joined=joined and place > 0)
 
     def _text(self, token: int) -> tuple[str, bool]:
-        """Return a token's text without the mark of a word piece or blank, and whether it continues the word
-        before it.
+        """Return a token's text, and whether it continues the word before it.
+
+        The marks of word pieces and blanks are removed from the text.
         """
         if token >= len(self._words):
             return f"<{token}>", False

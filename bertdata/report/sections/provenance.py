@@ -49,8 +49,9 @@ def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
 
 
 def text_counts(dataset: FoundDataset) -> Iterator[str]:
-    """Yield facts about the whole text from the parts' manifest. A damaged copy yields nothing, as
-    verification reports it.
+    """Yield facts about the whole text from the parts' manifest.
+
+    A damaged copy yields nothing, as verification reports it.
     """
     path = storage.join(dataset.path, PARTS_COPY)
     try:

@@ -11,7 +11,7 @@ from bertdata.report.charts.values import DataTable
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import beside, percent, scopes
+from bertdata.report.sections.comparison import beside, describe_scopes, to_percent
 
 if TYPE_CHECKING:
     from bertdata.packing.pack_plan import Histogram
@@ -25,20 +25,18 @@ def savings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     padded = [one for one in datasets if one.statistics and one.statistics.layout.packing is None]
     if not padded:
         return None
-    note = (
-        f"{scopes(padded, DatasetNumbers.scope_of_lengths)} Saved is the time of an epoch where a position "
-        "takes its time whatever it holds."
-    )
+    scope = describe_scopes(padded, DatasetNumbers.scope_of_lengths)
+    note = f"{scope} Saved is the time of an epoch where a position takes its time whatever it holds."
     return ReportSection("Packing and bins", beside(padded, _blocks), note)
 
 
 def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart and the table for a dataset."""
     assert one.statistics is not None
-    positions = positions_by_way(one.lengths, one.statistics.layout.max_seq_length)
+    positions = count_positions(one.lengths, one.statistics.layout.max_seq_length)
     tokens, padded = weighted_sum(one.lengths), next(iter(positions.values()))
     rows = tuple(
-        (way, computed, percent(tokens / computed), percent(1 - computed / padded))
+        (way, computed, to_percent(tokens / computed), to_percent(1 - computed / padded))
         for way, computed in positions.items()
     )
     title = "Positions of an epoch by the way of padding"
@@ -54,7 +52,7 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     return ChartBlock(chart), DataTable("Packing and bins", columns, rows)
 
 
-def positions_by_way(lengths: Counter[int], limit: int) -> dict[str, int]:
+def count_positions(lengths: Counter[int], limit: int) -> dict[str, int]:
     """Return the number of positions that an epoch computes, by way of padding. Padded rows come first."""
     from bertdata.packing.longest_first import pack_longest_first
 

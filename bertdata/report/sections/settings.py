@@ -49,8 +49,9 @@ def settings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
 
 
 def _words(name: str) -> str:
-    """Return the meaning of a setting that is not an objective's, from its own name or the name of its
-    record.
+    """Return the meaning of a setting that no objective declares.
+
+    It comes from the setting's own name or from the name of its record.
     """
     return next((meaning for start, meaning in _WORDS.items() if f"{name}.".startswith(f"{start}.")), "")
 

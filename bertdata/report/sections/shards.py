@@ -10,7 +10,7 @@ from bertdata.report.charts.values import DataTable
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, facts_table, percent
+from bertdata.report.sections.comparison import Facts, beside, facts_table, to_percent
 
 _MOST_BARS, _MOST_ROWS = 64, 500
 
@@ -46,7 +46,7 @@ def _facts(one: DatasetNumbers) -> Facts:
         f"{unit} of a shard, least": min(sizes),
         f"{unit} of a shard, mean": round(mean, 1),
         f"{unit} of a shard, most": max(sizes),
-        "imbalance (% by which the largest exceeds the mean)": percent(max(sizes) / mean - 1)
+        "imbalance (% by which the largest exceeds the mean)": to_percent(max(sizes) / mean - 1)
         if mean
         else 0.0,
     }
@@ -85,7 +85,7 @@ def _table(unit: str, by_name: dict[str, int]) -> DataTable:
     """Return the shards by name. If there are many, return only those furthest from the mean."""
     mean = sum(by_name.values()) / len(by_name)
     rows = [
-        (name, size, percent(size / mean - 1) if mean else 0.0, number)
+        (name, size, to_percent(size / mean - 1) if mean else 0.0, number)
         for number, (name, size) in enumerate(by_name.items(), 1)
     ]
     note = ""

@@ -7,8 +7,8 @@ from bertdata.report.charts.values import DataTable
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sampled_tokens import special_ids
-from bertdata.report.sections.comparison import Facts, beside, facts_table, percent, scopes
+from bertdata.report.sampled_tokens import find_special_ids
+from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
 from bertdata.tokens.readable import readable_words
 
 _MOST = 200
@@ -20,11 +20,11 @@ def tokens(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     return ReportSection(
         "Frequent and rare tokens",
         blocks,
-        f"{scopes(datasets, DatasetNumbers.scope)} Masked tokens count as what they were.",
+        f"{describe_scopes(datasets, DatasetNumbers.scope)} Masked tokens count as what they were.",
     )
 
 
-def token_texts(one: DatasetNumbers) -> list[str]:
+def read_token_texts(one: DatasetNumbers) -> list[str]:
     """Return the readable text of each token id. Empty if no vocabulary is known."""
     return readable_words(one.vocabulary) if one.vocabulary else []
 
@@ -40,14 +40,14 @@ def _facts(one: DatasetNumbers) -> Facts:
         absent = one.vocabulary.tokens - len(ids)
         facts["tokens of the vocabulary"] = one.vocabulary.tokens
         facts["tokens that do not occur"] = absent
-        facts["tokens that do not occur (% of the vocabulary)"] = percent(absent / one.vocabulary.tokens)
+        facts["tokens that do not occur (% of the vocabulary)"] = to_percent(absent / one.vocabulary.tokens)
     return facts
 
 
 def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart of counts by rank, and the two tables of tokens."""
-    ids, texts = one.sample.tokens.ids, token_texts(one)
-    special = special_ids(one.vocabulary) if one.vocabulary else set()
+    ids, texts = one.sample.tokens.ids, read_token_texts(one)
+    special = find_special_ids(one.vocabulary) if one.vocabulary else set()
     ordered = sorted(ids, key=lambda token: (-ids[token], token))
     total = ids.total()
 
@@ -60,7 +60,7 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
                 _text(token, texts),
                 str(token),
                 ids[token],
-                percent(ids[token] / total),
+                to_percent(ids[token] / total),
                 "yes" * (token in special),
             )
             for token in chosen

@@ -8,7 +8,7 @@ from bertdata.report.charts.bar_chart import BarChart
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, facts_table, percent, scopes
+from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
 
 
 def words(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
@@ -19,7 +19,9 @@ def words(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     blocks = (*beside(known, _charts), facts_table("Words", known, _facts))
     note = "The numbers of the inputs are exact, from the manifest. Others: "
     return ReportSection(
-        "Unknown words, lost text and word lengths", blocks, note + scopes(known, DatasetNumbers.scope)
+        "Unknown words, lost text and word lengths",
+        blocks,
+        note + describe_scopes(known, DatasetNumbers.scope),
     )
 
 
@@ -30,18 +32,18 @@ def _facts(one: DatasetNumbers) -> Facts:
     if statistics is not None and statistics.unknown is not None:
         facts["tokens of the inputs"] = statistics.input_tokens
         facts["[UNK] in the inputs (tokens)"] = statistics.unknown_tokens
-        facts["[UNK] in the inputs (% of tokens)"] = percent(statistics.unknown)
+        facts["[UNK] in the inputs (% of tokens)"] = to_percent(statistics.unknown)
     if statistics is not None and statistics.lost is not None:
         facts["tokens of the inputs"] = statistics.input_tokens
         facts["in no example (tokens)"] = statistics.lost_tokens
-        facts["in no example (% of the tokens of the inputs)"] = percent(statistics.lost)
+        facts["in no example (% of the tokens of the inputs)"] = to_percent(statistics.lost)
     if one.vocabulary is not None and one.vocabulary.unk is not None and counts.ids:
         share = counts.ids[one.vocabulary.unk] / counts.ids.total()
-        facts["[UNK] in the examples (% of tokens)"] = percent(share)
+        facts["[UNK] in the examples (% of tokens)"] = to_percent(share)
     if total := counts.words_by_tokens.total():
         facts["words of the examples"] = total
         facts["tokens a word, mean"] = round(weighted_sum(counts.words_by_tokens) / total, 4)
-        facts["words of one token (%)"] = percent(counts.words_by_tokens[1] / total)
+        facts["words of one token (%)"] = to_percent(counts.words_by_tokens[1] / total)
         facts["characters a word, mean"] = round(weighted_sum(counts.words_by_characters) / total, 4)
     return facts
 
@@ -68,7 +70,7 @@ def _chart(unit: str, counter: Counter[int]) -> BarChart:
         x_label=f"length of a word ({unit})",
         y_label="share of the words (%)",
         names=tuple(str(size) for size in sizes),
-        heights={"words": tuple(percent(counter[size] / total) for size in sizes)},
+        heights={"words": tuple(to_percent(counter[size] / total) for size in sizes)},
         numeric=True,
         outlier=f"{100 * counter[common] / total:.0f} % have {common}",
     )

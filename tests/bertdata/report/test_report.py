@@ -13,8 +13,8 @@ from bertdata.config.dialects import find_dialect
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import arrays
 from bertdata.packing.longest_first import pack_longest_first
-from bertdata.report.sampled_tokens import SampledTokens, original_ids
-from bertdata.report.sections.savings import positions_by_way
+from bertdata.report.sampled_tokens import SampledTokens, restore_original_ids
+from bertdata.report.sections.savings import count_positions
 from bertdata.shards.containers import open_reader
 from bertdata.tokens.vocabulary import parse_vocabulary
 from tests.support.commands import SMALL
@@ -162,12 +162,12 @@ def test_tokens_are_counted_as_they_were_before_masking(made, small_vocabulary_f
 
 def test_original_ids_put_back_what_was_masked():
     batch = BertBatch.of([plain_row(5), plain_row(6)], wide=False)
-    assert original_ids(arrays(batch)).tolist() == [101, 5, 9, 102, 7, 102, 101, 6, 9, 102, 7, 102]
+    assert restore_original_ids(arrays(batch)).tolist() == [101, 5, 9, 102, 7, 102, 101, 6, 9, 102, 7, 102]
 
 
 def test_savings_are_those_of_rows_counted_one_by_one():
     lengths = Counter({10: 3, 20: 2, 33: 1, 64: 4})
-    found = list(positions_by_way(lengths, 64).values())
+    found = list(count_positions(lengths, 64).values())
     histogram = __import__("numpy").bincount(list(lengths.elements()), minlength=65)
     packed = pack_longest_first(histogram, 3).rows * 64
     assert found == [10 * 64, 3 * 16 + 2 * 32 + 48 + 4 * 64, packed, 30 + 40 + 33 + 256]

@@ -102,7 +102,7 @@ def same_numbers(found: dict) -> dict:
         "tokens": found["tokens"],
         "padding": near(found["padding_share"]),
         "length": spread(lengths),
-        "lengths": histogram_of(lengths["histogram"]),
+        "lengths": make_histogram(lengths["histogram"]),
         "full": near(lengths["full_share"]),
         "first": near(lengths["first_segment_mean"]),
         "second": near(lengths["second_segment_mean"]),
@@ -123,7 +123,7 @@ def spread(value: dict):
     return near((value["min"], value["mean"], value["max"]))
 
 
-def histogram_of(value: dict) -> Counter[int]:
+def make_histogram(value: dict) -> Counter[int]:
     assert value["bin_tokens"] == 1, "with 64 tokens at most each length has its bin"
     return Counter({length: count for length, count in enumerate(value["examples"], 1) if count})
 

@@ -79,7 +79,7 @@ def test_sharded_stages_train_where_nothing_else_fits(trainer, training_set, tmp
         attention="flat",
     )
     least, whole = (
-        Planner(replace(request, may_shard_stages=may)).least_memory()[0] for may in (True, False)
+        Planner(replace(request, may_shard_stages=may)).find_least_memory()[0] for may in (True, False)
     )
     assert least < 0.9 * whole
     plan, memory = tmp_path / "plan.json", (least + whole) / 2 / 1e9

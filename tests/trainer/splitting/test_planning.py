@@ -195,7 +195,7 @@ def test_stages_of_a_pipeline_are_sharded_where_nothing_else_fits(monkeypatch):
     assert (len(plan.stages), plan.copies) == (2, 2)
     assert not any(stage.sharded for stage in plan.stages)
     whole, sharded = (
-        Planner(replace(asked, may_shard_stages=may)).least_memory()[0] for may in (False, True)
+        Planner(replace(asked, may_shard_stages=may)).find_least_memory()[0] for may in (False, True)
     )
     assert sharded < 0.9 * whole
     given = {"stages": 2, "device_memory": (sharded + whole) / 2 / 0.9 / 1e9}

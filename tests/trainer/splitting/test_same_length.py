@@ -13,7 +13,7 @@ from trainer.data.generated import generated_data
 from trainer.data.padded_rows import RowForm
 from trainer.devices.cpu import cpu_attention
 from trainer.model.headed import BertForPreTraining
-from trainer.splitting.stage import token_rows, with_same_length
+from trainer.splitting.stage import count_tokens, pad_to_same_length
 
 SHAPE = ModelConfig(
     vocab_size=203, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, max_position_embeddings=64
@@ -37,19 +37,19 @@ def batches() -> dict[str, list[Batch]]:
 
 @pytest.mark.parametrize("form", ["flat", "rows"])
 def test_all_have_the_length_of_the_longest_and_that_one_stays(form, batches):
-    made = with_same_length(batches[form])
-    longest = max(map(token_rows, batches[form]))
-    assert min(map(token_rows, batches[form])) < longest
-    assert {token_rows(batch) for batch in made} == {longest}
+    made = pad_to_same_length(batches[form])
+    longest = max(map(count_tokens, batches[form]))
+    assert min(map(count_tokens, batches[form])) < longest
+    assert {count_tokens(batch) for batch in made} == {longest}
     for before, after in zip(batches[form], made, strict=True):
-        assert (after is before) == (token_rows(before) == longest)
+        assert (after is before) == (count_tokens(before) == longest)
 
 
 @pytest.mark.parametrize("form", ["flat", "rows"])
 def test_the_model_finds_the_same_words_and_pairs(form, batches):
     model = BertForPreTraining(SHAPE, cpu_attention).eval()
     with torch.no_grad():
-        for before, after in zip(batches[form], with_same_length(batches[form]), strict=True):
+        for before, after in zip(batches[form], pad_to_same_length(batches[form]), strict=True):
             wanted, found = model(before), model(after)
             used = before.masked_lm_weights.reshape(-1) > 0
             torch.testing.assert_close(found.masked_lm[used], wanted.masked_lm[used], rtol=1e-5, atol=1e-5)
@@ -58,7 +58,7 @@ def test_the_model_finds_the_same_words_and_pairs(form, batches):
 
 
 def test_padding_of_flat_batches_makes_up_sequences_of_its_own(batches):
-    for before, after in zip(batches["flat"], with_same_length(batches["flat"]), strict=True):
+    for before, after in zip(batches["flat"], pad_to_same_length(batches["flat"]), strict=True):
         assert isinstance(after, FlatBatch)
         assert after.tokens == before.tokens
         assert after.ends[-1] == len(after.input_ids) == len(after.position_ids) == len(after.token_type_ids)
@@ -77,7 +77,7 @@ def test_only_longer_batches_are_prepared_again(batches):
         prepared.append(batch)
         return batch
 
-    made = with_same_length(batches["flat"], prepare)
+    made = pad_to_same_length(batches["flat"], prepare)
     assert prepared == [
         after for before, after in zip(batches["flat"], made, strict=True) if after is not before
     ]

@@ -1,1 +1,1 @@
-"""The division of a model that one device cannot hold."""
+"""Plans for split models: which layers form a stage, what is sharded, how many micro-batches there are."""

@@ -1,4 +1,4 @@
-"""Bandwidth between the devices of a run, measured."""
+"""Measurement of the bandwidth between a run's devices."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,16 +11,16 @@ from torch import Tensor, nn
 from trainer.devices.device import Device
 from trainer.splitting.plan.profile import REPETITIONS, Clock
 from trainer.splitting.plan.rates import ShardingRate
-from trainer.splitting.sharding import copies_mesh, sharding_policy
+from trainer.splitting.sharding import make_copies_mesh, make_sharding_policy
 from trainer.update.averaging import GradientBuckets
 from trainer.update.worker import whole
 from trainer.workers.collective import Collective
 
 BUCKETS = 2
-"""Full buckets of gradients that are averaged: the devices copy one while another is on its way."""
+"""Number of full buckets of gradients that are averaged. With two, one is copied while the other is sent."""
 
 SHARDED = 2
-"""Weights of the same size that are sharded: one is gathered while another is in use."""
+"""Number of equal weights that are sharded. With two, one is gathered while the other is used."""
 
 
 def measure_bandwidth(
@@ -29,17 +29,17 @@ def measure_bandwidth(
     dtype: torch.dtype | None = None,
     clock: Clock = time.perf_counter,
 ) -> float:
-    """Bytes of gradients a second that each worker sends, while it receives as many.
+    """Return the bytes of gradients per second that each worker sends while it receives as many.
 
-    Measured by averages of gradients as ``Strategy`` makes them, with their division and copies; of n
-    workers each sends 2 (n - 1) / n of its gradients. dtype: the type in which they are added up; None:
-    their own. The least time of some repetitions counts, on the slowest worker. The same number on all
-    workers, which call this together; they are two or more.
+    It times averages of gradients as ``Strategy`` makes them, including the division and the copies. Of n
+    workers, each sends 2 (n - 1) / n of its gradients. The least time of several repetitions counts, on the
+    slowest worker. All workers (two or more) must call this together, and all get the same number.
+    dtype: type in which gradients are added up. None: their own.
     """
-    values = device.bucket_mb * 2**20 // 4  # of a full bucket
+    values = device.bucket_mb * 2**20 // 4  # in a full bucket
     weights = [torch.zeros(values, device=device.torch_device, requires_grad=True) for _ in range(BUCKETS)]
     buckets = GradientBuckets(weights, workers, device.bucket_mb, dtype)
-    (seconds,) = _least(workers, lambda: _average(buckets, weights, device, clock))
+    (seconds,) = _time_repeatedly(workers, lambda: _average(buckets, weights, device, clock))
     return 2 * (workers.size - 1) / workers.size * 4 * values * BUCKETS / seconds
 
 
@@ -49,20 +49,20 @@ def measure_sharding(
     dtype: torch.dtype | None = None,
     clock: Clock = time.perf_counter,
 ) -> ShardingRate:
-    """The rates at which FSDP2 gathers weights and scatters gradients among all workers.
+    """Return the rates at which FSDP2 gathers weights and scatters gradients among all workers.
 
-    Measured by passes through modules that have a weight each and compute nothing. dtype: as in
-    ``measure_bandwidth``, as are repetitions, slowest worker and calls.
+    It times passes through modules that each have a weight and compute nothing. dtype, repetitions and calls
+    are as in ``measure_bandwidth``.
     """
     with _sharded_modules(device, workers, dtype) as model:
-        forward, backward = _least(workers, lambda: _pass(model, device, clock))
+        forward, backward = _time_repeatedly(workers, lambda: _pass(model, device, clock))
     moved = (workers.size - 1) / workers.size * device.bucket_mb * 2**20 * SHARDED
     return ShardingRate(forward=moved / forward, backward=2 * moved / backward)
 
 
-def _least(workers: Collective, timed: Callable[[], Sequence[float]]) -> list[float]:
-    """The least of each of the times that repetitions give, on the slowest worker."""
-    timed()  # connects the workers
+def _time_repeatedly(workers: Collective, timed: Callable[[], Sequence[float]]) -> list[float]:
+    """Time the work several times. Return the least of each time, on the slowest worker."""
+    timed()  # the first call also connects the workers
     times = []
     for _ in range(REPETITIONS):
         workers.barrier()
@@ -71,8 +71,8 @@ def _least(workers: Collective, timed: Callable[[], Sequence[float]]) -> list[fl
     return [max(one) for one in zip(*found, strict=True)]
 
 
-class _Held(nn.Module):
-    """A weight of which a pass reads one value."""
+class _WeightModule(nn.Module):
+    """Module with a large weight, of which its pass reads a single value."""
 
     def __init__(self, device: Device) -> None:
         super().__init__()
@@ -87,19 +87,19 @@ class _Held(nn.Module):
 def _sharded_modules(
     device: Device, workers: Collective, dtype: torch.dtype | None
 ) -> Iterator[nn.Sequential]:
-    """The modules, whose group of workers ends with the context."""
+    """Context manager with sharded modules. At its end their process group is destroyed."""
     from torch.distributed.fsdp import fully_shard
 
-    mesh = copies_mesh(device, workers, whole(workers))
-    model = nn.Sequential(*(_Held(device) for _ in range(SHARDED)))
+    mesh = make_copies_mesh(device, workers, whole(workers))
+    model = nn.Sequential(*(_WeightModule(device) for _ in range(SHARDED)))
     for module in (*model, model):
-        fully_shard(module, mesh=mesh, mp_policy=sharding_policy(None, dtype))
+        fully_shard(module, mesh=mesh, mp_policy=make_sharding_policy(None, dtype))
     yield model
     dist.destroy_process_group(mesh.get_group())
 
 
 def _pass(model: nn.Sequential, device: Device, clock: Clock) -> Sequence[float]:
-    """Seconds of a forward and a backward pass."""
+    """Return the seconds of a forward and of a backward pass."""
     given = torch.zeros(1, device=device.torch_device, requires_grad=True)
     start = clock()
     result = model(given)
@@ -114,7 +114,7 @@ def _pass(model: nn.Sequential, device: Device, clock: Clock) -> Sequence[float]
 def _average(
     buckets: GradientBuckets, weights: Sequence[Tensor], device: Device, clock: Clock
 ) -> Sequence[float]:
-    """Seconds of the averages of gradients of zeros."""
+    """Return the seconds of averaging gradients of zeros."""
     start = clock()
     buckets.reset()
     with buckets.averaging():

@@ -1,4 +1,4 @@
-"""Costs of the model's parts on one device, by the rows of a micro-batch, and of the optimisers."""
+"""Costs of the model's parts on one device, by the rows of a micro-batch, and costs of optimisers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from trainer.plugins import find
 from trainer.splitting.plan.footprint import Footprint, measure_footprints
-from trainer.splitting.plan.parts import layer_names, shape_of
-from trainer.splitting.plan.request import PlanRequest, meshes_of
+from trainer.splitting.plan.parts import list_layer_names, shape_of
+from trainer.splitting.plan.request import PlanRequest, list_meshes
 
 
 class PassTimes(NamedTuple):
-    """Seconds of a part's passes. recompute: added to both where only its input is kept between them."""
+    """Seconds of a part's passes. recompute: added if the part keeps only its input between the two."""
 
     forward: float
     backward: float
@@ -20,7 +20,7 @@ class PassTimes(NamedTuple):
 
 
 class PartCosts(NamedTuple):
-    """One part's costs on a micro-batch: its PassTimes, and the memory of its Footprint, bytes."""
+    """Costs of one part for a micro-batch: the seconds of PassTimes and the bytes of Footprint."""
 
     parameters: int
     tied: int
@@ -38,7 +38,10 @@ Numbers = TypeVar("Numbers", PassTimes, PartCosts)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelCosts:
-    """The costs of all parts for one size of micro-batches. step: the optimiser's seconds for one value."""
+    """Costs of all parts for micro-batches of one size.
+
+    layers: a cost for each layer. step: seconds of the optimiser's step per weight.
+    """
 
     embeddings: PartCosts
     layers: tuple[PartCosts, ...]
@@ -47,61 +50,64 @@ class ModelCosts:
 
     @property
     def seconds(self) -> float:
-        """Forward and backward pass of a micro-batch on one device."""
+        """Seconds of the forward and backward pass of a micro-batch on one device."""
         parts = (self.embeddings, *self.layers, self.heads)
         return sum(part.forward + part.backward for part in parts)
 
 
 Costs = Callable[[int], ModelCosts]
-"""The costs of micro-batches of so many rows."""
+"""Function that returns the costs for a number of rows per micro-batch."""
 
 Seconds = Mapping[str, PassTimes]
-"""The times of each part of ``parts.part_names``."""
+"""Times by the names of ``parts.part_names``."""
 
 
 def analytic_costs(request: PlanRequest) -> Costs:
-    """Costs counted on the model's modules, with times by the request's rate."""
+    """Return costs computed from counted operations and the request's rate, without measuring."""
     rate = request.rate
 
     def seconds(size: int) -> Seconds:
         times = {}
-        for name, one in footprints(request, size).items():
+        for name, one in measure_request_footprints(request, size).items():
             forward = rate.seconds(*one.forward)
             times[name] = PassTimes(forward, rate.seconds(*one.backward), recompute=forward)
         return times
 
-    step = optimiser_costs(request.update.optimiser).moved / rate.bytes
-    return costs_between(request, seconds, step)
+    step = find_optimiser_costs(request.update.optimiser).moved / rate.bytes
+    return interpolate_costs(request, seconds, step)
 
 
-def costs_between(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
-    """Costs on the line between those of the smallest and the largest number of rows of the request's meshes.
+def interpolate_costs(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
+    """Return a function that interpolates costs between the smallest and the largest micro-batch.
 
-    seconds: the times for a number of rows. step: ModelCosts.step. Operations and kept bytes are linear; the
-    memory of the busiest moment is convex, so that the line is not below it.
+    These are the micro-batches of the request's meshes. seconds: function that returns the times for a number
+    of rows. step: as in ModelCosts.
+    Operations and kept bytes grow linearly with the rows. The memory at the busiest moment is convex in them,
+    so the line does not underestimate it.
     """
-    rows = [mesh.rows for mesh in meshes_of(request)]
+    rows = [mesh.rows for mesh in list_meshes(request)]
     known = {
         size: {
             name: PartCosts(**(one._asdict() | times[name]._asdict()))
-            for name, one in footprints(request, size).items()
+            for name, one in measure_request_footprints(request, size).items()
         }
         for size, times in ((size, seconds(size)) for size in (min(rows), max(rows)))
     }
 
     @cache
     def costs(size: int) -> ModelCosts:
-        parts = on_line(known, size)
-        layers = tuple(parts[name] for name in layer_names(request.model))
+        parts = interpolate(known, size)
+        layers = tuple(parts[name] for name in list_layer_names(request.model))
         return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
 
     return costs
 
 
-def on_line(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[str, Numbers]:
-    """The records for so many rows, on the line through those of the least and of the most rows.
+def interpolate(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[str, Numbers]:
+    """Interpolate records linearly to this many rows, or extrapolate.
 
-    known: by rows and name. Whole numbers stay whole.
+    known: records by rows and by name. The line goes through the records with the fewest and the most rows.
+    Whole numbers stay whole.
     """
     least, most = min(known), max(known)
     fraction = (rows - least) / max(1, most - least)
@@ -113,24 +119,29 @@ def on_line(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[st
     return {name: type(low)(*map(between, low, known[most][name])) for name, low in known[least].items()}
 
 
-def footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
-    """The footprints of the request's parts on micro-batches of so many rows."""
+def measure_request_footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
+    """Return the measure_request_footprints of the request's parts for micro-batches of this many rows."""
     return measure_footprints(request.model, shape_of(request, rows), request.update.precision, request.head)
 
 
 class OptimiserCosts(NamedTuple):
-    """Bytes a value: of its moments, and read and written by a step. has_change: a step makes u first."""
+    """Bytes per weight that an optimiser needs and moves.
+
+    moments: size of the moments. moved: bytes read and written in a step.
+    has_change: the step computes the whole change before it applies it, which needs memory for it.
+    """
 
     moments: int
     moved: int
     has_change: bool = False
 
 
-def optimiser_costs(name: str) -> OptimiserCosts:
-    """The costs of a name of trainer.plugins's presets, whose state is fp32.
+def find_optimiser_costs(name: str) -> OptimiserCosts:
+    """Return the costs of an optimiser in ``trainer.plugins``, whose state is in fp32.
 
-    A step reads gradients for their norm (4 bytes a value), then reads and writes weight and moments; LAMB
-    makes its change u apart, adds the weight decay, takes two norms and adds u to the weights.
+    A step reads the gradients for their norm (4 bytes per weight), then reads and writes weights and moments.
+    LAMB computes its change separately, adds weight decay, takes two norms and adds the change to the
+    weights.
     """
     preset = find("optimiser", name)
     if preset.kind == "sgd":

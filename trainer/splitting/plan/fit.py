@@ -1,4 +1,4 @@
-"""Checks that device, workers and settings fit a model that is split, and that a plan fits its run."""
+"""Checks that a split model can be trained with the run's device, workers and settings, and by its plan."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +11,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
 from trainer.devices.device import Device
-from trainer.splitting.plan.costs import optimiser_costs
+from trainer.splitting.plan.costs import find_optimiser_costs
 from trainer.splitting.plan.plan import Plan
 from trainer.workers.collective import Collective
 from trainer.workers.worker_group import LAUNCHERS
@@ -24,13 +24,16 @@ FREE = (
     "model_type",
     "pad_token_id",
 )
-"""Settings of a model that no plan depends on."""
+"""Settings of a model that do not affect a plan."""
 
 _MAKER = "python -m trainer split"
 
 
 def check_split(strategy: str, device: Device, workers: Collective) -> None:
-    """SettingsError where the strategy, sharded or pipelined, cannot train on the device with the workers."""
+    """Raise SettingsError if a split model cannot be trained on this device with these workers.
+
+    strategy: sharded or pipelined.
+    """
     update = device.config.update
     takes_parts = not device.own_step and not device.compiles_always and device.strategy == "replicated"
     check(takes_parts, f"strategy is {strategy}, but device {device.name!r} takes whole models only")
@@ -56,13 +59,13 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
 
 
 def can_split(device: Device, workers: Collective) -> bool:
-    """True if ``check_split`` has nothing against either strategy."""
+    """Return True if ``check_split`` accepts both strategies."""
     strategies = ("sharded", "pipelined")
     return all(accepts(partial(check_split, strategy, device, workers)) for strategy in strategies)
 
 
 def accepts(work: Callable[[], object]) -> bool:
-    """True if the work raises no SettingsError."""
+    """Return True if the work raises no SettingsError."""
     try:
         work()
     except SettingsError:
@@ -71,28 +74,30 @@ def accepts(work: Callable[[], object]) -> bool:
 
 
 def check_sharding() -> None:
-    """SettingsError where this PyTorch cannot divide weights among processes."""
+    """Raise SettingsError if this version of PyTorch cannot shard weights."""
     check(can_shard(), f"strategy sharded needs torch 2.6 or later, found {torch.__version__}")
 
 
 def can_shard() -> bool:
-    """True if this PyTorch can divide weights among processes."""
+    """Return True if this version of PyTorch can shard weights among processes (FSDP2)."""
     return torch.distributed.is_available() and _has_fully_shard()
 
 
 def _has_fully_shard() -> bool:
+    """Return True if PyTorch has fully_shard."""
     from torch.distributed import fsdp
 
     return hasattr(fsdp, "fully_shard")
 
 
 def check_pipelining() -> None:
-    """SettingsError where this PyTorch cannot pass micro-batches from stage to stage."""
+    """Raise SettingsError if this PyTorch cannot pass micro-batches from stage to stage as needed."""
     can = torch.distributed.is_available() and _has_pipelining()
     check(can, f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")
 
 
 def _has_pipelining() -> bool:
+    """Return True if PyTorch's pipelining has the options that are used here."""
     try:
         from torch.distributed.pipelining import ScheduleGPipe
     except ImportError:
@@ -112,10 +117,11 @@ def check_fits(
     where: str,
     head: str | None = None,
 ) -> None:
-    """SettingsError names the first difference between the plan's run and this one.
+    """Raise SettingsError that names the first difference between the plan's run and this run.
 
-    sequence_length: the longest of the run, which may be shorter than the plan's. optimiser: may be another
-    with moments of the same size. where: the plan's file. head: as of a plan; None: any.
+    sequence_length: longest sequence of this run. It may be shorter than the plan's.
+    optimiser: it may differ from the plan's if its moments take as much memory.
+    where: the plan's file. head: BOTH, WORDS or SMALL. None: any.
     """
 
     def fits(holds: bool, planned: str) -> None:
@@ -134,7 +140,7 @@ def check_fits(
         f"sequences of {plan.sequence_length} ids, this run's have up to {sequence_length}",
     )
     fits(precision == plan.precision, f"precision {plan.precision}, this run's is {precision}")
-    has, needs = (optimiser_costs(name).moments for name in (plan.optimiser, optimiser))
+    has, needs = (find_optimiser_costs(name).moments for name in (plan.optimiser, optimiser))
     fits(
         has == needs,
         f"optimiser {plan.optimiser}, whose moments take {has} bytes a weight; "

@@ -1,7 +1,6 @@
-"""Footprints: operations and memory of the model's parts, counted on the real modules without their data.
+"""Operations and memory of the model's parts, counted by running the real modules on fake tensors.
 
-Tensors are PyTorch's fake ones, which have shapes and no contents, so that a layer of any size is counted
-in a fraction of a second.
+PyTorch's fake tensors have shapes but no data, so a layer of any size is counted in a fraction of a second.
 """
 
 import weakref
@@ -24,19 +23,22 @@ from trainer.splitting.plan.parts import ModelPart, Shape, make_part, part_names
 
 
 class PassWork(NamedTuple):
-    """A pass: operations, and bytes read and written."""
+    """Work of a forward or backward pass: floating-point operations, and bytes read and written."""
 
     flops: int
     moved: int
 
 
 class Footprint(NamedTuple):
-    """Work and memory, in bytes, of a part of the model on one micro-batch.
+    """Work and memory of a part of the model for one micro-batch. All memory is in bytes.
 
-    parameters: the part's own values. tied: values of the word embeddings, where the part reads those of
-    the embeddings. kept: from the forward to the backward pass, with what is handed over to the next part
-    (handed). working: at the busiest moment of both passes on top of kept, new gradients of weights
-    included, sums of gradients not. cast: copies of the weights in 16 bits, which kept has too.
+    parameters: number of the part's own weights. tied: number of word embeddings that the part reads from the
+    embeddings.
+    kept: kept from the forward to the backward pass, including ``handed``. handed: passed on to the next
+    part.
+    working: needed on top of ``kept`` at the busiest moment of both passes. It includes new gradients of
+    weights, but not the sums that they are added to.
+    cast: 16-bit copies of weights, which ``kept`` includes.
     """
 
     parameters: int
@@ -53,24 +55,26 @@ class Footprint(NamedTuple):
 def measure_footprints(
     config: ModelConfig, shape: Shape, precision: str, head: str
 ) -> Mapping[str, Footprint]:
-    """The footprint of each part (``part_names``) for micro-batches of that shape."""
-    if shape.attention == "fused":  # the host has a fused kernel too, but without dropout
+    """Return the footprint of each part, by the names of ``part_names``, for micro-batches of this shape."""
+    if shape.attention == "fused":  # the host's fused kernel has no dropout
         config = replace(config, attention_probs_dropout_prob=0.0)
     with FakeTensorMode(), HOST:
         parts = {name: make_part(name, config, shape, head) for name in part_names(config)}
         if shape.attention == "fused":
             for module in (one for part in parts.values() for one in part.modules()):
-                if isinstance(module, RotaryAttention):  # a kernel keeps as much for a window as without
+                if isinstance(
+                    module, RotaryAttention
+                ):  # a fused kernel keeps as much for a window as for all
                     module.reach = None
         return {name: measure_part(part, shape, precision) for name, part in parts.items()}
 
 
 def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
-    """The footprint of one part, whose tensors may be fake or real."""
-    for weight in part.parameters():  # as in all micro-batches but an update's first
+    """Run a part forward and backward and return its footprint. Its tensors may be fake or real."""
+    for weight in part.parameters():  # the state in every micro-batch after an update's first
         weight.grad = torch.zeros_like(weight)
     dtype = HALVES.get(precision, torch.float32)
-    given = tuple(tensor.requires_grad_() for tensor in part.given(dtype))
+    given = tuple(tensor.requires_grad_() for tensor in part.make_input(dtype))
     live = LiveBytes(byte_masks=shape.attention == "fused")
     with live, flop_counter(part.seen) as forward, host_autocast(dtype):
         handed = part(*given)
@@ -79,7 +83,7 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
         torch.autograd.backward(handed, [torch.ones_like(one) for one in handed])
     tied = 0 if part.words is None else part.words.numel()
     linear = [weight for one in part.modules() if isinstance(one, nn.Linear) for weight in one.parameters()]
-    cast = sum(weight.numel() for weight in linear) + tied  # values that autocast copies
+    cast = sum(weight.numel() for weight in linear) + tied  # weights that autocast copies to 16 bits
     return Footprint(
         parameters=sum(weight.numel() for weight in part.parameters()) - tied,
         tied=tied,
@@ -93,11 +97,12 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
 
 
 class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Within this mode: bytes of the tensors that it saw made and that are still there, real or fake.
+    """Dispatch mode that counts the memory of the tensors made in it, real or fake.
 
-    now, peak: bytes, and their maximum; peak may be set. moved: bytes that operations read and wrote. The
-    temporary memory of a kernel is not seen. byte_masks: dropout keeps a byte an element, as accelerators'
-    kernels do, instead of a factor.
+    now, peak: bytes alive, and their maximum. peak may be set. moved: bytes that operations read and wrote.
+    Temporary memory inside a kernel is not seen.
+    byte_masks: count a dropout mask as one byte per element, as accelerators store it. On the host it is a
+    float factor.
     """
 
     def __init__(self, byte_masks: bool = False) -> None:
@@ -109,6 +114,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        # A result is new unless it shares storage with an input, as views and in-place results do.
         results = function(*args, **(kwargs or {}))
         read = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
         made = [one for one in tree_leaves(results) if isinstance(one, Tensor)]
@@ -116,6 +122,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         new = [one for one in made if one.untyped_storage()._cdata not in older]
         for tensor in new:
             self._add(tensor)
+        # Operations that only make views move no bytes.
         if new or function._schema.is_mutable:
             self.moved += sum(tensor.numel() * tensor.element_size() for tensor in (*read, *made))
         if self._byte_masks and function is torch.ops.aten.bernoulli_.float:
@@ -123,7 +130,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return results
 
     def _add(self, tensor: Tensor) -> None:
-        """Count the tensor's storage, once."""
+        """Count the storage of a tensor, once, and stop counting it when it is freed."""
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self._sizes:
@@ -134,10 +141,12 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         weakref.finalize(storage, self._drop, key)
 
     def _resize(self, tensor: Tensor, size: int) -> None:
+        """Change the size that is counted for a tensor's storage."""
         key = tensor.untyped_storage()._cdata
         if key in self._sizes:
             self.now += size - self._sizes[key]
             self._sizes[key] = size
 
     def _drop(self, key: int) -> None:
+        """Stop counting a storage that has been freed."""
         self.now -= self._sizes.pop(key)

@@ -1,4 +1,7 @@
-"""The parts of the model that a plan divides: embeddings, a layer, pooler and heads, each to be run alone."""
+"""The parts of a model that a plan divides: embeddings, single layers, and the heads.
+
+Each can be run alone.
+"""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -23,27 +26,28 @@ from trainer.tasks.choice import task_class
 from trainer.tasks.pretraining import pretraining_loss
 
 Tensors = tuple[Tensor, ...]
-"""The tensors that a part hands over: (tokens, hidden) rows, and their normed form if norms come first."""
+"""Tensors that a part hands on: rows of shape (tokens, hidden), and their normed form if norms come first."""
 
 LAYER, LOCAL = "layer", "local layer"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """The shape of a micro-batch, and its attention: as of PlanRequest.
+    """The shape of a micro-batch.
 
-    flat_attention: that of flat sequences.
+    attention: as in PlanRequest. flat_attention: function that computes attention for flat batches, which
+    have no padding.
     """
 
     rows: int
     length: int
-    masked: int  # slots of a row
+    masked: int  # masked positions per row
     attention: str
     flat_attention: FlatAttention = host_attention
 
 
 def shape_of(request: PlanRequest, rows: int, flat_attention: FlatAttention = host_attention) -> Shape:
-    """The shape of micro-batches of so many rows."""
+    """Return the shape of micro-batches with this many rows."""
     return Shape(
         rows=rows,
         length=request.sequence_length,
@@ -54,10 +58,10 @@ def shape_of(request: PlanRequest, rows: int, flat_attention: FlatAttention = ho
 
 
 class ModelPart(nn.Module):
-    """A part of the model with its input. ``forward`` takes what the part before hands over.
+    """A part of the model that can make its own input. ``forward`` takes what the part before hands on.
 
-    takes: so many tensors. seen: tokens of which a token has a score, on average. words: the word embeddings
-    where the part reads those of the embeddings.
+    takes: number of input tensors. seen: average number of tokens that a token attends to.
+    words: the word embeddings, if the part reads those of the embeddings. None otherwise.
     """
 
     takes = 1
@@ -68,8 +72,11 @@ class ModelPart(nn.Module):
         self.seen: float = shape.length
         self.words: nn.Parameter | None = None
 
-    def given(self, dtype: torch.dtype) -> Tensors:
-        """Tensors in place of the output of the part before, of the type that products have."""
+    def make_input(self, dtype: torch.dtype) -> Tensors:
+        """Return random tensors like the output of the part before.
+
+        dtype: the type of the model's products.
+        """
         return tuple(torch.randn(self._size, dtype=dtype) for _ in range(self.takes))
 
 
@@ -83,7 +90,9 @@ class EmbeddingsPart(ModelPart):
         self.embeddings: Any = find("encoder", config.encoder_name).embeddings_class(config)
         self._config = config
         tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
-        self._words = tokens % config.vocab_size  # as good as all different: repeated rows are in a cache
+        self._words = (
+            tokens % config.vocab_size
+        )  # nearly all different, because repeated rows would come from a cache
         self._positions, self._types = tokens % shape.length, torch.zeros_like(tokens)
 
     def forward(self, *given: Tensor) -> Tensors:
@@ -99,7 +108,7 @@ class EmbeddingsPart(ModelPart):
 
 
 class LayerPart(ModelPart):
-    """One layer of the encoder. It takes two tensors where norms come first."""
+    """One layer of the encoder. It takes two tensors if norms come first."""
 
     def __init__(self, config: ModelConfig, shape: Shape, number: int) -> None:
         super().__init__(config, shape)
@@ -120,7 +129,7 @@ class LayerPart(ModelPart):
 
 
 def _sequences(shape: Shape) -> Sequences:
-    """Sequences of the shape's length, and their attention."""
+    """Return a batch's sequences, all of the full length, with their attention."""
     if shape.attention == "flat":
         ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
         return Sequences(ends, shape.length, shape.flat_attention)
@@ -130,9 +139,9 @@ def _sequences(shape: Shape) -> Sequences:
 
 
 class HeadsPart(ModelPart):
-    """Everything above the encoder with its loss. head: that of a plan.
+    """Everything above the encoder, with the loss. head: BOTH, WORDS or SMALL (see plan.py).
 
-    A small layer has two outputs a token, in place of the head of a task.
+    A small layer with two outputs per token stands in for the head of any task other than pre-training.
     """
 
     def __init__(self, config: ModelConfig, shape: Shape, head: str) -> None:
@@ -144,7 +153,7 @@ class HeadsPart(ModelPart):
         if self.predictions is not None and config.tie_word_embeddings:
             self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, width))
         self._first, self._masked = first, (first[:, None] + torch.arange(shape.masked)).reshape(-1)
-        # The batch, of which the loss reads nothing else.
+        # The fields of a batch that the loss reads.
         self._batch: Any = SimpleNamespace(
             masked_lm_ids=torch.zeros(len(self._masked), dtype=torch.int64),
             masked_lm_weights=torch.ones(len(self._masked)),
@@ -163,28 +172,31 @@ class HeadsPart(ModelPart):
 
 
 def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
-    """The part of that name of ``part_names``, on torch's default device. head: the name of a task."""
+    """Return the part with this name from ``part_names``, on torch's default device. head: name of a task."""
     if name == "embeddings":
         return EmbeddingsPart(config, shape)
-    if name in (layers := layer_names(config)):
+    if name in (layers := list_layer_names(config)):
         return LayerPart(config, shape, layers.index(name))
     return HeadsPart(config, shape, head_of(head))
 
 
-def layer_names(config: ModelConfig) -> tuple[str, ...]:
-    """The name of each layer's part. Those of one name cost the same."""
+def list_layer_names(config: ModelConfig) -> tuple[str, ...]:
+    """Return the part name of each layer. Layers with the same name cost the same."""
     if not isinstance(config, ModernBertConfig):
         return (LAYER,) * config.num_hidden_layers
     return tuple(LAYER if config.is_global(number) else LOCAL for number in range(config.num_hidden_layers))
 
 
 def part_names(config: ModelConfig) -> tuple[str, ...]:
-    """The names of the model's parts, from the embeddings on. Each name of layers stands there once."""
-    return ("embeddings", *dict.fromkeys(layer_names(config)), "heads")
+    """Return the names of the model's parts, from the embeddings to the heads.
+
+    Each name of layers appears once.
+    """
+    return ("embeddings", *dict.fromkeys(list_layer_names(config)), "heads")
 
 
 def head_of(task: str) -> str:
-    """The head of the task's models, as a plan has it."""
+    """Return the type of head that the task's models have: BOTH, WORDS or SMALL."""
     model = task_class(task).model_class
     if not issubclass(model, BertForMaskedLM):
         return SMALL
@@ -192,7 +204,7 @@ def head_of(task: str) -> str:
 
 
 def count_weights(plan: Plan) -> int:
-    """Trained values of the plan's model, those of its head and of the vocabulary's padding included."""
+    """Return the number of trained weights of the plan's model, with its head and padded vocabulary."""
     config = read_model_config(plan.model)
     shape = Shape(rows=1, length=1, masked=1, attention="fused")
     with torch.device("meta"):

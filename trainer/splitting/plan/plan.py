@@ -1,4 +1,4 @@
-"""A plan: how a model, an update's micro-batches and the devices are divided among each other."""
+"""The plan of a split: how a model, an update's micro-batches and the devices are divided."""
 
 import json
 from collections.abc import Mapping
@@ -14,39 +14,47 @@ from trainer.config.model_kinds import read_model_config
 FORMAT = "bertdata plan 1"
 
 BOTH, WORDS, SMALL = "masked words and next sentence", "masked words", "a small layer"
-"""A plan's head, which is everything above the encoder.
+"""Types of a model's head, which is everything above the encoder.
 
-A small layer has two outputs, for a token or for a sequence; the pooler is below it.
+A small layer has two outputs per token or per sequence, with the pooler below it.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """Bytes on one device of a stage at the moment when they are most, by purpose.
+    """Peak memory of one device of a stage, in bytes, by purpose.
 
-    gradients may be 0: with one micro-batch the gradients come while the activations go.
+    gradients may be 0. With a single micro-batch, gradients grow while activations shrink, so at the peak
+    there may be none yet.
     """
 
     weights: int
     gradients: int
     moments: int
-    activations: int  # of all micro-batches under way, and what is there for a moment only
+    activations: int  # of all micro-batches under way, and temporary tensors
 
     @property
     def total(self) -> int:
+        """Sum over all purposes."""
         return self.weights + self.gradients + self.moments + self.activations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StagePlan:
-    """A stage: layers ``first`` to ``last - 1`` of the encoder, and what is forecast of it.
+    """A pipeline stage, and its forecast times and memory.
 
-    The first stage has the embeddings too, the last one the pooler and the heads. recomputes: activations
-    are computed again in the backward pass, layer by layer. sharded: each copy holds a part of each weight.
-    Times are in seconds: forward and backward of a micro-batch (with what is recomputed; of a sharded stage
-    with the gathering of its weights and the scattering of their gradients), transfer of a micro-batch's
-    activations to the next stage and of their gradients back, all_reduce of an update's gradients over the
-    copies (with those of the weights tied to another stage), step of the optimiser.
+    It has the layers ``first`` to ``last - 1`` of the encoder. The first stage also has the embeddings, and
+    the last stage the pooler and the heads.
+    recomputes: activations are computed again, layer by layer, in the backward pass (activation
+    checkpointing).
+    sharded: each copy of the stage holds only a part of each weight.
+    All times are in seconds:
+    forward, backward: pass of a micro-batch. backward includes recomputation. In a sharded stage both include
+    gathering weights and scattering gradients.
+    transfer: sending a micro-batch's activations to the next stage and receiving their gradients.
+    all_reduce: summing an update's gradients over the copies, and those of tied weights over the two stages
+    that have them.
+    step: the optimiser's step.
     """
 
     first: int
@@ -62,20 +70,21 @@ class StagePlan:
 
     @property
     def layers(self) -> range:
+        """Numbers of the stage's layers, from 0."""
         return range(self.first, self.last)
 
     @property
     def seconds(self) -> float:
-        """The time that a micro-batch keeps the stage busy."""
+        """Seconds for which a micro-batch keeps the stage busy."""
         return self.forward + self.backward + self.transfer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Stages, copies of each stage, and micro-batches. devices = stages x copies.
+    """A plan: stages, number of copies of each stage, and micro-batches. It uses stages x copies devices.
 
-    An update takes, with m micro-batches and t the seconds of a stage: the sum of t over the stages, m - 1
-    times the longest t (1F1B), then the longest all_reduce with the optimiser's step.
+    An update with m micro-batches takes: the sum of the stages' seconds, plus (m - 1) times the slowest
+    stage's seconds (schedule 1F1B), plus the longest all-reduce with the optimiser's step.
     """
 
     model: Mapping[str, Any]  # ModelConfig.as_json
@@ -83,13 +92,14 @@ class Plan:
     precision: str
     optimiser: str
     copies: int
-    batch_size: int  # rows of a micro-batch
-    micro_batches: int  # of each copy in an update
+    batch_size: int  # rows per micro-batch
+    micro_batches: int  # per copy and update
     stages: tuple[StagePlan, ...]
-    head: str | None = None  # None: an older plan, which does not say it
+    head: str | None = None  # BOTH, WORDS or SMALL; None in plans of older versions
 
     @property
     def devices(self) -> int:
+        """Number of devices."""
         return len(self.stages) * self.copies
 
     @property
@@ -99,62 +109,66 @@ class Plan:
 
     @property
     def strategy(self) -> str:
-        """The strategy that trains by the plan."""
+        """Strategy that trains with the plan: replicated, sharded or pipelined."""
         if len(self.stages) > 1:
             return "pipelined"
         return "sharded" if self.stages[0].sharded else "replicated"
 
     @property
     def fullest(self) -> int:
-        """The number of the stage that takes most memory."""
+        """Number of the stage that needs the most memory."""
         totals = [stage.memory.total for stage in self.stages]
         return totals.index(max(totals))
 
     @property
     def seconds(self) -> float:
-        """Seconds of an update."""
+        """Seconds per update."""
         return self._span() + max(stage.all_reduce + stage.step for stage in self.stages)
 
     @property
     def bubble(self) -> float:
-        """The share of the devices' time between the first and the last pass in which they wait."""
+        """Share of time in which devices wait, between an update's first and last pass."""
         busy = self.micro_batches * sum(stage.seconds for stage in self.stages)
         return 1 - busy / (len(self.stages) * self._span())
 
     def _span(self) -> float:
-        """Seconds from the first to the last pass."""
+        """Return the seconds from the first to the last pass of an update."""
         times = [stage.seconds for stage in self.stages]
         return sum(times) + (self.micro_batches - 1) * max(times)
 
     def as_json(self) -> dict[str, Any]:
-        """The fields, of which head is left out where it is None."""
+        """Return the fields as JSON values. ``head`` is left out if it is None."""
         values = {"format": FORMAT, **asdict(self)}
         if self.head is None:
             del values["head"]
         return values
 
     def text(self) -> str:
-        """The file that ``read_plan`` reads: JSON of the fields in ``schemas/plan.json``."""
+        """Return the content of a plan's file: JSON with the fields of ``schemas/plan.json``."""
         return json.dumps(self.as_json(), indent=1) + "\n"
 
 
 KEPT_PLAN = "plan.json"
-"""The file of the plan in a run's directory."""
+"""Name of the plan's file in a run's directory."""
 
 
 def read_plan(path: str) -> Plan:
-    """The plan of a file. SettingsError names the file and what is wrong with it."""
+    """Read a plan from a file. SettingsError names the file and what is wrong."""
     values = read_object(path)
     if (found := values.get("format")) != FORMAT:
-        named = "there is no format" if found is None else f"its format is {found!r}"
-        raise SettingsError(f"{path}: is no plan: {named}, expected {FORMAT!r}")
+        if found is None:
+            raise SettingsError(f"{path}: is no plan: there is no format, expected {FORMAT!r}")
+        raise SettingsError(f"{path}: is no plan: its format is {found!r}, expected {FORMAT!r}")
     check_values({"plan": values}, {"plan": load_schema("plan")}, f"{path}: ")
     read_model_config(values["model"], f"{path}: model")
     return parse_plan(values, path)
 
 
 def parse_plan(values: Mapping[str, Any], where: str) -> Plan:
-    """The plan of ``Plan.as_json``. SettingsError for other keys, and for stages with gaps."""
+    """Return the plan from the values of ``Plan.as_json``.
+
+    SettingsError for unknown keys, and for stages that leave gaps.
+    """
     known = {name: value for name, value in values.items() if name != "format"}
     try:
         stages = tuple(
@@ -171,6 +185,6 @@ def parse_plan(values: Mapping[str, Any], where: str) -> Plan:
 
 
 def write_plan(path: str, plan: Plan) -> None:
-    """Write the plan's file, which appears whole or not at all."""
+    """Write the plan to a file, which appears complete or not at all."""
     with storage.open_output(path) as file:
         file.write(plan.text().encode())

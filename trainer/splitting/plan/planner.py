@@ -1,4 +1,8 @@
-"""Planning: from a request to the fastest plan that fits into the devices' memory."""
+"""Planner: finds the fastest plan that fits into the devices' memory.
+
+For each mesh (stages x copies, micro-batches, rows per micro-batch) it makes tables with time and memory of
+every possible stage, and searches the fastest division of the layers into stages (``search.py``).
+"""
 
 import math
 from collections.abc import Mapping
@@ -10,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertdata.errors import SettingsError
-from trainer.splitting.plan.costs import Costs, analytic_costs, optimiser_costs
+from trainer.splitting.plan.costs import Costs, analytic_costs, find_optimiser_costs
 from trainer.splitting.plan.parts import head_of
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.splitting.plan.rates import ShardingRate
-from trainer.splitting.plan.request import Mesh, PlanRequest, meshes_of
-from trainer.splitting.plan.search import FAR, Choice, LayerDivision, Search, least_maximum
+from trainer.splitting.plan.request import Mesh, PlanRequest, list_meshes
+from trainer.splitting.plan.search import FAR, Choice, LayerDivision, Search, find_least_maximum
 from trainer.splitting.plan.stages import (
     RECOMPUTES,
     SHARDED,
@@ -23,20 +27,21 @@ from trainer.splitting.plan.stages import (
     Real,
     StageMemory,
     Whole,
-    stage_times,
+    compute_stage_times,
 )
 
 NANOSECOND = 1e-9
 _LARGEST = 2.0**40
-"""Upper limit of times in units of the search: those of longer models are counted in longer units."""
+"""Largest time in units of the search. Slower models are counted in longer units, so that sums stay exact."""
 
 
 def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
-    """The fastest plan. Of equally fast ones, that with the fewest stages, then the fewest micro-batches.
+    """Return the fastest plan. Ties go to the fewest stages, then to the fewest micro-batches.
 
-    Pipelines with sharded stages count only where no other plan fits. costs: of the request's parts,
-    measured; None: counted, with times by the request's rate. SettingsError where no plan fits: by how much,
-    and what would.
+    Pipelines with sharded stages are tried only if no other plan fits.
+    costs: measured costs of the model's parts. None: computed from the number of operations and the request's
+    rate.
+    SettingsError if no plan fits. It says how much memory is missing and what would fit.
     """
     planner = Planner(replace(request, may_shard_stages=False), costs)
     plan = planner.fastest_plan()
@@ -49,18 +54,22 @@ def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
 
 
 class Planner:
-    """The tables of one request, made when they are asked for."""
+    """Planner for one request. Its tables of times and memory are made on first use and shared by meshes."""
 
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
-        self.meshes = meshes_of(request)
+        self.meshes = list_meshes(request)
         self.costs = costs or analytic_costs(request)
+        # Search with whole numbers of nanoseconds: floats could round differently on two workers, which
+        # would then disagree about the plan. Longer units keep the sums of slow models below 2^63.
         seconds = 8 * self.costs(max(mesh.rows for mesh in self.meshes)).seconds
         self._unit = NANOSECOND * max(1.0, seconds / NANOSECOND / _LARGEST)
         self._tables = cache(self._make_tables)
 
     def fastest_plan(self) -> Plan | None:
-        """The fastest plan that fits, or None."""
+        """Return the fastest plan that fits, or None."""
+        # Each plan found bounds the search on the next meshes, so most of them end at once. Meshes come with
+        # few stages and micro-batches first, and only a strictly faster plan replaces the best.
         best: tuple[Mesh, LayerDivision] | None = None
         below = FAR
         for mesh in self.meshes:
@@ -69,9 +78,11 @@ class Planner:
         return None if best is None else self._plan(*best)
 
     def _fastest(self, mesh: Mesh, below: int) -> LayerDivision | None:
-        """The fastest division on the mesh that fits and is below the bound, in units."""
+        """Return the fastest division of the layers on this mesh, if it takes less than ``below`` units."""
+        # A lower bound without any search: the slowest stage takes at least the mean over the stages. An
+        # update's passes take sum + (m - 1) * slowest >= sum * (1 + (m - 1) / stages).
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
-        if passes - mesh.stages * mesh.micro_batches >= below:  # rounding of a stage's time is less
+        if passes - mesh.stages * mesh.micro_batches >= below:  # times are rounded to units
             return None
         times, _ = self._tables(mesh.rows, mesh.copies)
         search = Search(
@@ -83,7 +94,7 @@ class Planner:
         return search.best(below)
 
     def _plan(self, mesh: Mesh, division: LayerDivision) -> Plan:
-        """The record of a division on the mesh."""
+        """Return the plan for a division of the layers on a mesh."""
         request = self.request
         return Plan(
             model=request.model.as_json(),
@@ -101,6 +112,7 @@ class Planner:
         )
 
     def _stage(self, mesh: Mesh, choice: Choice, left: int) -> StagePlan:
+        """Return the record of a stage. left: its number from the end, 1 for the last stage."""
         times, memory = self._tables(mesh.rows, mesh.copies)
         parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
         return StagePlan(
@@ -112,13 +124,17 @@ class Planner:
             **{name: float(one[choice]) for name, one in times.items()},
         )
 
-    def least_memory(self) -> tuple[int, Mesh]:
-        """Bytes that each device must have free for any plan, and the mesh of the plan that needs no more."""
-        found = ((least_maximum(self._allowed_peaks(mesh)), mesh) for mesh in self.meshes)
+    def find_least_memory(self) -> tuple[int, Mesh]:
+        """Return the least memory that any plan needs, in bytes per device, and the mesh of that plan."""
+        found = ((find_least_maximum(self._allowed_peaks(mesh)), mesh) for mesh in self.meshes)
         return min(((needed, mesh) for needed, mesh in found if needed is not None), key=itemgetter(0))
 
     def _allowed_peaks(self, mesh: Mesh) -> list[Whole]:
-        """The most bytes of each stage from the last one on, or FAR where the request excludes it."""
+        """Return a table of peak memory for each stage, from the last stage to the first.
+
+        Entries are bytes, or FAR for stages that the request does not allow. Each table has shape (kinds, L +
+        1, L + 1).
+        """
         _, memory = self._tables(mesh.rows, mesh.copies)
         peaks = list[Whole]()
         for left in range(1, mesh.stages + 1):
@@ -127,10 +143,11 @@ class Planner:
         return peaks
 
     def _allowed(self, mesh: Mesh, left: int) -> NDArray[np.bool_]:
-        """The kinds and layers that the request allows, without regard to memory.
+        """Return which stages the request allows, without regard to memory.
 
-        left: the stage's number from the end (the last: 1).
+        left: the stage's number from the end, 1 for the last stage.
         """
+        # kinds: (4, 1, 1), see RECOMPUTES and SHARDED. The upper triangle leaves first < last.
         recompute, size = self.request.split.recompute, self.request.model.num_hidden_layers + 1
         kinds = np.where(RECOMPUTES, recompute != "never", recompute != "always")
         is_end = left in (1, mesh.stages)
@@ -138,24 +155,30 @@ class Planner:
         return kinds & np.triu(np.ones((size, size), dtype=np.bool_), 1)
 
     def _make_tables(self, rows: int, copies: int) -> tuple[Mapping[str, Real], StageMemory]:
+        """Return the tables of times and memory of all stages, for a number of rows and of copies."""
+        # A single stage is plain data parallelism, where gradients are summed in buckets as wide as the
+        # model. Clipping each micro-batch needs its gradients apart from the sums.
         request, intervals = self.request, Intervals(self.costs(rows))
         is_whole = request.devices == copies
         clips = is_whole and request.update.clips_micro_batches
         in_buckets = is_whole and copies > 1 and not clips
-        memory = StageMemory(intervals, copies, optimiser_costs(request.update.optimiser), in_buckets, clips)
+        memory = StageMemory(
+            intervals, copies, find_optimiser_costs(request.update.optimiser), in_buckets, clips
+        )
         sharding = request.sharding or ShardingRate(request.bandwidth, request.bandwidth)
-        return stage_times(intervals, copies, request.bandwidth, sharding), memory
+        return compute_stage_times(intervals, copies, request.bandwidth, sharding), memory
 
     def _units(self, seconds: Real) -> Whole:
+        """Return seconds as whole units of the search."""
         return np.rint(seconds / self._unit).astype(np.int64)
 
 
 def _why_none_fits(planner: Planner) -> str:
-    """By how much the plan that needs the least memory exceeds the devices', and what would fit."""
+    """Return the error: how much memory is missing for the smallest plan, and what would be enough."""
     request, margin = planner.request, planner.request.split.memory_margin
-    needed, mesh = planner.least_memory()
+    needed, mesh = planner.find_least_memory()
     usable = request.usable_memory
-    enough = math.ceil(needed / (1 - margin) / 1e7) * 1e7  # in full hundredths of a GB, which are printed
+    enough = math.ceil(needed / (1 - margin) / 1e7) * 1e7  # rounded up to 0.01 GB, as printed
     more = _devices_that_fit(planner)
     return (
         f"plan: a device needs at least {_gb(needed)} (stages: {mesh.stages}, copies: {mesh.copies}, "
@@ -166,7 +189,10 @@ def _why_none_fits(planner: Planner) -> str:
 
 
 def _devices_that_fit(planner: Planner) -> int | None:
-    """The least of 2, 4, ... 64 times the devices for which a plan fits, or None if there is none."""
+    """Return the smallest of 2, 4, ..., 64 times the number of devices with which a plan fits.
+
+    None: none of them.
+    """
     free = planner.request.changed(stages=None, copies=None)
     for power in range(1, 7):
         request = replace(free, devices=free.devices << power)
@@ -174,10 +200,11 @@ def _devices_that_fit(planner: Planner) -> int | None:
             other = Planner(request, planner.costs)
         except SettingsError:
             continue
-        if other.least_memory()[0] <= request.usable_memory:
+        if other.find_least_memory()[0] <= request.usable_memory:
             return request.devices
     return None
 
 
 def _gb(size: float) -> str:
+    """Return bytes in GB, with two decimals."""
     return f"{size / 1e9:,.2f} GB"

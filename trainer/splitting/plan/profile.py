@@ -1,4 +1,4 @@
-"""Profiles: times of the model's parts, measured on the devices of a run in updates made as there."""
+"""Measured times of the model's parts, from updates made on the run's devices as the training makes them."""
 
 import time
 from collections import Counter
@@ -12,40 +12,50 @@ from torch.utils.checkpoint import checkpoint
 
 from bertdata.io.freed_memory import keep_less_freed_memory
 from trainer.devices.device import HOST, Device
-from trainer.splitting.plan.costs import Costs, PassTimes, Seconds, costs_between, on_line
+from trainer.splitting.plan.costs import Costs, PassTimes, Seconds, interpolate, interpolate_costs
 from trainer.splitting.plan.parts import (
     ModelPart,
     Tensors,
-    layer_names,
+    list_layer_names,
     make_part,
     part_names,
     shape_of,
 )
-from trainer.splitting.plan.request import PlanRequest, meshes_of
+from trainer.splitting.plan.request import PlanRequest, list_meshes
 from trainer.update.make_step import make_step
 from trainer.update.strategy import UpdateNumber, part_seeds
 from trainer.workers.collective import Collective
 
 MOST_TOKENS = 8192
-"""Tokens of the largest micro-batch that is run; times of larger ones lie on the line through two."""
+"""Tokens of the largest micro-batch that is run. Times of larger ones are extrapolated along a line."""
 
 _LARGE = 1 << 20
-"""Bytes of tensors that have memory of their own; otherwise glibc keeps up to half as much again."""
+"""Size from which a tensor gets its own memory from the system, in bytes.
+
+Without it, glibc keeps up to 50 % more memory.
+"""
 
 REPETITIONS = 5
-"""Updates that count, after one that does not; the least of each time is taken: other work adds to it."""
+"""Number of timed updates, after a first one that is not timed.
+
+The least of each time counts, because other work only adds to it.
+"""
 
 LAYERS = 4
-"""Most layers of a kind that are run: so many weights do not stay in a processor's cache until used again."""
+"""Most layers of a kind that are run.
+
+With this many, weights do not stay in a processor's cache between uses.
+"""
 
 Clock = Callable[[], float]
-"""Seconds since some moment."""
+"""Function that returns seconds since some fixed moment."""
 
 
 class Profile(NamedTuple):
-    """Times of an update with one micro-batch.
+    """Times of an update with a single micro-batch.
 
-    passes: of a part of each name. step: of clipping and the optimiser, seconds for one value.
+    passes: times of one part, by the part's name. step: seconds per weight of clipping and the optimiser's
+    step.
     """
 
     passes: Seconds
@@ -55,16 +65,17 @@ class Profile(NamedTuple):
 def profiled_costs(
     request: PlanRequest, device: Device, workers: Collective, clock: Clock = time.perf_counter
 ) -> Costs:
-    """The costs of the request's parts with times measured on the device, in some seconds.
+    """Return the costs of the model's parts, with times measured on the device. This takes some seconds.
 
-    All workers call this together, because those of one machine share caches and memory, and have the same
-    costs: those of the slowest one, for which an update waits. Updates are made on micro-batches of two
-    sizes: of those that a plan may have the smallest and the largest, with at most MOST_TOKENS tokens.
+    All workers must call this together, because workers on one machine share caches and memory. All get the
+    same costs, those of the slowest worker, as every update waits for it. Updates are timed with the smallest
+    and the largest number of rows that a plan may use and that has at most MOST_TOKENS tokens. Other sizes
+    are interpolated.
     """
-    rows = sorted({mesh.rows for mesh in meshes_of(request)})
+    rows = sorted({mesh.rows for mesh in list_meshes(request)})
     runnable = [size for size in rows if size * request.sequence_length <= MOST_TOKENS] or rows[:1]
     least, most = runnable[0], runnable[-1]
-    return_memory(device)  # as models that are split have it, which costs processors time
+    return_memory(device)  # training of split models does so too, and it makes processors slower
     workers.barrier()
     low = high = measure_updates(request, device, least, clock)
     if most > least:
@@ -74,67 +85,70 @@ def profiled_costs(
         ([*map(_from_json, pair)] for pair in gathered), key=lambda pair: _total(pair[1], request)
     )
     known = {least: low.passes, most: high.passes}
-    return costs_between(request, partial(on_line, known), high.step)
+    return interpolate_costs(request, partial(interpolate, known), high.step)
 
 
 def return_memory(device: Device) -> None:
-    """Make this process return freed memory to the system. Memory of accelerators is unaffected."""
+    """Make this process return freed memory to the system at once. This does not affect accelerators."""
     if device.torch_device.type == HOST.type:
         keep_less_freed_memory(_LARGE)
 
 
 def attention_of(device: Device) -> str:
-    """The kind of the device's attention: as of PlanRequest."""
+    """Return the device's type of attention, as in PlanRequest: fused, scores or flat."""
     if device.torch_device.type != HOST.type:
         return "fused"
     return "scores" if device.config.loading.rows or device.needs_rows else "flat"
 
 
 def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> Profile:
-    """The least times of some updates on micro-batches of so many rows.
+    """Return the least times over several updates on micro-batches of this many rows.
 
-    Where a plan may recompute, so do as many updates, in turn with the others.
+    If a plan may recompute activations, as many updates with recomputation alternate with these, and the
+    difference is the cost of recomputing.
     """
     updates = TimedUpdates(request, device, rows, clock)
-    updates.run()  # makes moments, and loads kernels
+    updates.run()  # creates the optimiser's moments and loads kernels
     plain, recomputed = [], []
     for _ in range(REPETITIONS):
         plain.append(updates.run())
         if request.split.recompute != "never":
             recomputed.append(updates.run(recomputes=True))
     passes = {name: _least_times(plain, name) for name in part_names(request.model)}
-    for name in layer_names(request.model) if recomputed else ():
+    for name in list_layer_names(request.model) if recomputed else ():
         more = sum(_least_times(recomputed, name)) - sum(_least_times(plain, name))
         passes[name] = passes[name]._replace(recompute=max(0.0, more))
     return Profile(passes, step=min(one.step for one in plain))
 
 
 def _least_times(updates: Sequence[Profile], name: str) -> PassTimes:
-    """The least seconds of the passes of a part of that name."""
+    """Return the least seconds of each pass of a part."""
     return PassTimes(*map(min, zip(*(one.passes[name] for one in updates), strict=True)))
 
 
 def _total(profile: Profile, request: PlanRequest) -> float:
-    """Seconds of the passes through the model."""
-    passes = [profile.passes[name] for name in ("embeddings", *layer_names(request.model), "heads")]
+    """Return the seconds of all passes through the whole model."""
+    passes = [profile.passes[name] for name in ("embeddings", *list_layer_names(request.model), "heads")]
     return sum(times.forward + times.backward for times in passes)
 
 
 def _from_json(values: dict[str, Any]) -> Profile:
+    """Return the profile that another worker sent."""
     return Profile({name: PassTimes(*times) for name, times in values["passes"].items()}, values["step"])
 
 
 class TimedUpdates:
-    """Updates of embeddings, at most LAYERS layers and heads, on a micro-batch of so many rows.
+    """Maker of timed updates on a model of embeddings, up to LAYERS layers of each kind, and heads.
 
-    As in a run, each part seeds its dropout, all forward passes are done when the backward pass begins,
-    gradients are added to those that are there, and the configured clipping and optimiser change all weights.
+    The updates are as in training. Each part seeds its dropout, all forward passes are done before the
+    backward pass starts, gradients are added to existing ones, and the configured clipping and optimiser
+    change all weights.
     """
 
     def __init__(self, request: PlanRequest, device: Device, rows: int, clock: Clock) -> None:
         self._device, self._clock, self._precision = device, clock, request.update.precision
         self._parts = _make_parts(request, device, rows)
-        self._layers = set(layer_names(request.model))
+        self._layers = set(list_layer_names(request.model))
         model = nn.ModuleList(part for parts in self._parts.values() for part in parts)
         self._count = len(model)
         self.weights: list[Tensor] = list(model.parameters())
@@ -145,7 +159,10 @@ class TimedUpdates:
         self._last = 0.0
 
     def run(self, *, recomputes: bool = False) -> Profile:
-        """Make one update at rate 0. recomputes: layers keep only their input between their passes."""
+        """Make one update with learning rate 0 and return its times.
+
+        recomputes: layers keep only their input between their passes and compute the rest again.
+        """
         self._last = self._clock()
         given, handed = dict[str, Tensors](), dict[str, Tensors]()
         forward = self._forward(given, handed, recomputes)
@@ -159,7 +176,13 @@ class TimedUpdates:
     def _forward(
         self, given: dict[str, Tensors], handed: dict[str, Tensors], recomputes: bool
     ) -> dict[str, float]:
-        """The seconds of a part of each name, all of which have a graph of their own from given to handed."""
+        """Run all parts forward and return the seconds per part of each name.
+
+        Parts of one name form an autograd graph of their own, whose inputs are stored in ``given`` and whose
+        outputs in ``handed``. This lets the backward passes be timed by name.
+        """
+        # Detach the inputs of each name's parts, so that its backward pass ends at ``given`` and can be timed
+        # alone. Dividing by the number of parts gives the time of one.
         at = UpdateNumber(0, self._number, self._number)
         seeds = iter(part_seeds(self._device.config.data.seed, at, 0, self._count))
         seconds, tensors = dict[str, float](), Tensors()
@@ -175,7 +198,10 @@ class TimedUpdates:
         return seconds
 
     def _backward(self, given: dict[str, Tensors], handed: dict[str, Tensors]) -> dict[str, float]:
-        """The seconds of a part of each name. Drops the tensors that are no longer needed."""
+        """Run all parts backward and return the seconds per part of each name.
+
+        Tensors are dropped as soon as possible.
+        """
         seconds = dict[str, float]()
         (loss,) = handed[next(reversed(self._parts))]
         gradients: list[Tensor | None] = [self._step.scale.scale(torch.ones_like(loss))]
@@ -191,22 +217,26 @@ class TimedUpdates:
         return seconds
 
     def _lap(self, tensor: Tensor) -> float:
-        """The seconds since the last lap, when the device has done all work up to the tensor."""
+        """Wait until the tensor has been computed. Return the seconds since the last call."""
         self._device.to_host(tensor.reshape(-1)[:1])
         before, self._last = self._last, self._clock()
         return self._last - before
 
 
 def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
+    """Run a part with seeded dropout."""
     device.seed(seed)
     computed: tuple[Tensor, ...] = part(*given)
     return computed
 
 
 def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[ModelPart]]:
-    """The parts of each name on the device, with first weights. The heads use the word embeddings."""
+    """Return the parts by name, on the device, with initial weights.
+
+    The heads share the word embeddings if they are tied.
+    """
     shape = shape_of(request, rows, device.attention)
-    counts = Counter(layer_names(request.model))
+    counts = Counter(list_layer_names(request.model))
     with torch.device(device.torch_device):
         made: dict[str, list[Any]] = {
             name: [

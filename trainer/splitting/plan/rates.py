@@ -1,4 +1,4 @@
-"""Rates of devices: what they compute and move in a second, and the hardware of a name."""
+"""Speeds of devices: operations and bytes per second, and data sheets of known devices."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,32 +7,32 @@ from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 
 REACHED = 0.5
-"""The share of a data sheet's figures that training is taken to reach."""
+"""Share of a data sheet's figures that training is assumed to reach."""
 
 USUAL = "a100"
-"""The device whose rates are taken where none is known."""
+"""Device whose figures are used if nothing is known about the device."""
 
-_FLOPS_A_BYTE = 150  # of a device's own memory, as those of SHEETS have at 16 bits
+_FLOPS_A_BYTE = 150  # operations per byte of memory traffic, as for the devices in SHEETS at 16 bits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceRate:
-    """The rates of one device at one precision, in training. Both are greater than 0."""
+    """Speeds of one device in training, at one precision. Both are above 0."""
 
-    flops: float  # floating-point operations a second, of matrix products
-    bytes: float  # bytes a second, read and written in its own memory
+    flops: float  # floating-point operations per second, in matrix products
+    bytes: float  # bytes per second, read or written in its own memory
     name: str = "given"
 
     def seconds(self, flops: float, moved: float) -> float:
-        """The time of so many operations and so many bytes read and written."""
+        """Return the seconds for a number of operations and of bytes read and written."""
         return flops / self.flops + moved / self.bytes
 
 
 class ShardingRate(NamedTuple):
-    """Bytes a second of sharded copies that all run at the same time.
+    """Bytes per second of sharded copies that all exchange data at the same time.
 
-    forward: of weights that each receives in a forward pass; backward: of weights that it receives and
-    gradients that it sends in a backward pass.
+    forward: weights that each copy receives in a forward pass.
+    backward: weights that it receives, and gradients that it sends, in a backward pass.
     """
 
     forward: float
@@ -43,14 +43,14 @@ class ShardingRate(NamedTuple):
 class Sheet:
     """Figures of a device's data sheet.
 
-    fp32: matrix products of fp32 numbers as the trainer makes them, with TF32 where there is such.
+    fp32: matrix products of fp32 numbers, with TF32 where the device has it.
     """
 
     memory: int  # bytes
-    fp32: float  # FLOP/s, without sparsity
-    half: float  # FLOP/s of bf16 and fp16, without sparsity
-    bytes: float  # bytes a second of its memory
-    bandwidth: float  # bytes a second to other devices of the same machine, in one direction
+    fp32: float  # FLOP/s without sparsity
+    half: float  # FLOP/s in bf16 and fp16, without sparsity
+    bytes: float  # memory bandwidth in bytes per second
+    bandwidth: float  # bytes per second to other devices of the machine, in one direction
 
 
 SHEETS = {
@@ -60,13 +60,16 @@ SHEETS = {
     "h200": Sheet(memory=141 * 10**9, fp32=495e12, half=989e12, bytes=4800e9, bandwidth=450e9),
     "gaudi2": Sheet(memory=96 * 10**9, fp32=216e12, half=432e12, bytes=2450e9, bandwidth=262.5e9),
 }
-"""Makers' figures (NVIDIA's SXM modules; Intel's Gaudi 2, whose fp32 is taken as half of its bf16)."""
+"""Data sheets by device name.
+
+NVIDIA's devices are SXM modules. The fp32 rate of Intel's Gaudi 2 is assumed to be half its bf16 rate.
+"""
 
 
-def sheet_rate(name: str, precision: str) -> DeviceRate:
-    """The rate of a device of SHEETS at "fp32", "bf16" or "fp16": a share of the sheet's figures.
+def find_sheet_rate(name: str, precision: str) -> DeviceRate:
+    """Return the speeds of a device in SHEETS, reduced by REACHED. precision: "fp32", "bf16" or "fp16".
 
-    V100 computes bf16 at the rate of fp32.
+    V100 computes bf16 as slowly as fp32.
     """
     sheet = SHEETS[name]
     is_slow = precision == "fp32" or (name == "v100" and precision == "bf16")
@@ -75,9 +78,10 @@ def sheet_rate(name: str, precision: str) -> DeviceRate:
 
 
 class Hardware(NamedTuple):
-    """Devices that are all alike. memory: bytes of one. bandwidth: bytes a second between two, each way.
+    """Devices that are all alike.
 
-    source: words for a plan's table.
+    source: text for the plan's table. memory: bytes per device. bandwidth: bytes per second between two
+    devices, in each direction.
     """
 
     source: str
@@ -87,16 +91,17 @@ class Hardware(NamedTuple):
 
 
 def find_hardware(given: str | None, config: Config) -> Hardware:
-    """The hardware of a name in SHEETS, or of a number of TFLOP/s, with the configured memory and bandwidth.
+    """Return the hardware for --hardware, with the configured memory and bandwidth if there are any.
 
-    Of a name REACHED of the data sheet's rates are taken; without one USUAL's, but then memory must be
-    given. SettingsError for an unknown name, a rate of nothing, or memory that is missing.
+    given: a name in SHEETS, whose figures are reduced by REACHED, or a number of TFLOP/s. None: the speeds of
+    USUAL, but then the memory must be configured.
+    SettingsError for an unknown name, a rate that is not above 0, or missing memory.
     """
     name, split = (given or USUAL).lower(), config.split
     sheet = SHEETS.get(name)
     memory = split.memory_bytes or (sheet.memory if sheet and given else None)
     if sheet:
-        rate = sheet_rate(name, config.update.precision)
+        rate = find_sheet_rate(name, config.update.precision)
         words = f"computed for {name} at {REACHED:.0%} of its data sheet"
     else:
         rate, words = _given_rate(name), f"computed for devices of {name} TFLOP/s"
@@ -110,12 +115,14 @@ def find_hardware(given: str | None, config: Config) -> Hardware:
 
 
 def _given_rate(text: str) -> DeviceRate:
-    """The rate of a device that reaches so many TFLOP/s."""
+    """Return the speeds of a device that reaches this many TFLOP/s."""
     try:
         flops = float(text) * 1e12
     except ValueError:
         flops = 0.0
     if not 0 < flops < float("inf"):
-        wanted = f"expected one of {', '.join(SHEETS)}, or the TFLOP/s that a device reaches"
-        raise SettingsError(f"--hardware is {text!r}, {wanted}")
+        raise SettingsError(
+            f"--hardware is {text!r}, expected one of {', '.join(SHEETS)}, or the TFLOP/s that a device "
+            "reaches"
+        )
     return DeviceRate(flops=flops, bytes=flops / _FLOPS_A_BYTE)

@@ -1,4 +1,4 @@
-"""The request for a plan, and its meshes: ways to divide devices and an update that the request allows."""
+"""The request for a plan, and its meshes: the ways in which devices and an update may be divided."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,26 +16,26 @@ from trainer.splitting.plan.rates import DeviceRate, ShardingRate
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanRequest:
-    """Everything that a plan follows from. Equal requests give equal plans.
+    """Everything that determines a plan. Equal requests give equal plans.
 
-    attention: "fused", a kernel that keeps no scores; "scores", a matrix of them for each head, as processors
-    have it for padded rows; "flat", the processors' own for sequences without padding. SettingsError where
-    stages and copies cannot be made of the devices and layers.
+    attention: "fused" is a kernel that does not store the scores. "scores" stores a matrix of scores per
+    head, as processors do for padded rows. "flat" is the processors' attention for sequences without padding.
+    SettingsError if the number of stages or copies does not suit the devices and layers.
     """
 
-    config: Config  # its strategy, its update but for the examples, and the limits of its SplitSection
+    config: Config  # strategy, update (except its number of examples) and limits of the split
     model: ModelConfig
     sequence_length: int
-    examples: int  # rows of an update over all devices
+    examples: int  # rows per update, over all devices
     devices: int
-    memory: int  # bytes of one device
-    bandwidth: float  # bytes a second from one device to another
+    memory: int  # bytes per device
+    bandwidth: float  # bytes per second from one device to another
     rate: DeviceRate
-    sharding: ShardingRate | None = None  # of sharded copies; None: both as bandwidth
-    head: str = PRETRAINING  # the task whose head is on the encoder, by its name
+    sharding: ShardingRate | None = None  # for sharded copies; None: both rates equal bandwidth
+    head: str = PRETRAINING  # name of the task whose head is on the encoder
     attention: str = "fused"
     may_shard: bool = True
-    may_shard_stages: bool = True  # those of pipelines too, where no other plan fits
+    may_shard_stages: bool = True  # shard stages of pipelines too, if no other plan fits
 
     def __post_init__(self) -> None:
         stages, copies, devices = self.split.stages, self.split.copies, self.devices
@@ -51,15 +51,17 @@ class PlanRequest:
 
     @property
     def split(self) -> SplitSection:
+        """Limits and settings of the split."""
         return self.config.split
 
     @property
     def update(self) -> UpdateSection:
+        """Settings of an update."""
         return self.config.update
 
     @property
     def strategy(self) -> str:
-        """The strategy that alone a plan may have, or auto."""
+        """The only strategy that a plan may have, or auto."""
         return self.config.run.strategy
 
     @property
@@ -69,48 +71,51 @@ class PlanRequest:
 
     @property
     def masked_slots(self) -> int:
-        """Masked slots of a row, where none are configured 15 % of its positions: at least one."""
+        """Masked positions per row: as configured, or 15 % of the positions, at least one."""
         configured = None if self.config.is_finetuning else self.config.data.max_predictions_per_seq
         return configured or max(1, -(-self.sequence_length * 15 // 100))
 
     def changed(self, **keys: Any) -> "PlanRequest":
-        """The request with other keys of the configuration."""
+        """Return a copy with other values for these keys of the configuration."""
         return replace(self, config=self.config.changed(**keys))
 
 
 def configured_examples(config: Config, devices: int) -> int:
-    """Rows of an update over so many devices that have the whole model."""
+    """Return the configured rows per update, for this many devices that each have the whole model."""
     update = config.update
     return update.global_batch_size or update.examples(update.replicas or devices)
 
 
 class Mesh(NamedTuple):
-    """Devices as stages x copies, and the micro-batches of a copy in an update.
+    """Devices arranged as stages x copies, and the micro-batches per copy and update.
 
-    shards_ends: the first and the last stage are sharded, else neither is. Both have the word embeddings,
-    where the heads use them, and add up their gradients. shards_middle: those between may be sharded.
+    rows: rows of a micro-batch.
+    shards_ends: whether the first and the last stage are both sharded. They must agree because both may have
+    the tied word embeddings, whose gradients they add up.
+    shards_middle: whether the stages in between may be sharded.
     """
 
     stages: int
     copies: int
     micro_batches: int
-    rows: int  # of a micro-batch
+    rows: int
     shards_ends: bool = False
     shards_middle: bool = False
 
     def in_flight(self, left: int) -> int:
-        """Micro-batches under way at once in a stage that is so many stages from the end (the last: 1).
+        """Return how many micro-batches are between their forward and backward pass at once.
 
-        Fewer micro-batches than stages all go forward before the first goes backward.
+        left: the stage's number from the end, 1 for the last stage. With fewer micro-batches than stages, all
+        go forward before the first goes backward.
         """
         return min(left, self.micro_batches) if self.micro_batches >= self.stages else self.micro_batches
 
 
-def meshes_of(request: PlanRequest) -> list[Mesh]:
-    """All meshes of the request's devices, those with few stages and few micro-batches first.
+def list_meshes(request: PlanRequest) -> list[Mesh]:
+    """Return all meshes for the request's devices, with few stages and few micro-batches first.
 
-    Every device is used and every copy has the same micro-batches. The limits of micro-batches and powers of
-    two are for pipelines. SettingsError where there is no such mesh.
+    Every device is used, and every copy has the same number of micro-batches. The limits on micro-batches and
+    the restriction to powers of two apply only to pipelines. SettingsError if there is no mesh.
     """
     meshes = [mesh for stages in _divisors(request.devices) for mesh in _with_stages(request, stages)]
     if meshes:
@@ -128,9 +133,11 @@ def meshes_of(request: PlanRequest) -> list[Mesh]:
 
 
 def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
+    """Yield the meshes with this number of stages."""
     split, given = request.split, request.update.batch_size
     copies, is_pipeline = request.devices // stages, stages > 1
     has_powers = split.power_of_two and is_pipeline
+    # Leave out meshes that the user's settings exclude: stages, copies, strategy, powers of two.
     asked = (split.stages or stages, split.copies or copies)
     is_kind = request.strategy == "auto" or (request.strategy == "pipelined") == is_pipeline
     if asked != (stages, copies) or not is_kind or stages > request.model.num_hidden_layers:
@@ -142,6 +149,7 @@ def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
     must_shard = request.strategy == "sharded"
     may_shard = request.may_shard and copies > 1 and request.strategy != "replicated"
     may_shard = may_shard and (request.may_shard_stages or not is_pipeline)
+    # Divide each copy's rows into micro-batches: 12 rows -> 1 x 12, 2 x 6, 3 x 4, 4 x 3, 6 x 2, 12 x 1.
     for micro_batches in _divisors(rows):
         size = rows // micro_batches
         is_many = split.min_micro_batches <= micro_batches <= split.max_micro_batches
@@ -152,4 +160,5 @@ def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
 
 
 def _divisors(number: int) -> list[int]:
+    """Return the divisors of a number in ascending order."""
     return [divisor for divisor in range(1, number + 1) if number % divisor == 0]

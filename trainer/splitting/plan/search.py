@@ -1,10 +1,13 @@
-"""Search of the fastest division of layers into stages, exact for every cost of every possible stage.
+"""Search for the fastest division of layers into stages. It is exact for any costs of the possible stages.
 
-A division takes ``sum of t + (m - 1) * max t + max e`` over its stages, with m micro-batches, t the time that
-one keeps the stage busy and e the stage's time after the last one. Dynamic programming over (stages left,
-first layer) gives the least sum of t under upper limits of t and e. Lowering the limits from solution to
-solution, until no lower ones can pay, gives the least total. Times are whole numbers, so that all processes
-find the same division.
+With m micro-batches, a division takes ``sum(t) + (m - 1) * max(t) + max(e)``. Here t is the time for which a
+micro-batch keeps a stage busy, and e is the stage's time after its last micro-batch (all-reduce and
+optimiser).
+
+A sum is easy to minimise by dynamic programming over (stages left, first layer), but the two maxima are not
+sums. So the search sets upper limits for t and e, minimises the sum of t under these limits, and lowers the
+limits from solution to solution until no lower limit can be faster. Times are whole numbers, so that all
+processes find the same division.
 """
 
 from collections.abc import Sequence
@@ -16,11 +19,14 @@ from numpy.typing import NDArray
 from trainer.splitting.plan.stages import Whole
 
 FAR = 2**61
-"""A time beyond all others; twice its value is still a number of 64 bits."""
+"""Value for stages that are not allowed.
+
+It is larger than every time, and its double still fits into 64 bits.
+"""
 
 
 class Choice(NamedTuple):
-    """A stage: its kind's number and its layers first to last - 1."""
+    """A stage: the number of its kind (see stages.RECOMPUTES) and its layers ``first`` to ``last - 1``."""
 
     kind: int
     first: int
@@ -28,7 +34,11 @@ class Choice(NamedTuple):
 
 
 class LayerDivision(NamedTuple):
-    """Stages with the sum of their times, the longest time and the longest end."""
+    """A division of the layers into stages, in units of time.
+
+    total: sum of the stages' busy times. longest: the longest of them. end: the longest time after the last
+    micro-batch.
+    """
 
     choices: tuple[Choice, ...]
     total: int
@@ -36,16 +46,17 @@ class LayerDivision(NamedTuple):
     end: int
 
     def passes(self, micro_batches: int) -> int:
-        """The time of all forward and backward passes."""
+        """Return the time of all forward and backward passes of an update."""
         return self.total + (micro_batches - 1) * self.longest
 
 
 class Search:
-    """The search of one number of stages and of micro-batches.
+    """Search for a fixed number of stages and of micro-batches.
 
-    busy, end: (kinds, L + 1, L + 1) whole numbers, t and e of each stage; times all sums of which are below
-    2^60 / (L^2 + 1). fits: for each stage from the last one on, which of them are allowed. solutions: the
-    number of dynamic programs solved.
+    busy, end: t and e (see the top of this module) of every possible stage, whole numbers of shape (kinds, L
+    + 1, L + 1). Any sum of them must stay below 2^60 / (L^2 + 1).
+    fits: for each stage, from the last to the first, which entries are allowed.
+    solutions: number of dynamic programmes solved so far.
     """
 
     def __init__(
@@ -53,39 +64,53 @@ class Search:
     ) -> None:
         self._busy, self._end, self._fits, self._micro_batches = busy, end, fits, micro_batches
         layers = busy.shape[-1] - 1
-        # Among equal sums of times, the least sum of squared lengths: the most even division.
+        # A key holds two numbers: the stage's time, and below it the square of its length in layers. So the
+        # least sum of keys is the least sum of times, and among equal sums the most even division: 2 + 2
+        # layers (4 + 4 = 8) before 1 + 3 (1 + 9 = 10). Squares sum to at most L^2, so they never carry into
+        # the times.
         places = np.arange(layers + 1)
         self._scale = layers**2 + 1
         self._keys = busy * self._scale + np.minimum((places[None, :] - places[:, None]) ** 2, layers**2)
         self.solutions = 0
 
     def best(self, below: int = FAR) -> LayerDivision | None:
-        """The fastest division whose time is below the bound, or None."""
-        least_end = self.bottleneck(self._end, FAR)
+        """Return the fastest division that takes less than ``below`` units, or None."""
+        least_end = self.find_bottleneck(self._end, FAR)
         if least_end is None:
             return None
+        # Outer loop over the limit of e. Without a limit, find the division with the fastest passes.
+        # Divisions whose e is as long or longer cannot be better, so allow only shorter e and search again.
         best: LayerDivision | None = None
         end_limit = FAR
         while (found := self._fastest_passes(end_limit, below - least_end)) is not None:
             passes = found.passes(self._micro_batches)
             if passes + found.end < below:
                 best, below = found, passes + found.end
+            # Passes only get slower under lower limits, and no e is below least_end: stop when even that
+            # loses.
             if passes + least_end >= below:
                 break
-            end_limit = found.end - 1  # with ends as long as these, no passes are faster
+            end_limit = found.end - 1
+        # Many divisions may share these limits. Solve once more for the most even of them.
         return best and self._solve(best.longest, best.end)
 
-    def bottleneck(self, values: Whole, end_limit: int) -> int | None:
-        """The least possible maximum of the stages' values, or None if no division is allowed."""
+    def find_bottleneck(self, values: Whole, end_limit: int) -> int | None:
+        """Return the least possible maximum of ``values`` over the stages of a division.
+
+        Only stages with e <= end_limit are used. None: no division is allowed.
+        """
         is_allowed = self._end <= end_limit
-        return least_maximum([np.where(fits & is_allowed, values, FAR) for fits in self._fits])
+        return find_least_maximum([np.where(fits & is_allowed, values, FAR) for fits in self._fits])
 
     def _fastest_passes(self, end_limit: int, below: int) -> LayerDivision | None:
-        """The division whose passes are fastest, and below the bound."""
-        shortest = self.bottleneck(self._busy, end_limit)
+        """Return the division whose passes are fastest, among those with all e <= end_limit.
+
+        None: there is no such division, or its passes do not take less than ``below``.
+        """
+        shortest = self.find_bottleneck(self._busy, end_limit)
         if shortest is None:
             return None
-        quickest = self._solve(FAR, end_limit)  # has the least sum of times
+        quickest = self._solve(FAR, end_limit)  # least sum of t, which bounds every division's sum from below
         repeats = self._micro_batches - 1
         assert quickest is not None
         if quickest.total + repeats * shortest >= below:
@@ -93,11 +118,15 @@ class Search:
         if not repeats:
             return quickest
         best: LayerDivision | None = None
+        # Inner loop over the limit of t. Start at the best bottleneck, usually close to the optimum, which
+        # gives a good bound. Then allow the longest t that could still win, and lower it from solution to
+        # solution.
         limit, found = FAR, self._solve(shortest, end_limit)
         while found is not None:
             if (passes := found.passes(self._micro_batches)) < below:
                 best, below = found, passes
-            # A longer longest time than this would not be made good by the least sum.
+            # Even with the least sum of t, a slowest stage above this limit takes ``below`` or more:
+            # quickest.total + repeats * limit < below.
             limit = min(limit, (below - 1 - quickest.total) // repeats)
             if limit <= shortest:
                 break
@@ -106,7 +135,10 @@ class Search:
         return best
 
     def _solve(self, busy_limit: int, end_limit: int) -> LayerDivision | None:
-        """The division with the least sum of times, then the most even one, under the limits."""
+        """Return the division with the least sum of t under both limits, or None if there is none.
+
+        Among equal sums it is the most even division.
+        """
         self.solutions += 1
         is_allowed = (self._busy <= busy_limit) & (self._end <= end_limit)
         keys = [np.where(fits & is_allowed, self._keys, FAR) for fits in self._fits]
@@ -118,7 +150,10 @@ class Search:
         return LayerDivision(choices, sum(times), max(times), max(ends))
 
     def _choices(self, keys: list[Whole], least: list[Whole], best: list[Whole]) -> tuple[Choice, ...]:
-        """The stages that the tables of a dynamic program lead to, the first among equals."""
+        """Return the stages of the best division, read from the tables of the dynamic programme.
+
+        Ties go to the first.
+        """
         layers = self._busy.shape[-1] - 1
         choices, first = [], 0
         for left in reversed(range(len(keys))):
@@ -128,22 +163,30 @@ class Search:
         return tuple(choices)
 
 
-def least_maximum(values: Sequence[Whole]) -> int | None:
-    """The least possible maximum over the stages of a division, or None if each division has a FAR stage.
+def find_least_maximum(values: Sequence[Whole]) -> int | None:
+    """Return the least possible maximum over the stages of a division. None: every division has a FAR stage.
 
-    values: of each stage from the last one on, (kinds, L + 1, L + 1).
+    values: for each stage, from the last to the first, an array of shape (kinds, L + 1, L + 1).
     """
     _, best = _least_from(values, np.maximum)
     return None if best[-1][0] >= FAR else int(best[-1][0])
 
 
 def _least_from(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole], list[Whole]]:
-    """The least value of each stage's kinds, and the least of joined stages from each first layer to the end.
+    """Run the dynamic programme. Return its two tables, as lists by the number of stages that follow.
 
-    values: as for ``least_maximum``. Both are lists by the number of stages left.
+    values: as for ``find_least_maximum``. join: np.add for the least sum, np.maximum for the least maximum.
+    least[k][first, last]: least value over the kinds for a stage of layers first to last - 1 that k stages
+    follow.
+    best[k][first]: least joined value of the layers from ``first`` to the end, divided into k + 1 stages.
     """
+    # Three layers that take 4, 4 and 9, divided into two stages:
+    #   best[0] = [17, 13, 9, FAR]  the last stage holds all layers from ``first`` on
+    #   best[1][0] for the least maximum: last = 1 -> max(4, 13) = 13, last = 2 -> max(8, 9) = 9, so 9
     least = [value.min(axis=0) for value in values]
     best = [least[0][:, -1]]
     for one in least[1:]:
+        # one[first, last] joined with the best rest from layer ``last`` on; take the best ``last``. Clip to
+        # FAR, because sums of many FARs would overflow.
         best.append(np.minimum(join(one, best[-1][None, :]).min(axis=1), FAR))
     return least, best

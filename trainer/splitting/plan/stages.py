@@ -1,4 +1,9 @@
-"""Times and memory of every possible stage: each kind of stage, of every run of consecutive layers."""
+"""Times and memory of every possible stage, that is of each kind of stage and each run of consecutive layers.
+
+All tables are arrays of shape (kinds, L + 1, L + 1) for L layers. The entry [kind, first, last] is for a
+stage of layers first to last - 1. A kind says whether the stage recomputes its activations and whether it is
+sharded.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,16 +20,21 @@ Real = NDArray[np.float64]
 
 RECOMPUTES = np.array([False, True, False, True])[:, None, None]
 SHARDED = np.array([False, False, True, True])[:, None, None]
-"""The kinds of stages, (kinds, 1, 1); of two that are equally fast the first is taken."""
+"""For each kind of stage, whether it recomputes and whether it is sharded, of shape (kinds, 1, 1).
+
+Between equally fast kinds the first is chosen.
+"""
 
 VALUE = 4
 """Bytes of a weight or a gradient."""
 
 
 class Intervals:
-    """The layers first to last - 1 as places [first, last] of (L + 1, L + 1) arrays. Other places are unused.
+    """Sums and maxima of the layers' costs over all runs of consecutive layers.
 
-    is_first, is_last: 1 where a stage of these layers has the embeddings, or the heads.
+    Results have shape (L + 1, L + 1). The entry [first, last] is for layers first to last - 1. Entries with
+    first >= last mean nothing.
+    is_first, is_last: 1 where the stage has the embeddings, or the heads.
     """
 
     def __init__(self, costs: ModelCosts) -> None:
@@ -36,19 +46,20 @@ class Intervals:
         self.is_last[:, -1] = 1
 
     def total(self, name: str) -> NDArray[Any]:
-        """The sum of one of the layers' costs."""
+        """Return the sum of one of the layers' costs over the stage."""
+        # Costs [5, 3, 9] -> sums [0, 5, 8, 17]. Layers 1 to 2 cost sums[3] - sums[1] = 12.
         sums = np.cumsum([0, *(getattr(layer, name) for layer in self.costs.layers)])
         return np.asarray(sums[None, :] - sums[:, None])
 
     def ends(self, name: str) -> NDArray[Any]:
-        """One of the embeddings' costs where they are, plus the heads'."""
+        """Return one of the costs of the embeddings and of the heads, where the stage has them."""
         costs = self.costs
         return np.asarray(
             self.is_first * getattr(costs.embeddings, name) + self.is_last * getattr(costs.heads, name)
         )
 
     def largest(self, value: Callable[[PartCosts], int]) -> Whole:
-        """The maximum over the layers."""
+        """Return the maximum of a value over the stage's layers."""
         values = np.array([value(layer) for layer in self.costs.layers], dtype=np.int64)
         result = np.zeros(self.is_first.shape, dtype=np.int64)
         for first in range(len(values)):
@@ -56,31 +67,39 @@ class Intervals:
         return result
 
     def handed(self) -> tuple[Whole, Whole]:
-        """Bytes that the stage before hands over, and bytes that the stage hands over to the next one."""
+        """Return the bytes that this stage receives from the one before, and those it hands to the next."""
         handed = np.array([0, *(layer.handed for layer in self.costs.layers)], dtype=np.int64)
         return handed[:, None] * (1 - self.is_first), handed[None, :] * (1 - self.is_last)
 
     def parameters(self) -> Whole:
-        """Values of the stage's weights. A last stage that is not the first has its own word embeddings."""
+        """Return the number of weights of the stage.
+
+        If the word embeddings are tied, a last stage that is not also the first has its own copy of them.
+        """
         own = self.is_last * (1 - self.is_first) * self.costs.heads.tied
         return np.asarray(self.total("parameters") + self.ends("parameters") + own)
 
 
-def stage_times(
+def compute_stage_times(
     intervals: Intervals, copies: int, bandwidth: float, sharding: ShardingRate
 ) -> Mapping[str, Real]:
-    """Seconds of each kind of stage by their names in StagePlan, (kinds, L + 1, L + 1), as in Intervals.
+    """Return the seconds of all stages, by the name of the time in StagePlan.
 
-    bandwidth: bytes a second between devices; sharding: of sharded copies. Copies send and receive
-    2 (n - 1) / n of their gradients in an all-reduce; a sharded stage gathers its weights for each pass,
-    layers in the type of their products, and scatters the gradients, (n - 1) / n of each, without overlap.
+    bandwidth: bytes per second between devices. sharding: rates of gathering and scattering in sharded
+    stages.
+    In an all-reduce over n copies, each copy sends and receives 2 (n - 1) / n of its gradients. A sharded
+    stage gathers its weights for each pass, and scatters its gradients in the backward pass, (n - 1) / n of
+    both. Layers are gathered in the type of their products, so in 16 bits they move half the bytes. No
+    transfer is assumed to overlap with computation.
     """
     values, step = intervals.parameters(), intervals.costs.step
     moved = VALUE * values * (copies - 1) / copies
+    # ``cast`` is the size of the layers' 16-bit weights, which is also what gathering in 16 bits saves.
     gathered = moved - intervals.total("cast") * (copies - 1) / copies
     forward = intervals.total("forward") + intervals.ends("forward")
     backward = intervals.total("backward") + intervals.ends("backward")
     is_one_end = intervals.is_first != intervals.is_last
+    # Tied word embeddings: the first and the last stage sum their gradients, unless one stage has both ends.
     tied = is_one_end * (VALUE * intervals.costs.heads.tied / bandwidth)
     times = {
         "forward": forward + SHARDED * (gathered / sharding.forward),
@@ -95,47 +114,57 @@ def stage_times(
 
 
 class StageMemory:
-    """Bytes on a device of each kind of stage, (kinds, L + 1, L + 1), as in Intervals.
+    """Peak memory of all stages, in bytes per device.
 
-    A device holds weights, moments, what each micro-batch under way keeps, and the tensors that a pipeline
-    receives into, activations and gradients: PyTorch's has its own for each micro-batch of an update. On top
-    comes the largest of four: the start of a backward pass in the heads or the highest layer, its end in the
-    lowest layer or the embeddings, and the optimiser's step. A sharded stage holds its share of the weights
-    and, gathered, those of embeddings and heads and of two layers, with their gradients at the end.
+    A device holds weights and moments of its stage, what each micro-batch under way keeps for its backward
+    pass, and buffers to receive activations and gradients in. PyTorch's pipelining keeps such a buffer for
+    each micro-batch of the update.
+    On top of these comes the largest of four temporary needs: the start of a backward pass in the heads or in
+    the last layer, its end in the first layer or in the embeddings, and the optimiser's step.
+    A sharded stage holds its share of the weights. It also holds gathered weights, of embeddings, heads and
+    two layers, and their gradients at the end of a backward pass.
     """
 
     def __init__(
         self, intervals: Intervals, copies: int, optimiser: OptimiserCosts, in_buckets: bool, clips: bool
     ) -> None:
-        """in_buckets: the sums of gradients are there from the start, not from the first backward pass on.
+        """Make the tables.
 
-        clips: each micro-batch's gradients are all there before they are added to the sums.
+        in_buckets: the sums of gradients exist from the start of the update, not only after the first
+        backward pass.
+        clips: gradients of a micro-batch are complete before they are added to the sums, so both exist at
+        once.
         """
         self._in_buckets, self._clips = in_buckets, clips
         parameters = intervals.parameters()
         held = np.where(SHARDED, -(-parameters // copies), parameters)
         self._weights, self._moments = VALUE * held, optimiser.moments * held
-        # Whole weights on a device of a sharded stage: of both ends, and of two layers.
+        # Gathered weights of a sharded stage: embeddings and heads all the time, and two layers, because the
+        # next one is gathered while a layer computes.
         ends = parameters - intervals.total("parameters")
         self._gathered = SHARDED * VALUE * (ends + 2 * intervals.largest(lambda layer: layer.parameters))
         handed_in, handed_out = intervals.handed()
         self._received = handed_in + handed_out
-        # Sharded layers, gathered again in 16 bits, keep no casts.
+        # A sharded layer is gathered in 16 bits again for its backward pass, so it keeps no 16-bit copy. A
+        # stage that recomputes keeps only the input of each layer.
         kept = intervals.total("kept") - SHARDED * intervals.total("cast")
         self._kept = intervals.ends("kept") + np.where(RECOMPUTES, intervals.total("handed"), kept)
         self._start, self._end = _start_working(intervals), _end_working(intervals)
         self._step = _step_working(intervals, optimiser, np.where(SHARDED, copies, 1))
 
     def parts(self, in_flight: int, micro_batches: int) -> Mapping[str, Whole]:
-        """The bytes at the moment when they are most, by their names in Memory.
+        """Return the bytes at the peak, by the name of the purpose in Memory.
 
-        in_flight: micro-batches under way at once.
+        in_flight: number of micro-batches that are between their forward and backward pass at once.
         """
+        # There are two candidates for the peak. At the start of a backward pass all micro-batches under way
+        # still keep their activations. At its end one of them has none left, but its gradients are complete.
         gradients = self._weights
         start = in_flight * self._kept + self._start + self._gathered
         apart = gradients * (~SHARDED & (self._clips and micro_batches > 1))
         end = np.maximum((in_flight - 1) * self._kept + self._end + apart, self._step)
         end = end + 2 * self._gathered  # weights and gradients
+        # Sums of gradients exist at the start too if an earlier micro-batch has already gone backward.
         is_summing = self._in_buckets or micro_batches > in_flight
         is_end = end + gradients * (not is_summing) > start
         return {
@@ -147,23 +176,31 @@ class StageMemory:
 
 
 def _start_working(intervals: Intervals) -> Whole:
-    """The rest at the start of a backward pass: in the heads, or in a layer when the heads are done.
+    """Return the temporary memory in bytes at the start of a backward pass.
 
-    Copies of whole weights in 16 bits stay until the end of the forward pass.
+    It is needed in the heads, or in a layer when the heads are done. Copies of weights in 16 bits stay until
+    the end of the forward pass.
     """
     heads = intervals.costs.heads
+    # A layer that recomputes makes its kept activations again, one layer at a time.
     layer = np.where(
         RECOMPUTES,
         intervals.largest(lambda layer: layer.working + layer.kept),
         intervals.largest(lambda layer: layer.working),
     )
+    # With checkpointing, autocast's 16-bit copies are not among the kept bytes, but they exist in the forward
+    # pass until it ends.
     casts = intervals.total("cast") * (RECOMPUTES & ~SHARDED)
+    # When the heads are done, what they kept is free again.
     after = layer + _waiting(intervals) - intervals.is_last * heads.kept
     return np.asarray(np.maximum(np.maximum(intervals.is_last * heads.working, after), casts))
 
 
 def _end_working(intervals: Intervals) -> Whole:
-    """The rest at the end of a backward pass: in the lowest layer, or in the embeddings."""
+    """Return the temporary memory in bytes at the end of a backward pass.
+
+    It is needed in the first layer, or in the embeddings.
+    """
     embeddings = intervals.costs.embeddings
     kept = intervals.is_first * embeddings.kept
     layer = intervals.largest(lambda layer: layer.kept + layer.working)
@@ -171,12 +208,20 @@ def _end_working(intervals: Intervals) -> Whole:
 
 
 def _waiting(intervals: Intervals) -> Whole:
-    """The gradient of tied word embeddings, which waits for its second half in a stage with both ends."""
+    """Return the bytes of the tied word embeddings' gradient, in a stage that has both embeddings and heads.
+
+    The heads add their half at the start of the backward pass, and it stays until the embeddings add theirs.
+    """
     return intervals.is_first * intervals.is_last * (VALUE * intervals.costs.heads.tied)
 
 
 def _step_working(intervals: Intervals, optimiser: OptimiserCosts, shards: Whole) -> Whole:
-    """The bytes of the optimiser's step where it makes its change apart: of a chunk, at least one tensor."""
+    """Return the temporary memory in bytes of the optimiser's step.
+
+    Only optimisers that compute the change before they apply it need any. Such an optimiser works on chunks
+    of weights, and a chunk holds at least one whole tensor.
+    """
+    # The largest tensor is either a third of a layer (a feed-forward matrix) or the tied word embeddings.
     tied = np.maximum(intervals.is_first, intervals.is_last) * intervals.costs.heads.tied
     largest = np.maximum(intervals.largest(lambda layer: layer.parameters // 3), tied) // shards
     chunk = np.minimum(intervals.parameters() // shards, CHUNK + largest)

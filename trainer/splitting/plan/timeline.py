@@ -1,9 +1,8 @@
-"""The timeline of an update by a plan: the passes of each stage's micro-batches at their forecast times.
+"""The timeline of an update by a plan: when each stage computes and sends, from the forecast times.
 
-Each stage makes its passes in the order 1F1B (Narayanan et al. 2019): stage s of S first makes the forward
-passes of S - s micro-batches, then a backward and a forward pass in turn, then the backward passes that are
-left. Fewer micro-batches than stages all go forward before the first goes backward (GPipe, Huang et al.
-2019).
+Each stage works in the order 1F1B (Narayanan et al. 2019). Stage s of S first makes the forward passes of S -
+s micro-batches, then alternates a backward and a forward pass, then makes the remaining backward passes. With
+fewer micro-batches than stages, all forward passes come first (GPipe, Huang et al. 2019).
 """
 
 from collections import deque
@@ -15,31 +14,37 @@ from trainer.splitting.plan.plan import Plan, StagePlan
 
 FORWARD, BACKWARD, SEND, RECEIVE = "forward", "backward", "send", "receive"
 ALL_REDUCE, STEP = "all-reduce", "step"
-"""Kinds of events: passes; activations to the next stage, gradients from it; the end of the update."""
+"""Kinds of events.
+
+A stage makes passes, sends activations to the next stage and receives their gradients. An update ends with an
+all-reduce and the optimiser's step.
+"""
 
 
 MOST_PASSES = 1 << 20
-"""The most passes forward of an update whose timeline is computed, in some seconds."""
+"""Largest number of forward passes for which a timeline is computed. It takes some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One action of a stage, from ``start`` to ``end`` (seconds from the update's first pass)."""
+    """An action of a stage from ``start`` to ``end``, in seconds since the update's first pass."""
 
     kind: str
     stage: int
     start: float
     end: float
-    micro_batch: int | None = None  # None: of the whole update
+    micro_batch: int | None = None  # None: an event of the whole update
 
     @property
     def seconds(self) -> float:
+        """Duration in seconds."""
         return self.end - self.start
 
 
-def pass_order(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
-    """(FORWARD or BACKWARD, micro-batch) of each pass of a stage, in the order 1F1B or GPipe's."""
+def list_passes(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
+    """Return the passes of a stage in order, as pairs of FORWARD or BACKWARD and the micro-batch's number."""
     ahead = stages - stage if micro_batches >= stages else micro_batches
+    # Stage 0 of 2 with 3 micro-batches: F0 F1 B0 F2 B1 B2. Stage 1: F0 B0 F1 B1 F2 B2.
     order = [(FORWARD, number) for number in range(ahead)]
     for number in range(micro_batches):
         order.append((BACKWARD, number))
@@ -49,11 +54,11 @@ def pass_order(stage: int, stages: int, micro_batches: int) -> list[tuple[str, i
 
 
 def simulate(plan: Plan) -> list[Event]:
-    """The events of an update, those of each stage one after another.
+    """Return the events of an update. Each stage's events follow one another.
 
-    A transfer keeps the stage busy that it is counted for: the one that sends the activations and waits for
-    their gradients; each way takes half of ``StagePlan.transfer``. The all-reduce follows the stage's last
-    pass; the optimiser's steps begin when the last all-reduce has ended, as clipping needs all gradients.
+    A transfer counts for the stage that sends the activations and waits for their gradients. Each direction
+    takes half of ``StagePlan.transfer``. The all-reduce follows the stage's last pass. The optimiser's steps
+    start when the last all-reduce has ended, because clipping needs the norm of all gradients.
     """
     passes = _passes(plan)
     events = [event for stage in passes for event in stage]
@@ -67,17 +72,19 @@ def simulate(plan: Plan) -> list[Event]:
 
 
 def _passes(plan: Plan) -> list[list[Event]]:
-    """The passes and transfers of each stage."""
+    """Return the passes and transfers of each stage."""
     count = len(plan.stages)
     if plan.micro_batches * count > MOST_PASSES:
         raise SettingsError(
             f"{plan.micro_batches:,} micro-batches in {count} stages are too many for a timeline, expected "
             f"at most {MOST_PASSES // count:,}"
         )
-    waiting = [deque(pass_order(stage, count, plan.micro_batches)) for stage in range(count)]
+    waiting = [deque(list_passes(stage, count, plan.micro_batches)) for stage in range(count)]
     done: list[list[Event]] = [[] for _ in range(count)]
-    # Ends of passes with their transfers; the inputs are there from the start.
+    # Time at which each pass and its transfer have ended. The input of stage 0 comes from "stage -1" at time
+    # 0.
     ends = {(-1, FORWARD, number): 0.0 for number in range(plan.micro_batches)}
+    # Let each stage do the passes whose inputs are ready, in its fixed order, until no pass is left.
     while any(waiting):
         for stage, order in enumerate(waiting):
             while order and (ready := ends.get(_before(stage, count, *order[0]))) is not None:
@@ -89,14 +96,14 @@ def _passes(plan: Plan) -> list[list[Event]]:
 
 
 def _before(stage: int, count: int, kind: str, number: int) -> tuple[int, str, int]:
-    """The pass that makes the inputs of a pass: stage, kind and micro-batch."""
+    """Return the pass that makes the input of a pass: its stage, kind and micro-batch."""
     if kind == FORWARD:
         return stage - 1, FORWARD, number
     return (stage + 1, BACKWARD, number) if stage < count - 1 else (stage, FORWARD, number)
 
 
 def _events(plan: StagePlan, stage: int, kind: str, number: int, start: float) -> list[Event]:
-    """A pass and its transfer, from ``start`` on."""
+    """Return the two events of a pass and its transfer, from ``start`` on."""
     way, is_forward = plan.transfer / 2, kind == FORWARD
     first, second = (plan.forward, way) if is_forward else (way, plan.backward)
     kinds = (FORWARD, SEND) if is_forward else (RECEIVE, BACKWARD)
@@ -104,8 +111,8 @@ def _events(plan: StagePlan, stage: int, kind: str, number: int, start: float) -
     return [Event(kinds[0], stage, start, middle, number), Event(kinds[1], stage, middle, end, number)]
 
 
-def idle_fraction(events: Sequence[Event], stages: int) -> float:
-    """The fraction of the stages' time between the first and the last pass in which they wait."""
+def compute_idle_fraction(events: Sequence[Event], stages: int) -> float:
+    """Return the share of the stages' time, between the first and the last pass, in which they wait."""
     passes = [event for event in events if event.micro_batch is not None]
     span = max(event.end for event in passes)
     return 1 - sum(event.seconds for event in passes) / (stages * span)

@@ -1,1 +1,1 @@
-"""The command that prints, draws and keeps plans of divided models."""
+"""The command that prints, draws and saves plans of split models."""

@@ -1,4 +1,4 @@
-"""The picture of a plan's timeline as SVG: a row a stage, a box a pass, the time from left to right."""
+"""Picture of a plan's timeline as SVG: a row per stage, a box per pass, time from left to right."""
 
 import math
 from collections.abc import Collection, Iterator, Sequence
@@ -14,10 +14,10 @@ from trainer.splitting.plan.timeline import (
     SEND,
     STEP,
     Event,
-    idle_fraction,
+    compute_idle_fraction,
     simulate,
 )
-from trainer.splitting.show.table import devices_of, four_digits, layers_of
+from trainer.splitting.show.table import devices_of, format_four_digits, layers_of
 
 _COLOURS = {
     FORWARD: ("#4a7fb5", "#6c9bc9"),
@@ -27,10 +27,10 @@ _COLOURS = {
     ALL_REDUCE: ("#8657a6", "#8657a6"),
     STEP: ("#3d8b63", "#3d8b63"),
 }
-"""Colours of even and of odd micro-batches, so that neighbours can be told apart without a number."""
+"""Colours for even and odd micro-batches, so that neighbours differ even where no number fits."""
 
 MOST_DRAWN = 200_000
-"""Micro-batches times stages of a plan: each of these passes is an object until it is drawn."""
+"""Limit on micro-batches times stages. All passes are in memory until they are drawn."""
 
 _IDLE = "#ececec"
 _LEGEND = (
@@ -39,22 +39,23 @@ _LEGEND = (
 )
 _FONT = "font-family='Helvetica, Arial, sans-serif'"
 _LEFT, _RIGHT, _TOP, _ROW, _BAR = 116, 30, 92, 44, 34  # pixels
-_LEAST, _MOST = 1000, 2000  # pixels of the time axis
-_PIXELS = 36  # of a micro-batch's passes, where they fit into _MOST
+_LEAST, _MOST = 1000, 2000  # limits on the length of the time axis, in pixels
+_PIXELS = 36  # for a micro-batch's passes, if that fits into _MOST
 _GAP = 124
-_TICK = 90  # pixels between two ticks at least
+_TICK = 90  # least pixels between two ticks
 
 
 class Axis:
-    """The time of a plan's events from left to right, in which passes are wide enough to be told apart.
+    """The time axis, scaled so that passes are wide enough to be told apart.
 
-    spans: of time; there is a gap between two of them. left_out: micro-batches between the spans.
+    spans: stretches of time that are shown, with a gap between two of them. left_out: number of micro-batches
+    in the gap.
     """
 
     def __init__(self, plan: Plan, events: Sequence[Event]) -> None:
         last = max(event.end for event in events)
         self.spans: tuple[tuple[float, float], ...] = ((0.0, last),)
-        keep = len(plan.stages) + 6  # the pipeline fills, or drains, and some micro-batches more
+        keep = len(plan.stages) + 6  # until the pipeline is full, or empty, and some more
         left_out = plan.micro_batches - 2 * keep
         self.left_out = left_out if left_out >= 8 else 0
         if self.left_out:
@@ -62,14 +63,15 @@ class Axis:
             self.spans = ((0.0, ends[keep - 1]), (ends[plan.micro_batches - keep - 1], last))
         shown = plan.micro_batches - self.left_out + len(plan.stages)
         pixels = min(max(_LEAST, _PIXELS * shown), _MOST)
-        self._scale = pixels / sum(end - start for start, end in self.spans)  # pixels of a second
+        self._scale = pixels / sum(end - start for start, end in self.spans)  # pixels per second
 
     @property
     def right(self) -> int:
+        """The pixel at which the axis ends."""
         return math.ceil(self.place(self.spans[-1][1]))
 
     def place(self, seconds: float) -> float:
-        """The pixel of a time within the spans."""
+        """Return the pixel of a time within the spans."""
         x = float(_LEFT)
         for start, end in self.spans:
             if seconds <= end:
@@ -78,13 +80,13 @@ class Axis:
         raise ValueError(f"{seconds} s is after the end of the axis")
 
     def shown(self, start: float, end: float) -> Iterator[tuple[float, float]]:
-        """The parts of a time that lie within the spans."""
+        """Yield the parts of a stretch of time that lie within the spans."""
         for first, last in self.spans:
             if max(start, first) < min(end, last):
                 yield max(start, first), min(end, last)
 
     def ticks(self) -> Iterator[float]:
-        """Round times (1, 2 or 5 times a power of ten) within the spans."""
+        """Yield round times (1, 2 or 5 times a power of ten) within the spans."""
         least = _TICK / self._scale
         power = 10.0 ** math.floor(math.log10(least))
         step = next(factor for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9)) * power
@@ -94,11 +96,11 @@ class Axis:
 
 
 def draw_schedule(plan: Plan) -> str:
-    """The SVG document. The same plan gives the same bytes.
+    """Return the SVG document. The same plan gives the same bytes.
 
-    Boxes have the number of their micro-batch, from 1, where it is legible, and times as tooltips. Of many
-    micro-batches those in the middle, which are all alike, are left out. SettingsError for a plan of so many
-    that their times do not fit into memory.
+    Boxes show the micro-batch's number, from 1, where it is legible, and times as tooltips. Of many
+    micro-batches, those in the middle, which all look alike, are left out. SettingsError for plans with too
+    many passes to hold in memory.
     """
     if plan.micro_batches * len(plan.stages) > MOST_DRAWN:
         raise SettingsError(
@@ -126,6 +128,7 @@ def draw_schedule(plan: Plan) -> str:
 
 
 def _title(plan: Plan) -> str:
+    """Return the title: stages, copies and micro-batches."""
     stages = f"{len(plan.stages)} stage{'s' * (len(plan.stages) > 1)}"
     copies = f"{plan.copies} {'copy' if plan.copies == 1 else 'copies'}"
     batches = f"{plan.micro_batches:,} micro-batch{'es' * (plan.micro_batches > 1)}"
@@ -133,15 +136,18 @@ def _title(plan: Plan) -> str:
 
 
 def _subtitle(plan: Plan, events: Sequence[Event]) -> str:
+    """Return the line below the title: sequences, time and idle share."""
     end = max(event.end for event in events)
-    idle = f"{idle_fraction(events, len(plan.stages)):.1%} of the time of the passes is idle"
+    idle = f"{compute_idle_fraction(events, len(plan.stages)):.1%} of the time of the passes is idle"
+    time = f"{format_four_digits(end * 1e3)} ms"
     return (
-        f"{plan.examples:,} sequences of {plan.sequence_length} ids in {four_digits(end * 1e3)} ms; {idle}; "
+        f"{plan.examples:,} sequences of {plan.sequence_length} ids in {time}; {idle}; "
         f"{plan.precision}, times are forecast"
     )
 
 
 def _legend(kinds: Collection[str]) -> Iterator[str]:
+    """Yield the boxes and texts of the legend, for the kinds of events that occur."""
     x = _LEFT
     for kind, name in _LEGEND:
         if kind in (*kinds, None):
@@ -152,7 +158,7 @@ def _legend(kinds: Collection[str]) -> Iterator[str]:
 
 
 def _rows(plan: Plan, axis: Axis) -> Iterator[str]:
-    """The label of each stage and the background of its row, which is what is seen of idle time."""
+    """Yield each stage's label and the background of its row, which shows through where the stage is idle."""
     for number, stage in enumerate(plan.stages):
         y = _TOP + _ROW * number
         layers = f"layer{'s' * (len(stage.layers) > 1)} {layers_of(stage)}"
@@ -166,7 +172,7 @@ def _rows(plan: Plan, axis: Axis) -> Iterator[str]:
 
 
 def _boxes(event: Event, axis: Axis) -> Iterator[str]:
-    """The boxes of an event, one in each span of the axis that shows a part of it."""
+    """Yield the boxes of an event, one for each span that shows a part of it."""
     y = _TOP + _ROW * event.stage
     number = event.micro_batch
     colour = _COLOURS[event.kind][(number or 0) % 2]
@@ -185,12 +191,14 @@ def _boxes(event: Event, axis: Axis) -> Iterator[str]:
 
 
 def _tooltip(event: Event) -> str:
+    """Return the text of an event's tooltip."""
     of = "" if event.micro_batch is None else f" of micro-batch {event.micro_batch + 1}"
     times = f"{event.start * 1e3:,.2f} to {event.end * 1e3:,.2f} ms"
     return f"stage {event.stage}, {event.kind}{of}: {times}, {event.seconds * 1e3:,.2f} ms"
 
 
 def _ticks(axis: Axis, y: float) -> Iterator[str]:
+    """Yield the lines and labels of the time axis."""
     for start, end in axis.spans:
         x, right = axis.place(start), axis.place(end)
         yield f"<line x1='{x:.2f}' y1='{y}' x2='{right:.2f}' y2='{y}' stroke='#888'/>"
@@ -204,7 +212,7 @@ def _ticks(axis: Axis, y: float) -> Iterator[str]:
 
 
 def _gap(axis: Axis, stages: int) -> Iterator[str]:
-    """The words where micro-batches are left out."""
+    """Yield the words in the gap where micro-batches are left out."""
     if axis.left_out:
         x = (axis.place(axis.spans[0][1]) + axis.place(axis.spans[1][0])) / 2
         y = _TOP + (_ROW * (stages - 1) + _BAR) / 2
@@ -223,6 +231,7 @@ def _text(
     bold: bool = False,
     middle: bool = False,
 ) -> str:
+    """Return a text element."""
     more = " text-anchor='middle'" * middle + ' font-weight="bold"' * bold
     return (
         f"<text x='{x:.2f}' y='{y:.2f}' font-size='{size:.4g}' fill='{colour}'{more}>{escape(words)}</text>"

@@ -1,4 +1,4 @@
-"""A plan as lines of text: a table with a row for each stage, then what follows for an update."""
+"""A plan as text: a table with a row per stage, then a summary of an update."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,9 +9,9 @@ _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> list[str]:
-    """The whole text. memory: bytes of a device, of which the share ``margin`` is to stay free.
+    """Return the lines of text.
 
-    source: where the times come from.
+    memory: bytes of a device. margin: share of it to keep free. source: where the times come from.
     """
     rows = list(_rows(plan, memory, margin, source))
     width = max(len(label) for label, _ in rows)
@@ -20,6 +20,7 @@ def plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> li
 
 
 def _heading(plan: Plan) -> str:
+    """Return the first line: size of the model, devices, strategy."""
     from trainer.splitting.plan.parts import count_weights  # imports torch
 
     model = read_model_config(plan.model)
@@ -35,13 +36,13 @@ _HEADS = {
     "gradients": ("gradi-", "ents"),
     "activations": ("activa-", "tions"),
 }
-"""Names of columns that take two lines."""
+"""Column names that take two lines."""
 
 _Column = tuple[str, str, list[str]]
 
 
 def _table(plan: Plan) -> list[str]:
-    """Headings and a line for each stage, aligned at the right."""
+    """Return the headings and a line per stage, aligned to the right."""
     columns = list(_columns(plan))
     cells = [(*_HEADS.get(name, ("", name)), unit, *values) for name, unit, values in columns]
     widths = [max(map(len, column)) for column in cells]
@@ -51,6 +52,7 @@ def _table(plan: Plan) -> list[str]:
 
 
 def _columns(plan: Plan) -> Iterator[_Column]:
+    """Yield name, unit and values of each column."""
     stages = plan.stages
     yield "stage", "", [str(number) for number in range(len(stages))]
     yield "layers", "", [layers_of(stage) for stage in stages]
@@ -67,14 +69,14 @@ def _columns(plan: Plan) -> Iterator[_Column]:
 
 
 def _numbers(values: Sequence[float]) -> list[str]:
-    """The values with as many decimals as leave the largest three or four digits."""
+    """Return the values with the number of decimals that gives the largest three or four digits."""
     largest = max(values)
     decimals = next((count for limit, count in ((1000, 0), (10, 1), (1, 2)) if largest >= limit), 3)
     return [f"{value:,.{decimals}f}" for value in values]
 
 
 def _rows(plan: Plan, memory: int | None, margin: float, source: str) -> Iterator[tuple[str, str]]:
-    """Label and text of each line below the table. Arguments as for ``plan_lines``."""
+    """Yield label and text of each line below the table. Arguments are as for ``plan_lines``."""
     yield "devices", f"{plan.devices} = {len(plan.stages)} (stages) x {plan.copies} (copies)"
     yield (
         "an update",
@@ -85,13 +87,20 @@ def _rows(plan: Plan, memory: int | None, margin: float, source: str) -> Iterato
     yield "memory", _fullest_device(plan, memory, margin)
     yield "bubble", f"{plan.bubble:.1%} of the time of the passes is spent waiting"
     rate = plan.examples / plan.seconds
-    yield "forecast", f"{four_digits(rate)} sequences/s, {four_digits(rate * plan.sequence_length)} tokens/s"
-    time = f"{four_digits(plan.seconds)} s" if plan.seconds >= 1 else f"{four_digits(plan.seconds * 1e3)} ms"
+    yield (
+        "forecast",
+        f"{format_four_digits(rate)} sequences/s, {format_four_digits(rate * plan.sequence_length)} tokens/s",
+    )
+    time = (
+        f"{format_four_digits(plan.seconds)} s"
+        if plan.seconds >= 1
+        else f"{format_four_digits(plan.seconds * 1e3)} ms"
+    )
     yield "", f"{time} an update; {source}"
 
 
 def _fullest_device(plan: Plan, memory: int | None, margin: float) -> str:
-    """The memory of the fullest device against the limit."""
+    """Return the memory of the fullest device, compared with the limit."""
     most = plan.stages[plan.fullest].memory.total
     size, unit = _byte_unit(most)
     needed, where = f"{most / size:,.4g} {unit}", f"on the fullest device (stage {plan.fullest})"
@@ -102,24 +111,25 @@ def _fullest_device(plan: Plan, memory: int | None, margin: float) -> str:
 
 
 def _byte_unit(number: float) -> tuple[float, str]:
-    """The unit of bytes in which the number is 1 or more."""
+    """Return the largest unit of bytes in which the number is 1 or more."""
     return next(((size, unit) for size, unit in _BYTES if number >= size), _BYTES[-1])
 
 
 def layers_of(stage: StagePlan) -> str:
-    """The stage's layers, counted from 0: "4", "4-7"."""
+    """Return the stage's layers, counted from 0: "4" or "4-7"."""
     return _from_to(stage.layers)
 
 
 def devices_of(plan: Plan, stage: int) -> str:
-    """The devices that have a copy of the stage, by rank: "4", "4-5"."""
+    """Return the ranks of the devices that have a copy of the stage: "4" or "4-5"."""
     return _from_to(range(stage * plan.copies, (stage + 1) * plan.copies))
 
 
-def four_digits(value: float) -> str:
-    """The value with four digits, or all before the point: "0.05375", "12,345"."""
+def format_four_digits(value: float) -> str:
+    """Return the value with four digits, or with all digits before the point: "0.05375", "12,345"."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _from_to(numbers: range) -> str:
+    """Return the first and last number of a range."""
     return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"

@@ -86,7 +86,7 @@ def programs_with(door: Door, name: str) -> list[str]:
 
 
 def _known(door: Door, known: Mapping[str, Program]) -> str:
-    """Return the end of an error: the known programs."""
+    """Return the last part of an error message: the known programs."""
     are = "is" if len(known) == 1 else "are"
     return f"known {are} {', '.join(known)}{'; ' if door.elsewhere else ''}{door.elsewhere}"
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
 from bertdata.cli.common.parser import Parser, number
 from bertdata.cli.common.programs.flag import SWITCH, Flag
-from bertdata.cli.common.programs.hugging_face import opposed
+from bertdata.cli.common.programs.hugging_face import apply_opposites
 from bertdata.errors import UsageError
 from bertdata.io.terminal import printable
 
@@ -27,7 +27,7 @@ class Given:
     """A command line with all values, as the program would read it.
 
     table: the program's flags. variables: environment variables that the program reads, as flags.
-    constants: configuration keys of ours that the program fixes, by key.
+    constants: keys of our configuration that the program fixes, by key.
     arguments: the words of the command line.
     values: the value of every flag and variable by name, defaults included.
     explicit: names of the flags on the command line and of the variables that are set.
@@ -63,7 +63,7 @@ class Given:
         self.warnings.extend(texts)
 
     def keys(self, phase: int = 0) -> dict[str, Any]:
-        """Return the values as configuration keys of ours. Values of None are left out.
+        """Return the values as keys of our configuration. Values of None are left out.
 
         The constants come first, and flags and variables override them. phase: from 0. Some flags take two
         values, one for each phase of the training.
@@ -86,7 +86,7 @@ class ProgramFlags:
 
     prog: the command as the help shows it. table: the flags. variables: environment variables that the
     program reads, as flags.
-    constants: configuration keys of ours that the program fixes. ours: our program, whose flags may follow
+    constants: keys of our configuration that the program fixes. ours: our program, whose flags may follow
     after ``--``.
     usual: flags of the default version. If this version lacks such a flag, it still gets a value, its
     default.
@@ -105,11 +105,14 @@ class ProgramFlags:
     others: Mapping[str, Sequence[Flag]] = field(default_factory=dict)
 
     def read(self, arguments: Sequence[str], command: str = "", version: str = "") -> Given:
-        """Read a command line. UsageError, worded as by the program's own parser, for a line that the program
-        refuses.
+        """Read a command line.
+
+        UsageError, worded as by the program's own parser, for a line that the program refuses.
         """
         parser = self.parser()
         words, warnings = list(arguments), list[str]()
+        # absl's rules are not argparse's. Rewrite the line as --name=value for each flag, which argparse
+        # reads.
         if self.syntax in (ABSL, ABSL_APP):
             known = {one.lstrip("-"): flag.is_boolean for flag in self.table for one in flag.spellings}
             line = read_command_line(words, known)
@@ -121,7 +124,9 @@ class ProgramFlags:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}{self._hint(unknown)}")
         explicit = vars(found)
         if self.syntax == HUGGING_FACE:
-            explicit = opposed(explicit, self.table)
+            explicit = apply_opposites(explicit, self.table)
+        # From weakest to strongest: defaults of the default version, defaults of this version, environment,
+        # command line.
         in_environment = _read_environment(self.variables)
         defaults = _defaults(self.usual) | _defaults((*self.variables, *self.table))
         given = Given(
@@ -157,7 +162,7 @@ class ProgramFlags:
         return parser
 
     def _hint(self, unknown: Sequence[str]) -> str:
-        """Return the end of an error about unknown words.
+        """Return the last part of an error message about unknown words.
 
         It names the version that has the flag, or the most similar flag of this version.
         """
@@ -175,8 +180,9 @@ class ProgramFlags:
 
 
 class _ProgramParser(Parser):
-    """Parser of another program's flags. It allows abbreviations if the program does, and raises UsageError
-    for errors.
+    """Parser of another program's flags.
+
+    It allows abbreviations if the program does, and raises UsageError for errors.
     """
 
     def __init__(self, prog: str, example: str, summary: str, syntax: str) -> None:
@@ -197,8 +203,9 @@ def _defaults(table: Sequence[Flag]) -> dict[str, Any]:
 
 
 def _read_environment(variables: Sequence[Flag]) -> dict[str, Any]:
-    """Return the values of the variables that are set. As in a shell script, an empty variable counts as
-    unset.
+    """Return the values of the variables that are set.
+
+    As in a shell script, an empty variable counts as unset.
     """
     found = dict[str, Any]()
     for variable in variables:
@@ -234,7 +241,7 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     if flag.values is not None:
         more["choices"] = list(flag.values)
     more["type"] = boolean if flag.kind == SWITCH else flag.kind
-    more["metavar"] = _METAVARS.get(more["type"], "X")
+    more["metavar"] = _METAVARS.get(more["type"], "VALUE")
     if more["type"] is float:
         more["type"] = _number
     if flag.count is not None:
@@ -258,4 +265,4 @@ def _unknown(name: str, known: Iterable[str]) -> str:
     return f"Unknown command line flag {name!r}." + (f" Did you mean: {near[0]} ?" if near else "")
 
 
-_METAVARS: dict[Any, str] = {int: "INT", integer: "INT", float: "FLOAT", boolean: "BOOL", str: "X"}
+_METAVARS: dict[Any, str] = {int: "INT", integer: "INT", float: "FLOAT", boolean: "BOOL", str: "TEXT"}

@@ -1,6 +1,4 @@
-"""Description of a command that runs other programs' command lines: ``bertdata like`` or ``python -m trainer
-like``.
-"""
+"""Description of a ``like`` command: ``bertdata like`` or ``python -m trainer like``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 Rewriting = Callable[[Sequence[str], str], tuple[list[str], str]]
-"""Function that gets the words of a command line and the version, and returns both in a form that the flags
-can be read from.
-"""
+"""Function that gets the words of a command line and a version, and returns both, rearranged."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -19,7 +15,7 @@ class Door:
 
     command: how the user types it. ours: our program, whose flags may follow after ``--``.
     folder: directory of the programs' files, ``VENDOR/PROGRAM.toml``.
-    keys: function that returns the JSON Schema of each configuration key of ours.
+    keys: function that returns the JSON Schema of each key of our configuration.
     printing: what --print-config does, for the help. elsewhere: where other programs are known, for errors.
     rewritings: by program name, for programs whose parser needs the words rearranged first.
     """

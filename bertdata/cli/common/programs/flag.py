@@ -1,4 +1,4 @@
-"""A flag of another program, and the types of its values."""
+"""A flag of another project's program, and the types of its values."""
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ class Flag:
     names: all spellings, separated by blanks. The last spelling names the value.
     default: the program's default. With a ``count``, the default of all values.
     meaning: a help line, with the unit.
-    key: the configuration key of ours that gets the value. None: no key.
+    key: the key of our configuration that gets the value. None: no key.
     values: the accepted values. As a mapping, it also gives the value for the key.
     count: number of values. "+" means one or more, "?" at most one, without which the flag is true.
     idle: the flag has no effect here, and ``meaning`` says why.

@@ -9,7 +9,7 @@ from bertdata.cli.common.programs.flag import SWITCH, Flag, truth
 _OPPOSITE = "no_"
 
 
-def as_parsed(table: Sequence[Flag]) -> list[Flag]:
+def add_parsed_forms(table: Sequence[Flag]) -> list[Flag]:
     """Return the flags with the forms that HfArgumentParser adds.
 
     Each flag also has a spelling with hyphens. A boolean flag may stand without a value. A boolean flag that
@@ -26,7 +26,7 @@ def as_parsed(table: Sequence[Flag]) -> list[Flag]:
     return found
 
 
-def opposed(explicit: Mapping[str, Any], table: Sequence[Flag]) -> dict[str, Any]:
+def apply_opposites(explicit: Mapping[str, Any], table: Sequence[Flag]) -> dict[str, Any]:
     """Return the values of a command line, with False for each flag whose ``--no_`` form is on it."""
     names = {flag.name for flag in table}
     opposites = {name.removeprefix(_OPPOSITE) for name in explicit if name.startswith(_OPPOSITE)}

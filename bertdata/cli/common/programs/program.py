@@ -1,4 +1,4 @@
-"""Another program: what its file says about it, and how its command lines are read."""
+"""A program of another project: what its file says about it, and how its command lines are read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +13,9 @@ from bertdata.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """The flags of a program or sub-command. keys: configuration keys of ours that the program fixes, by
-    key.
+    """The flags of a program or sub-command.
+
+    keys: keys of our configuration that the program fixes, by key.
     """
 
     flags: Sequence[Flag] = ()
@@ -64,16 +65,15 @@ class Program:
 
     @property
     def is_shipped(self) -> bool:
-        """True for a program that comes with this package. Only such a program may use the door's
-        ``rewritings``.
+        """True for a program that comes with this package.
+
+        Only such a program may use the ``rewritings`` of a ``like`` command.
         """
         return Path(self.path).is_relative_to(self.door.folder)
 
     @property
     def command(self) -> str:
-        """How the user types the program: its name after the door's command, or the path of the user's own
-        file.
-        """
+        """How the user types the program: by name, or by the path of a file of the user's."""
         return f"{self.door.command} {self.name if self.is_shipped else self.path}"
 
     @property
@@ -82,8 +82,9 @@ class Program:
         return f"  {self.command} {self.published[0]}"
 
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
-        """Read a command line of the program. UsageError, in the program's words, for a line that it
-        refuses.
+        """Read a command line of the program.
+
+        UsageError, in the program's words, for a line that it refuses.
         """
         words, rewriting = arguments, self.door.rewritings.get(self.name)
         if rewriting is not None and self.is_shipped:
@@ -112,7 +113,7 @@ class Program:
             prog=f"{self.command}{at}{' ' if command else ''}{command}",
             example=self.example,
             summary=f"The command line of {self.title} ({self.source}), with the same meaning.\n"
-            f"Flags of {self.door.ours} may follow after --, and go before all others; --print-config\n"
+            f"Flags of {self.door.ours} may follow after -- and override all others. --print-config\n"
             f"{self.door.printing}.",
             table=table.flags,
             variables=self.variables,

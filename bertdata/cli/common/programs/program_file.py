@@ -6,7 +6,7 @@ purpose = "Vendor: what it does"
 source = "repository and commit, path of the file"
 published = ["--data_dir data --batch_size 8"]
 
-[keys]                       # configuration keys of ours that no flag changes
+[keys]                       # keys of our configuration that no flag changes
 optimiser = "adamw"
 
 [flags]
@@ -24,7 +24,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import ABSL, ABSL_APP, ARGPARSE, HUGGING_FACE, SYNTAXES
 from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.flag import ABSL_KINDS, KINDS, Flag
-from bertdata.cli.common.programs.hugging_face import as_parsed
+from bertdata.cli.common.programs.hugging_face import add_parsed_forms
 from bertdata.cli.common.programs.program import Program, Table
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError, SettingsFileError
@@ -71,8 +71,9 @@ def read_program(path: str, door: Door) -> Program:
 
 
 class _ProgramFile:
-    """A program's file that is being read. A ``place`` is the path of keys to an entry, such as ("flags",
-    "--lr").
+    """A program's file that is being read.
+
+    A ``place`` is the path of keys to an entry, such as ("flags", "--lr").
     """
 
     def __init__(self, path: str, door: Door, syntax: str = ARGPARSE) -> None:
@@ -86,6 +87,7 @@ class _ProgramFile:
         for name in _REQUIRED:
             self._refuse_unless(bool(facts.get(name)), (), f"{name} is missing")
         self._syntax = facts.get("syntax", ARGPARSE)
+        # "" is the default version. The other versions may follow it, or each other, in the file's order.
         versions = {"": self._tables((), self._shared(facts))}
         for version, changes in facts.get("versions", {}).items():
             place = ("versions", version)
@@ -112,8 +114,9 @@ class _ProgramFile:
     def _followed(
         self, changes: Mapping[str, Any], versions: Mapping[str, Mapping[str, Table]], place: tuple[str, ...]
     ) -> Mapping[str, Table]:
-        """Return the tables of the version that ``follows`` names. Empty: the version states all its
-        flags.
+        """Return the tables of the version that ``follows`` names.
+
+        Empty: the version states all its flags.
         """
         if "follows" not in changes:
             return {}
@@ -124,9 +127,12 @@ class _ProgramFile:
         return versions[follows]
 
     def _tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the table of each sub-command: the flags of all sub-commands, then its own flags. base:
-        tables to start from.
+        """Return the table of each sub-command: the flags of all sub-commands, then its own.
+
+        base: tables to start from.
         """
+        # The names of sub-commands in their order, those of ``base`` first. A program without sub-commands
+        # has one table with the name "". It is also the base of a sub-command that is new in this version.
         commands = self._at(place).get("commands", {})
         names = list(dict.fromkeys([*(name for name in base if name or not commands), *commands])) or [""]
         found = dict[str, Table]()
@@ -140,9 +146,7 @@ class _ProgramFile:
         return found
 
     def _changed(self, table: Table, place: tuple[str, ...]) -> Table:
-        """Return a copy of the table with the changes at ``place``: flags removed, replaced or added, keys
-        set.
-        """
+        """Return a copy of the table with the changes at ``place``: flags removed or added, keys set."""
         rows = {flag.name: flag for flag in table.flags}
         changes = self._at(place)
         for spelling in changes.get("without", ()):
@@ -204,9 +208,7 @@ class _ProgramFile:
         )
 
     def _check_key(self, key: str, values: Any, place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError for an unknown key, or if ``values`` maps to a value that the key does not
-        allow.
-        """
+        """Raise SettingsFileError for an unknown key, or if ``values`` maps to an invalid value of it."""
         with self._placed((*place, "key")):
             check_names([key], self._keys)
         meant = values.values() if isinstance(values, dict) else ()
@@ -256,7 +258,10 @@ class _ProgramFile:
         """Return the tables with the spellings that the program's parser adds."""
         if self._syntax != HUGGING_FACE:
             return dict(tables)
-        return {name: Table(flags=as_parsed(table.flags), keys=table.keys) for name, table in tables.items()}
+        return {
+            name: Table(flags=add_parsed_forms(table.flags), keys=table.keys)
+            for name, table in tables.items()
+        }
 
     def _at(self, place: tuple[str, ...]) -> Mapping[str, Any]:
         """Return the table at a place in the file."""

@@ -71,7 +71,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> list[nn.Sequential]:
     @contextmanager
     def whole_modules(device: Cpu, workers: Four, dtype: torch.dtype | None) -> Iterator[nn.Sequential]:
         workers.calls.append(dtype)
-        made.append(nn.Sequential(*(bandwidth._Held(device) for _ in range(SHARDED))))
+        made.append(nn.Sequential(*(bandwidth._WeightModule(device) for _ in range(SHARDED))))
         yield made[-1]
 
     monkeypatch.setattr(bandwidth, "_sharded_modules", whole_modules)

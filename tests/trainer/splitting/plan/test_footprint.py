@@ -7,7 +7,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.model.headed import BertForMaskedLM, BertForPreTraining
 from trainer.splitting.plan.footprint import LiveBytes, measure_footprints, measure_part
-from trainer.splitting.plan.parts import Shape, layer_names, make_part, part_names
+from trainer.splitting.plan.parts import Shape, list_layer_names, make_part, part_names
 from trainer.tasks.heads import answerer_of
 from trainer.tasks.pretraining import MaskedWords
 
@@ -99,7 +99,7 @@ def test_fake_tensors_of_a_modernbert_count_as_real_ones_do(attention, precision
 def test_the_parts_of_a_modernbert_have_all_its_parameters():
     shape = Shape(rows=1, length=8, masked=2, attention="fused")
     parts = measure_footprints(modern(), shape, "fp32", "masked_words")
-    layers = sum(parts[name].parameters for name in layer_names(modern()))
+    layers = sum(parts[name].parameters for name in list_layer_names(modern()))
     whole = parts["embeddings"].parameters + layers + parts["heads"].parameters
     assert whole == BertForMaskedLM(modern()).count_weights()
     small = measure_footprints(modern(), shape, "fp32", "squad")

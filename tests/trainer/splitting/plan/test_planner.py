@@ -190,7 +190,7 @@ def test_the_plan_is_the_fastest_of_all_that_fit(case):
     every = list(every_plan(request, made))
     assume(every)
     fitting = [(seconds, last) for seconds, peak, last in every if peak <= request.usable_memory]
-    assert Planner(request, made.__getitem__).least_memory()[0] == min(peak for _, peak, _ in every)
+    assert Planner(request, made.__getitem__).find_least_memory()[0] == min(peak for _, peak, _ in every)
     whole = [seconds for seconds, is_last_resort in fitting if not is_last_resort]
     if not fitting:
         with pytest.raises(SettingsError, match="a device needs at least"):
@@ -263,7 +263,7 @@ def test_a_given_batch_size_fixes_the_micro_batches():
 def test_stages_are_sharded_only_where_no_other_plan_fits():
     """Alike on the first and the last stage, which both have the word embeddings."""
     request = changed(REQUEST, strategy="pipelined", stages=2, copies=2, batch_size=1, memory_margin=0.0)
-    enough = Planner(replace(request, may_shard_stages=False)).least_memory()[0]
+    enough = Planner(replace(request, may_shard_stages=False)).find_least_memory()[0]
     whole = make_plan(replace(request, memory=enough))
     assert not any(stage.sharded for stage in whole.stages)
     with pytest.raises(SettingsError, match="a device needs at least"):
@@ -298,7 +298,7 @@ def test_devices_that_cannot_share_an_update_are_refused(changes, message):
 
 def test_a_model_too_large_says_by_how_much_and_what_would_fit():
     small = changed(REQUEST, memory=20_000, memory_margin=0.0)
-    needed = Planner(small).least_memory()[0]
+    needed = Planner(small).find_least_memory()[0]
     with pytest.raises(SettingsError) as caught:
         make_plan(small)
     message = str(caught.value)

@@ -94,4 +94,4 @@ def test_a_search_of_96_layers_takes_few_dynamic_programs():
 
 def test_no_division_has_more_stages_than_layers():
     assert uniform(2, 3).best() is None
-    assert uniform(2, 3).bottleneck(np.zeros((1, 3, 3), dtype=np.int64), FAR) is None
+    assert uniform(2, 3).find_bottleneck(np.zeros((1, 3, 3), dtype=np.int64), FAR) is None

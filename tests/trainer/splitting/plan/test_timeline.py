@@ -16,8 +16,8 @@ from trainer.splitting.plan.timeline import (
     SEND,
     STEP,
     Event,
-    idle_fraction,
-    pass_order,
+    compute_idle_fraction,
+    list_passes,
     simulate,
 )
 
@@ -41,7 +41,7 @@ def passes(events: list[Event]) -> dict[tuple[str, int, int], Event]:
 
 def test_the_order_of_passes_is_1f1b():
     def words(stage: int) -> str:
-        return " ".join(f"{kind[0]}{number}" for kind, number in pass_order(stage, 3, 4))
+        return " ".join(f"{kind[0]}{number}" for kind, number in list_passes(stage, 3, 4))
 
     assert words(0) == "f0 f1 f2 b0 f3 b1 b2 b3"
     assert words(1) == "f0 f1 b0 f2 b1 f3 b2 b3"
@@ -50,7 +50,7 @@ def test_the_order_of_passes_is_1f1b():
 
 def test_fewer_micro_batches_than_stages_all_go_forward_first():
     gpipe = [(FORWARD, 0), (FORWARD, 1), (BACKWARD, 0), (BACKWARD, 1)]
-    assert all(pass_order(stage, 8, 2) == gpipe for stage in range(8))
+    assert all(list_passes(stage, 8, 2) == gpipe for stage in range(8))
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 16])
@@ -60,7 +60,7 @@ def test_equal_stages_take_the_time_of_the_plans_formula(stages, micro_batches):
     events = simulate(plan)
     assert max(event.end for event in events) == plan.seconds
     assert plan.seconds == (stages + micro_batches - 1) * 0.75 + 0.5 + 0.125
-    assert idle_fraction(events, stages) == pytest.approx(plan.bubble, abs=1e-12)
+    assert compute_idle_fraction(events, stages) == pytest.approx(plan.bubble, abs=1e-12)
 
 
 @pytest.mark.parametrize("plan", UNEVEN)
