@@ -29,7 +29,7 @@ class TaskEvaluation(ABC):
         """Return (2 x metrics,) further sums and weights for a batch in host memory."""
         return Tensor()
 
-    def begin(self) -> None:  # optional, most tasks store nothing
+    def begin(self) -> None:  # noqa: B027 - optional, most tasks store nothing
         """Start an evaluation: discard everything that ``add`` has stored."""
 
     def add(self, batch: Batch, outputs: Tensor) -> None:  # noqa: B027

@@ -161,13 +161,13 @@ def _variables(nodes: list[Node], parts: dict[str, int]) -> dict[str, int]:
 
 
 class Objects:
-    """A graph of objects that grows from its root."""
+    """A graph of objects under construction. It starts with the root."""
 
     def __init__(self) -> None:
         self.nodes = [Node()]
 
     def child(self, parent: int, *names: str) -> int:
-        """The node at the end of the names, made where it is missing."""
+        """Return the node at the end of a path of local names, and create missing nodes."""
         for name in names:
             children = self.nodes[parent].children
             if name not in children:
@@ -176,12 +176,12 @@ class Objects:
         return parent
 
     def add(self) -> int:
-        """A node without a parent."""
+        """Add a node without a parent and return its number."""
         self.nodes.append(Node())
         return len(self.nodes) - 1
 
     def link(self, parent: int, name: str, node: int) -> None:
-        """Give a node another parent."""
+        """Make a node the child of another parent too."""
         self.nodes[parent].children[name] = node
 
 

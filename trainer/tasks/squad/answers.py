@@ -94,7 +94,7 @@ def best_logits(logits: Array, count: int) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
-    """The features of a file and the best logits of each. A row is a feature."""
+    """The features of a file, one per row, and the best logits of each."""
 
     features: Sequence[Feature]
     logits: Array

@@ -128,7 +128,7 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     offset = 0
 
     def write(block: _Block) -> bytes:
-        """Write the block. Returns its offset and size, as index and footer hold them."""
+        """Write a block. Return its offset and size in the encoding of index and footer."""
         nonlocal offset
         body = block.finish()
         place = varint(offset) + varint(len(body))
