@@ -31,7 +31,7 @@ def missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
     return found
 
 
-def without_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str, StoredTensor]:
+def drop_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str, StoredTensor]:
     """Remove biases that are zero and that the model lacks. DataError for such a bias with other values."""
     absent = missing_biases(config, heads=True)
     for name in absent:

@@ -11,11 +11,11 @@ from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.commands.pretrain import import_torch
 from trainer.config.flags import read_flags, read_keys
-from trainer.config.phases import of_phase, steps_or_epochs
+from trainer.config.phases import choose_steps_or_epochs, of_phase
 from trainer.config.printed import print_config
 from trainer.config.settings import Config, flag, other_names
 from trainer.config.task_names import task_flags
-from trainer.config.value_sources import under_model_file
+from trainer.config.value_sources import drop_keys_of_model_file
 from trainer.devices.choice import AUTO, look_for
 from trainer.programs.choice import DOOR, meaning_of, programs
 from trainer.programs.machine import with_shapes
@@ -132,8 +132,8 @@ def _override(
     changed, contradictions = list[dict[str, Any]](), list[str]()
     for number, keys in zip(numbers, phases, strict=True):
         upper = read_keys(of_phase(flags, number, number))
-        lower, lines = under_model_file(keys, upper, "the program's command line")
-        changed.append(steps_or_epochs({"unverified": True, **lower}, upper))
+        lower, lines = drop_keys_of_model_file(keys, upper, "the program's command line")
+        changed.append(choose_steps_or_epochs({"unverified": True, **lower}, upper))
         contradictions += lines
     return changed, contradictions
 

@@ -89,7 +89,7 @@ class Config:
         """
         given = deepcopy(given)
         given |= given.pop(DEVICE_OPTIONS, {})
-        given = by_key(given)
+        given = rename_to_keys(given)
         check_names(given, properties() | device_properties())
         sections: dict[str, Any] = {
             section: kind(**{name: given[name] for name in schema_of(kind) if name in given})
@@ -99,7 +99,7 @@ class Config:
 
     def changed(self, **given: Any) -> "Config":
         """Return a copy with these keys changed."""
-        return Config.of(**{**self.values(), **by_key(given)})
+        return Config.of(**{**self.values(), **rename_to_keys(given)})
 
     def values(self) -> dict[str, Any]:
         """Return all keys in a flat dictionary, in the order of the sections.
@@ -251,7 +251,7 @@ def other_names() -> dict[str, str]:
     return {name: key for key, item in properties().items() for name in item.get("other_names", ())}
 
 
-def by_key(given: dict[str, Any], where: str = "") -> dict[str, Any]:
+def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
     """Return the values with every other name replaced by its key: optimizer becomes optimiser.
 
     SettingsError for two names of a key with different values.
@@ -299,7 +299,7 @@ def add_flag(parser: Any, name: str) -> None:
     parser.add_argument(flag(name), dest=name, **more)
 
 
-def united(found: dict[str, Any]) -> dict[str, Any]:
+def join_values(found: dict[str, Any]) -> dict[str, Any]:
     """Join the values of a repeated dataset flag with ``+``, and unpack lists of a single value.
 
     found: parsed values by name, changed in place and returned.

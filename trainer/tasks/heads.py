@@ -124,7 +124,9 @@ class ModernBertForQuestionAnswering(HeadedBert):
         return logits
 
 
-def classifier_of(config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+def make_classifier(
+    config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere
+) -> HeadedBert:
     """Return a classification model for this architecture.
 
     labels: number of labels, or 1 for a score.
@@ -134,7 +136,7 @@ def classifier_of(config: ModelConfig, labels: int, attention: FlatAttention = a
     return BertForSequenceClassification(config, labels, attention)
 
 
-def answerer_of(config: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+def make_answerer(config: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
     """Return a question-answering model for this architecture."""
     if isinstance(config, ModernBertConfig):
         return ModernBertForQuestionAnswering(config, attention)

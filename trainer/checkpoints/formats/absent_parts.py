@@ -22,7 +22,7 @@ TRANSFORMERS = "transformers"
 _WORD_HEAD = "cls.predictions."
 
 
-def completed(
+def add_missing_biases(
     checkpoint: Checkpoint, program: str, *, has_norms_first: bool = False, says_shape: bool = False
 ) -> Checkpoint:
     """Return the checkpoint with zeros for the biases that its model lacks, as other programs need them.
@@ -61,7 +61,7 @@ def completed(
     return replace(checkpoint, config=whole, weights={**checkpoint.weights, **weights})
 
 
-def without_word_head(checkpoint: Checkpoint) -> Checkpoint:
+def drop_word_head(checkpoint: Checkpoint) -> Checkpoint:
     """Return the checkpoint without its masked-word head, if the head lacks the dense layer before it.
 
     transformers has no such head. The encoder, the pooler and other heads are kept.
@@ -75,7 +75,7 @@ def without_word_head(checkpoint: Checkpoint) -> Checkpoint:
     )
 
 
-def told(checkpoint: Checkpoint, to: str = "") -> str:
+def describe_changes(checkpoint: Checkpoint, to: str = "") -> str:
     """Return how the written model differs from the original, as text for a message. Empty if it does not.
 
     to: name of the format.

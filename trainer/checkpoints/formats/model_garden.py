@@ -197,11 +197,11 @@ def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str
     found = {}
     for name in names:
         part, _, end = name.rpartition(".")
-        way = _way(part, layers)
+        way = _path_to_part(part, layers)
         owner = objects.child(0, *way)
         if part.endswith(_PROJECTION):
             objects.link(objects.child(0, *way[:2]), _PROJECTION_OF_2_3, owner)
-        found[name] = objects.child(owner, _local(part, end))
+        found[name] = objects.child(owner, _local_name(part, end))
         if name == WORD_BIAS:
             objects.link(masked, "bias", found[name])
         if name == WORDS:
@@ -213,7 +213,7 @@ def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str
     return found
 
 
-def _way(part: str, layers: int) -> tuple[str, ...]:
+def _path_to_part(part: str, layers: int) -> tuple[str, ...]:
     """Return the local names that lead from the root to a part of the model."""
     if part in _HEADS:
         return _HEADS[part]
@@ -226,7 +226,7 @@ def _way(part: str, layers: int) -> tuple[str, ...]:
     return "encoder", f"{_NUMBERED}{len(first) + int(number)}", *_LAYER[rest]
 
 
-def _local(part: str, end: str) -> str:
+def _local_name(part: str, end: str) -> str:
     """Return the local name of a variable in its object."""
     if part == "cls.predictions":
         return _BIAS

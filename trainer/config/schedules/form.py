@@ -97,7 +97,7 @@ class ScheduleKind:
         return {each.name: each.default for each in parameters if each.kind is Parameter.KEYWORD_ONLY}
 
 
-def warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
+def add_warmup(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
     """Return a schedule that rises linearly from 0 at step ``start`` for ``rising`` steps, then continues as
     ``after``.
     """

@@ -84,7 +84,7 @@ _COMMON = ("hidden_size", "num_hidden_layers", "num_attention_heads", "model_typ
 """Keys of the model that the short help lists."""
 
 
-def inline_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
+def override_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
     """Return name, type and declaration of the section key that overrides a field of the model class.
 
     The key's default is None, which means that it is not set.
@@ -99,7 +99,7 @@ def inline_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any
 
 MODEL_SECTION: type[ModelKeys] = make_dataclass(
     "ModelSection",
-    [inline_key(ModelConfig, item) for item in fields(ModelConfig)],
+    [override_key(ModelConfig, item) for item in fields(ModelConfig)],
     bases=(ModelKeys,),
     frozen=True,
     kw_only=True,
@@ -110,7 +110,7 @@ MODEL_SECTION: type[ModelKeys] = make_dataclass(
 MODERNBERT_SECTION: type[Section] = make_dataclass(
     "ModernBertSection",
     [
-        inline_key(ModernBertConfig, item)
+        override_key(ModernBertConfig, item)
         for item in fields(ModernBertConfig)
         if item.name not in schema_of(ModelConfig)
     ],

@@ -32,13 +32,13 @@ _IDLE_FILE_KEYS = (
 def resolve(given: Given) -> Meaning:
     """Return the phase that the command line and its file describe."""
     _warn_of_words(given)
-    opts = values.layered(given, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
+    opts = values.layer_values(given, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
     if not opts["batch_size"]:
         raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
     if opts["pipeline_depth"] <= 1:
         said = "Single-stage pipeline not supported by BERT pretraining."
         raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
-    keys = phase_keys(opts) | values.usual(opts, opts["batches_per_step"])
+    keys = phase_keys(opts) | values.interval_keys(opts, opts["batches_per_step"])
     # The program compares with the number 32, so that the text "32" in a file means 16 bits.
     keys |= {
         "output_dir": opts["checkpoint_path"],
@@ -77,7 +77,7 @@ def _optimiser(opts: Given) -> dict[str, Any]:
     """Return the keys of the optimiser."""
     name = str(opts["optimiser"]).lower()
     if name not in ("lamb", "adamw"):
-        return values.without_moments(opts, name)
+        return values.momentum_keys(opts, name)
     moments = {
         "beta1": opts["optimiser_beta1"],
         "beta2": opts["optimiser_beta2"],
@@ -109,10 +109,10 @@ def _schedule(opts: Given) -> dict[str, Any]:
     else:
         keys["steps"] = updates
     rate = opts["base_learning_rate"]
-    warmup = 0 if name == "custom" else values.warmup_of(opts["warmup"], each)
+    warmup = 0 if name == "custom" else values.read_warmup(opts["warmup"], each)
     if updates is not None and isinstance(warmup, int) and warmup >= updates:
         found = f"{updates} updates end within the warm-up of {warmup}"
-        rate, warmup = values.capped(rate, warmup, updates)
+        rate, warmup = values.cut_warmup(rate, warmup, updates)
         opts.warn(f"{found}: the rate goes up to {rate:g}")
     keys |= {"base_learning_rate": rate, "warmup": warmup}
     if name == "custom":

@@ -6,10 +6,10 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.checkpoints.formats.hub_cache import SIZES
-from trainer.programs.batch_sizes import micro_batch
-from trainer.programs.habana.run_pretraining import packed
+from trainer.programs.batch_sizes import micro_batch_size
+from trainer.programs.habana.run_pretraining import packed_keys
 from trainer.programs.meaning import Meaning, phase_keys
-from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continued, started
+from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continue_keys, start_keys
 from trainer.programs.shapes import BERT_LARGE
 
 _NAME = "habana/demo_bert.py"
@@ -80,17 +80,17 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
     if given.version in _SHARED_BY_VERSION:
         update //= given["world_size"]
     count = update // given["batch_size"][number] if given["accumulate_gradients"] else 1
-    keys |= {"batch_size": micro_batch(update, count), "accumulation": count}
+    keys |= {"batch_size": micro_batch_size(update, count), "accumulation": count}
     if given.values.get("enable_packed_data_mode"):
-        keys |= packed(given, count, given["avg_seq_per_pack"][number])
+        keys |= packed_keys(given, count, given["avg_seq_per_pack"][number])
     until = given["steps_this_run"][number]
     start = given["init_checkpoint"] and given["init_checkpoint"][number]
     if start and start != "None":
-        return keys | started(start=start, phase2=number == 1, until=until)
+        return keys | start_keys(start=start, phase2=number == 1, until=until)
     if number == 1 or given.values.get("resume_from_checkpoint"):
         end = _end_of_phase_1(given) if number == 1 else None
-        return keys | continued(keys["output_dir"], phase1_end_step=end, until=until)
-    return keys | started(until=until)
+        return keys | continue_keys(keys["output_dir"], phase1_end_step=end, until=until)
+    return keys | start_keys(until=until)
 
 
 def _end_of_phase_1(given: Given) -> int:

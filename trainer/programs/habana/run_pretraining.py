@@ -20,7 +20,7 @@ def resolve(given: Given) -> Meaning:
     keys = phase_of(given) | _device(given)
     keys |= {"log_every": _whole(given, "log_freq"), "steps": _whole(given, "max_steps")}
     if given.values.get("enable_packed_data_mode"):
-        keys |= packed(given, keys["accumulation"], _read_mean(given))
+        keys |= packed_keys(given, keys["accumulation"], _read_mean(given))
     if keys["precision"] != "fp16":
         is_bf16 = given.values.get("hmp") or given.values.get("autocast")
         of_fp16 = ("loss_scaling", "init_loss_scale", "max_loss_scale")
@@ -61,7 +61,7 @@ def _whole(given: Given, name: str) -> int:
     return max(1, -int(-given[name] // 1))
 
 
-def packed(given: Given, count: int, mean: float) -> dict[str, Any]:
+def packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
     """Return the keys of micro-batches of packed rows.
 
     The program divides the number of micro-batches by the mean number of sequences per pack, so that an

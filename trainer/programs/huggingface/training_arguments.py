@@ -5,7 +5,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
-from trainer.checkpoints.formats.config_file import exported_length
+from trainer.checkpoints.formats.config_file import read_exported_length
 from trainer.programs.machine import KEEP_ALL, count_gpus, has_checkpoints, is_here
 from trainer.programs.meaning import phase_keys
 from trainer.workers.launchers import find_launcher
@@ -65,7 +65,7 @@ def training_keys(given: Given) -> dict[str, Any]:
 def _length(given: Given) -> dict[str, Any]:
     """Return the key of the length, limited to the length in the model's tokeniser, as in the programs."""
     model, asked = given["tokenizer_name"] or given["model_name_or_path"], given["max_seq_length"]
-    known = exported_length(model) if is_here(f"{model}/{CONFIGURATION_NAME}") else None
+    known = read_exported_length(model) if is_here(f"{model}/{CONFIGURATION_NAME}") else None
     if known is None or asked <= known:
         return {}
     given.warn(f"max_seq_length is {asked}, the model's model_max_length {known}, which is taken, as there")

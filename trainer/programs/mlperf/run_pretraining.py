@@ -10,7 +10,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.batch_sizes import of_core
+from trainer.programs.batch_sizes import core_batch_size
 from trainer.programs.machine import KEEP_ALL, find_named_step, has_checkpoints, is_here
 from trainer.programs.meaning import Meaning, phase_keys
 from trainer.programs.requirements import require_flags, require_work
@@ -200,4 +200,4 @@ def _of_replica(given: Given, name: str, count: int) -> int:
             "When running with multiple GPUs, batch size must be a multiple of the number of available GPUs. "
             f"Found {count} GPUs with a batch size of {total}; try --{name}={total - total % count} instead."
         )
-    return of_core(given, name, count)
+    return core_batch_size(given, name, count)

@@ -7,9 +7,9 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.batch_sizes import micro_batch
+from trainer.programs.batch_sizes import micro_batch_size
 from trainer.programs.meaning import Meaning, phase_keys
-from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continued, started
+from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continue_keys, start_keys
 from trainer.programs.shapes import bert_shape
 
 _PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
@@ -123,7 +123,7 @@ def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, 
         "base_learning_rate": given["LR"] if rate is None else rate,
         "warmup": given[f"warmup_proportion{suffix}"],
         "precision": precision,
-        "batch_size": micro_batch(_number_of(given, "train_batch_size", number), count),
+        "batch_size": micro_batch_size(_number_of(given, "train_batch_size", number), count),
         "accumulation": count,
         "dist": workers > 1,
         "output_dir": storage.join(results, f"{name}/checkpoints"),
@@ -144,12 +144,12 @@ def _start(given: Given, number: int, output_dir: str, alone: bool) -> dict[str,
     resumes, start = given["resume_training"], given["init_checkpoint"]
     start = None if start == "None" else start
     if number == 2 and not alone:
-        return continued(output_dir, phase1_end_step=steps) if resumes else _second(steps)
+        return continue_keys(output_dir, phase1_end_step=steps) if resumes else _second(steps)
     if start and number == 1:
         if resumes:
-            return started(start=start)
+            return start_keys(start=start)
         given.warn("init_checkpoint acts only with resume_training true: ignored, as by the program")
-    return continued(output_dir, phase1_end_step=None) if resumes else {}
+    return continue_keys(output_dir, phase1_end_step=None) if resumes else {}
 
 
 def _second(steps: int) -> dict[str, Any]:

@@ -135,12 +135,12 @@ def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:
     return Guess.of_labels(task, _all_labels(task, data))
 
 
-def tell_labels(task: ClassificationTask, data: OpenedDataset) -> str:
-    """Return text about the labels or scores in a dataset of features. See ``told_labels``."""
-    return told_labels(task, _all_labels(task, data))
+def describe_dataset_labels(task: ClassificationTask, data: OpenedDataset) -> str:
+    """Return text about the labels or scores in a dataset of features. See ``describe_labels``."""
+    return describe_labels(task, _all_labels(task, data))
 
 
-def told_labels(task: ClassificationTask, found: Labels) -> str:
+def describe_labels(task: ClassificationTask, found: Labels) -> str:
     """Return each label's id, name and count as text, or the range of the scores.
 
         labels by number: 0 bad (28), 1 good (20)
