@@ -134,8 +134,10 @@ class Checkpoint:
             return None
         rows, names = (weight.shape or (1,))[0], self.label_names
         if names is not None and len(names) != rows:
-            found = f"names {len(names)} labels ({list_labels(names)}), and its head has {rows} rows"
-            raise DataError(f"{self.path}: {found}; expected a label for each row (id2label of config.json)")
+            raise DataError(
+                f"{self.path}: names {len(names)} labels ({list_labels(names)}), and its head has {rows} "
+                "rows; expected a label for each row (id2label of config.json)"
+            )
         return HeadLabels(path=self.path, rows=rows, names=names, problem=self.problem)
 
     def expect_config(self) -> ModelConfig:

@@ -45,8 +45,10 @@ def fit_vocabulary(
         ours = _reading(own)
     theirs = _reading(data)
     if ours is not None and theirs is not None and ours != theirs:
-        found = f"{_READINGS[theirs]} in the data, {_READINGS[ours]} in the model"
-        log(f"warning: {checkpoint.path}: its text was read in another way: {found}")
+        log(
+            f"warning: {checkpoint.path}: its text was read in another way: {_READINGS[theirs]} in the data, "
+            f"{_READINGS[ours]} in the model"
+        )
     if isinstance(own, VocabularyFile) and isinstance(data, VocabularyFile):
         own = replace(own, lower_case=data.lower_case)
     return add_new_tokens(checkpoint, own, vocabulary_of(data), shape, log)

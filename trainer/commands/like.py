@@ -62,7 +62,7 @@ def _odd_numbers(given: Given) -> str:
 
 
 def _is_odd(text: str) -> bool:
-    """Return whether the text is 0 or a very large number. Flags that take several numbers are texts too."""
+    """Return whether the text is 0 or a very large number. A list of numbers is not."""
     try:
         found = abs(float(text))
     except ValueError:
@@ -152,8 +152,10 @@ def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
         raise MissingInputError(f"{path}: {where}")
     for output_dir in (config.run.output_dir for config in phases):
         if output_dir is not None and is_remote(output_dir):
-            wanted = "checkpoints are written to a directory of this machine"
-            raise SettingsError(f"{output_dir}: {wanted}; append -- --output-dir DIR")
+            raise SettingsError(
+                f"{output_dir}: checkpoints are written to a directory of this machine; append -- "
+                "--output-dir DIR"
+            )
 
 
 def _print(
@@ -217,8 +219,10 @@ def _check_device(config: Config) -> None:
     finding = look_for(name, config)
     if not finding.there:
         found = "; ".join(filter(None, (finding.found, finding.missing)))
-        remedy = "a device of another kind is ours to choose: append -- --device cpu"
-        raise SettingsError(f"the program runs on {name}, which is not there ({found}); {remedy}")
+        raise SettingsError(
+            f"the program runs on {name}, which is not there ({found}); a device of another kind is ours to "
+            "choose: append -- --device cpu"
+        )
 
 
 def _convert(settings: Mapping[str, Any]) -> None:

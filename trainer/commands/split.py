@@ -215,8 +215,9 @@ def _find_task(config: Config) -> str:
         return task_of_objective(objective, "objective is")
     found = data.layout.objective
     if objective not in (None, found):
-        remedy = "leave out --objective"
-        raise SettingsError(f"{data.name}: has the objective {found}, objective is {objective}; {remedy}")
+        raise SettingsError(
+            f"{data.name}: has the objective {found}, objective is {objective}; leave out --objective"
+        )
     return task_of_objective(found, f"{data.name}: has the objective")
 
 

@@ -31,7 +31,7 @@ class UnknownKeyError(SettingsError):
     """A flag, or a key in a configuration file, that the trainer does not have.
 
     name: the flag with its hyphens, or the key.
-    where: the file, as the beginning of a message; empty for a flag.
+    where: the file, as the beginning of a message. Empty for a flag.
     """
 
     def __init__(self, name: str, where: str, message: str) -> None:

@@ -50,7 +50,7 @@ def of_phase(given: Given, phase: int, named: int) -> dict[str, Any]:
 
 
 def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return all keys with either steps, or epochs or tokens. A flag overrides the file; otherwise steps win.
+    """Return all keys with either steps, or epochs or tokens. A flag overrides the file. Otherwise steps win.
 
     below: keys of the file. above: flags.
     """
@@ -71,9 +71,10 @@ def ambiguous_data_error(name: str, paths: Sequence[str], spell: Callable[[str],
     """
     key = next((key for one, (key, _) in phase_names().items() if one == name), name)
     phases = " ".join(f"{spell(f'{key}_phase{number}')} {path}" for number, path in enumerate(paths[:2], 1))
-    found = f"{spell(name)} has {len(paths)} values"
-    whole = f"{spell(key)} {'+'.join(paths)}"
-    return SettingsError(f"{found}: for one in each phase give {phases}; for all together {whole}")
+    return SettingsError(
+        f"{spell(name)} has {len(paths)} values: for one in each phase give {phases}; for all together "
+        f"{spell(key)} {'+'.join(paths)}"
+    )
 
 
 def _count_phases(given: Given, where: str = "") -> int:
@@ -90,7 +91,8 @@ def _count_phases(given: Given, where: str = "") -> int:
             raise SettingsError(f"{where}{ambiguous_data_error(name, [str(path) for path in value])}")
         if "by_phase" in names[name]:
             if len(value) not in (1, 2):
-                wanted = "expected one, or two: phase 1's and phase 2's"
-                raise SettingsError(f"{where}{name} has {len(value)} values, {wanted}")
+                raise SettingsError(
+                    f"{where}{name} has {len(value)} values, expected one, or two: phase 1's and phase 2's"
+                )
             count = max(count, len(value))
     return count

@@ -45,9 +45,8 @@ def resolve_keys(config: Config) -> dict[str, Any]:
     keys |= {name: value for name, (value, _) in keys_of_environment(keys).items()}
     workers = config.workers.world_size or 1
     whole = config.update.global_batch_size is None or config.update.batch_size is not None
-    if (
-        whole and config.update.replicas is None
-    ):  # with replicas, the numbers of this run's workers are not known yet
+    # With replicas, the batch of this run's workers follows from their number, which is not known yet.
+    if whole and config.update.replicas is None:
         size, count = config.update.micro_batches(workers)
         keys |= {"batch_size": size, "accumulation": count}
     return keys | {"update_examples": _update_examples(config, workers)}

@@ -181,9 +181,12 @@ class Config:
         SettingsError if it does not end within them.
         """
         found = Warmup.of(self.schedule.warmup, steps)
-        wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
         ends = found.updates < steps or self.schedule_kind.may_end_in_warmup
-        check(ends, f"warmup is {found.updates} updates, {wanted}")
+        check(
+            ends,
+            f"warmup is {found.updates} updates, expected fewer than steps ({steps}); for a short trial run "
+            "give steps_this_run",
+        )
         return found
 
     def make_schedule(self, workers: int) -> Schedule:

@@ -10,11 +10,12 @@ def micro_batch_size(update: int, count: int, *, divides: bool = True) -> int:
     UsageError in NVIDIA's words if that is not a whole number.
     divides: False for a program that rounds down instead.
     """
-    found = f"Invalid gradient_accumulation_steps parameter: {count}"
     if count < 1:
-        raise UsageError(f"{found}, should be >= 1")
+        raise UsageError(f"Invalid gradient_accumulation_steps parameter: {count}, should be >= 1")
     if divides and update % count:
-        raise UsageError(f"{found}, batch size {update} should be divisible")
+        raise UsageError(
+            f"Invalid gradient_accumulation_steps parameter: {count}, batch size {update} should be divisible"
+        )
     return update // count
 
 

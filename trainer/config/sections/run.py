@@ -128,7 +128,7 @@ class StartSection(Section):
         return [] if self.resume else ["resume_skips_damaged"]
 
     def updates_of_moments(self, stored: int | None) -> int:
-        """Return the number of updates that the moments loaded from start_from_ckpt count as.
+        """Return the number of updates that made the moments in start_from_ckpt, as set or as stored.
 
         stored: the number of updates in that checkpoint, or None if it has none.
         """

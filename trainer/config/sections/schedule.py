@@ -43,8 +43,10 @@ class ScheduleSection(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        wanted = "expected an integer (updates) or a share of steps, 0 <= x < 1"
-        check(isinstance(self.warmup, int) or self.warmup < 1, f"warmup is {self.warmup}, {wanted}")
+        check(
+            isinstance(self.warmup, int) or self.warmup < 1,
+            f"warmup is {self.warmup}, expected an integer (updates) or a share of steps, 0 <= x < 1",
+        )
 
     def updates_of(
         self, epochs: float, examples: int, update_examples: int, *, step: int = 0, trained: int = 0
@@ -145,8 +147,10 @@ class RecipeSection(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        wanted = "expected an integer (updates) or a share of steps, 0 <= x <= 1"
-        check(isinstance(self.lr_decay, int) or self.lr_decay <= 1, f"lr_decay is {self.lr_decay}, {wanted}")
+        check(
+            isinstance(self.lr_decay, int) or self.lr_decay <= 1,
+            f"lr_decay is {self.lr_decay}, expected an integer (updates) or a share of steps, 0 <= x <= 1",
+        )
         both = (self.batch_warmup_from is None) == (self.batch_warmup_tokens is None)
         check(both, "batch_warmup_from and batch_warmup_tokens need each other")
 

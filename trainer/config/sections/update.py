@@ -107,9 +107,11 @@ class UpdateSection(Section):
             size = size or max(1, total // (workers * (count or 1)))
             count = count or max(1, total // (workers * size))
             whole = workers * size * count
-            factors = f"{workers} (workers) * {size} (batch_size) * {count} (accumulation) = {whole}"
-            wanted = f"expected {factors}: a batch size that does not divide"
-            check(total == whole, f"the global batch is {total}, {wanted}")
+            check(
+                total == whole,
+                f"the global batch is {total}, expected {workers} (workers) * {size} (batch_size) * {count} "
+                f"(accumulation) = {whole}: a batch size that does not divide",
+            )
         return size or _DEFAULT_BATCH_SIZE, count or 1
 
     def examples(self, workers: int) -> int:
@@ -191,5 +193,7 @@ class ScalingSection(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         least, first, most = self.min_loss_scale, self.init_loss_scale, self.max_loss_scale
-        wanted = f"expected min_loss_scale ({least:g}) to max_loss_scale ({most:g})"
-        check(least <= first <= most, f"init_loss_scale is {first:g}, {wanted}")
+        check(
+            least <= first <= most,
+            f"init_loss_scale is {first:g}, expected min_loss_scale ({least:g}) to max_loss_scale ({most:g})",
+        )

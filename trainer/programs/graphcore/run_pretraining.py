@@ -36,8 +36,10 @@ def resolve(given: Given) -> Meaning:
     if not opts["batch_size"]:
         raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
     if opts["pipeline_depth"] <= 1:
-        said = "Single-stage pipeline not supported by BERT pretraining."
-        raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
+        raise UsageError(
+            "Single-stage pipeline not supported by BERT pretraining. pipeline_depth is "
+            f"{opts['pipeline_depth']}, expected 2 or more"
+        )
     keys = phase_keys(opts) | values.interval_keys(opts, opts["batches_per_step"])
     # The program compares with the number 32, so that the text "32" in a file means 16 bits.
     keys |= {
@@ -67,8 +69,10 @@ def _model(opts: Given) -> dict[str, Any]:
     """Return the keys of the model."""
     if opts["hidden_act"] != "gelu":
         if opts["use_cls_layer"]:
-            found = f"hidden_act is {opts['hidden_act']!r} before the word logits"
-            raise UsageError(f"{found} and gelu in the encoder: this trainer has one for both")
+            raise UsageError(
+                f"hidden_act is {opts['hidden_act']!r} before the word logits and gelu in the encoder: this "
+                "trainer has one for both"
+            )
         opts.warn(f"hidden_act {opts['hidden_act']}: the program's encoder has gelu whatever it says")
     return {"intermediate_size": 4 * opts["hidden_size"]}
 
@@ -111,9 +115,9 @@ def _schedule(opts: Given) -> dict[str, Any]:
     rate = opts["base_learning_rate"]
     warmup = 0 if name == "custom" else values.read_warmup(opts["warmup"], each)
     if updates is not None and isinstance(warmup, int) and warmup >= updates:
-        found = f"{updates} updates end within the warm-up of {warmup}"
+        length = warmup
         rate, warmup = values.cut_warmup(rate, warmup, updates)
-        opts.warn(f"{found}: the rate goes up to {rate:g}")
+        opts.warn(f"{updates} updates end within the warm-up of {length}: the rate goes up to {rate:g}")
     keys |= {"base_learning_rate": rate, "warmup": warmup}
     if name == "custom":
         table = opts["lr_schedule_by_step"] or {}

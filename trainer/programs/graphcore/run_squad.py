@@ -27,9 +27,8 @@ def resolve(given: Given) -> Meaning:
     keys = phase_keys(opts) | values.interval_keys(opts, opts["device_iterations"]) | _optimiser(opts)
     keys |= _updates(opts) if opts["do_training"] else {}
     keys |= _places(opts)
-    if (
-        opts["reduction_type"] == "sum"
-    ):  # the sum includes replicas, so they count as micro-batches of one worker
+    # The program's sum includes the replicas, so they count as micro-batches of one worker.
+    if opts["reduction_type"] == "sum":
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
     predictions = "" if opts["do_training"] else f", predictions for {opts['predict_file']}"
     return Meaning(what=f"SQuAD{predictions}", phases=[keys])
@@ -65,8 +64,10 @@ def _optimiser(opts: Given) -> dict[str, Any]:
 def _updates(opts: Given) -> dict[str, Any]:
     """Return the keys of the number of updates and of the learning rate."""
     if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
-        found = f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}"
-        raise UsageError(f"{found}: of run_squad.py polynomial_decay with lr_power 1 is offered, in the file")
+        raise UsageError(
+            f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}: of run_squad.py "
+            "polynomial_decay with lr_power 1 is offered, in the file"
+        )
     rate, warmup = opts["base_learning_rate"], values.read_warmup(opts["warmup"], 1)
     keys: dict[str, Any] = {"lr_schedule": "polynomial_decay"}
     if opts["num_train_steps"]:

@@ -71,8 +71,9 @@ def read_warmup(value: Any, per_step: int) -> int | float:
     per_step: updates per step of the program.
     """
     if not isinstance(value, int | float) or (not 0 <= value < 1 and int(value) != value) or value < 0:
-        wanted = "Warmup can be either an integer or a float between 0 and 1"
-        raise UsageError(f"{wanted}. The value {value} is not acceptable")
+        raise UsageError(
+            f"Warmup can be either an integer or a float between 0 and 1. The value {value} is not acceptable"
+        )
     return int(value) * per_step if int(value) == value else float(value)
 
 

@@ -70,8 +70,9 @@ def packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
     """
     rows = round(count / mean)
     if rows < 1:
-        found = f"{count} micro-batches / {mean:g} sequences a pack"
-        given.warn(f"{found} rounds to 0, which ends the program; here 1")
+        given.warn(
+            f"{count} micro-batches / {mean:g} sequences a pack rounds to 0, which ends the program; here 1"
+        )
     return {"accumulation": max(1, rows), "packed_accumulation": "rows"}
 
 

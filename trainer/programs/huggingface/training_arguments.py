@@ -25,8 +25,9 @@ def training_keys(given: Given) -> dict[str, Any]:
     """Return the keys that the flags of both programs set."""
     for flag in given.table:
         if flag.name in _REFUSED and given[flag.name] != flag.default:
-            found = f"{flag.name} is {given[flag.name]}"
-            raise UsageError(f"{found}: this trainer has nothing like it; leave it out")
+            raise UsageError(
+                f"{flag.name} is {given[flag.name]}: this trainer has nothing like it; leave it out"
+            )
     if given["fp16"] and given["bf16"]:
         raise UsageError("At most one of fp16 and bf16 can be True, but not both")
     resumes = given["resume_from_checkpoint"] not in (None, "", "False", "false")

@@ -32,7 +32,7 @@ def resolve(given: Given) -> Meaning:
         "log_every": max(1, int(given["log_freq"])),
     }
     if given.version:
-        keys["gelu"] = "tanh"  # in commit a9e2c1d5; 65211bd9 uses the error function
+        keys["gelu"] = "tanh"  # in commit a9e2c1d5, not in 65211bd9
         if given["cuda_graphs"]:
             keys["device_options"] = {"cuda_graphs": True}
     if keys["world_size"] == 1 and not given.version:
@@ -72,8 +72,8 @@ def _start(given: Given) -> dict[str, Any]:
     until, start = given["steps_this_run"], given["init_checkpoint"]
     if not given["resume_from_checkpoint"]:
         ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in given]
-        reason = "acts only with --resume_from_checkpoint: ignored, as by the program"
-        given.warn(*(f"--{name} {reason}" for name in ignored))
+        for name in ignored:
+            given.warn(f"--{name} acts only with --resume_from_checkpoint: ignored, as by the program")
         return start_keys(until=until)
     if start:
         return start_keys(start=start, phase2=given["phase2"], until=until)

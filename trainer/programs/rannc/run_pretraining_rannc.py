@@ -52,8 +52,10 @@ def rewritten(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
     if any(word.startswith("--") or word == "-h" for word in arguments):
         return list(arguments), version
     if len(arguments) > len(_POSITIONS):
-        found = f"found {len(arguments)} words, the script reads {len(_POSITIONS)}"
-        raise UsageError(f"rannc/run_pretraining_rannc.sh: {found}")
+        raise UsageError(
+            f"rannc/run_pretraining_rannc.sh: found {len(arguments)} words, the script reads "
+            f"{len(_POSITIONS)}"
+        )
     named = zip(_POSITIONS, arguments, strict=False)
     return [f"--{name}={word}" for name, word in named if word], version
 
@@ -64,8 +66,10 @@ def resolve(given: Given) -> Meaning:
     if precision not in ("fp16", "fp32"):
         raise UsageError(f"Unknown <precision> argument: PREC is {precision!r}, expected fp16 or fp32")
     if given["SKIP_GRAD_SCALING"] != "false":
-        found = f"SKIP_GRAD_SCALING is {given['SKIP_GRAD_SCALING']}"
-        raise UsageError(f"{found}: this trainer averages gradients over the copies of the model")
+        raise UsageError(
+            f"SKIP_GRAD_SCALING is {given['SKIP_GRAD_SCALING']}: this trainer averages gradients over the "
+            "copies of the model"
+        )
     only = [given[f"PHASE{number}_ONLY"] != "0" for number in (1, 2)]
     if all(only):
         raise UsageError("PHASE1_ONLY and PHASE2_ONLY: the script skips both phases")

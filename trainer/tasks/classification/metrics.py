@@ -82,7 +82,8 @@ METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
 class Guess:
     """The baseline that does not read the text: always the most frequent label, or always the mean score.
 
-    counts: number of examples of each label; empty for scores. mean: mean score; None for labels.
+    counts: number of examples of each label. Empty for scores.
+    mean: mean score. None for labels.
     """
 
     task: ClassificationTask

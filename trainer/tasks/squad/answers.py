@@ -106,7 +106,7 @@ class _Search:
     def null(self, rows: list[int]) -> Scored | None:
         """Return the score of no answer: the logits of position 0 in the row where their sum is smallest.
 
-        None without negatives.
+        None unless version_2_with_negative is set.
         """
         if not rows or not self.settings.version_2_with_negative:
             return None

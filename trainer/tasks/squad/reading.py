@@ -168,8 +168,10 @@ def _answers(entry: Any, where: str, *, flat: bool) -> list[tuple[str, int]]:
         where = f"{where}: answers"
         texts, starts = _member(found, "text", list, where), _member(found, "answer_start", list, where)
         if len(texts) != len(starts):
-            lengths = f"'text' has {len(texts)} values and 'answer_start' {len(starts)}"
-            raise InputError(f"{where}: {lengths}, expected equally many")
+            raise InputError(
+                f"{where}: 'text' has {len(texts)} values and 'answer_start' {len(starts)}, expected equally "
+                "many"
+            )
         pairs = zip(texts, starts, strict=True)
         found = [{"text": text, "answer_start": start} for text, start in pairs]
     return [(_member(one, "text", str, where), _member(one, "answer_start", int, where)) for one in found]

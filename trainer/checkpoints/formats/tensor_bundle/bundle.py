@@ -82,8 +82,10 @@ def find_prefix(path: str) -> str | None:
             return prefix
     names = [name for name in storage.list_files(path) if name.endswith(".index") and "/" not in name]
     if len(names) > 1:
-        several = f"{len(names)} TensorFlow checkpoints, the first {names[0]}"
-        raise DataError(f"{path}: holds {several}; name one of them without its ending")
+        raise DataError(
+            f"{path}: holds {len(names)} TensorFlow checkpoints, the first {names[0]}; name one of them "
+            "without its ending"
+        )
     return storage.join(path, names[0].removesuffix(".index")) if names else None
 
 
