@@ -172,8 +172,7 @@ def write_checkpoint(
     try:
         # The commit: all files go into a directory with a temporary name. state.json, with the md5s of the
         # others, is written last. When the block ends, the directory is flushed to disk and renamed. A crash
-        # at
-        # any point leaves either no new checkpoint or a complete one, never half of one under its final name.
+        # at any point leaves either no new checkpoint or a complete one, never a part of one.
         with open_checkpoint_directory(path) as growing:
             for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
                 if tensors:
@@ -218,8 +217,7 @@ def safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
         start, end = end, end + 4 * math.prod(shape)
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
-    # The values start at a multiple of 8 bytes, as the format recommends, so that they can be mapped into
-    # memory.
+    # The values start at a multiple of 8 bytes, as the format recommends for mapping into memory.
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text
 

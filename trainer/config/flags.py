@@ -96,8 +96,7 @@ def make_layered(
 
             keys = choose_steps_or_epochs(lower, upper)
         # The command's defaults depend on which keys are set. For example, finetune sets AdamW's learning
-        # rate
-        # schedule only if no optimiser is set.
+        # rate schedule only if no optimiser is set.
         usual = defaults(keys)
         sources = dict.fromkeys(usual, prog.rpartition(" ")[2])
         sources |= dict.fromkeys(lower, str(path)) | {name: flag(name) for name in upper}

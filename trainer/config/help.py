@@ -78,9 +78,9 @@ _EXAMPLES = {
 """Examples at the top of a command's help. All other commands show the example of pre-training."""
 
 _EXAMPLE = "  {prog} --config tiny --train-data shards/phase1 --output-dir run"
-_IN_FILE = (
-    "Every flag can also be set in the JSON file. Flags override the file. In names, - and _ are equal."
-)
+_IN_FILE = """\
+Every flag is also a key of the JSON file: max_seq_length for --max-seq-length. Flags override the file.
+In a flag's name, - and _ are equal."""
 _PHASES = """\
 A flag with N [N] takes one value, or two: phase 1's and phase 2's. With two values both phases are run, as
 with --train-data-phase1 DATASET --train-data-phase2 DATASET."""

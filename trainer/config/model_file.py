@@ -74,8 +74,7 @@ def of_file(values: Mapping[str, Any], where: str) -> ModelFile:
 def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
     """Translate a file's keys, step by step, to the fields of the model configuration."""
     found = dict(values)
-    # 1. Undo what this trainer wrote for Google's programs: the true activation and model_type are in extra
-    # keys.
+    # 1. Undo what this trainer wrote for Google's programs: extra keys have the true activation and model_type.
     if (trained := found.pop(TRAINED_ACT, None)) is not None:
         found["hidden_act"] = trained
     classes = _classes(found)

@@ -170,9 +170,8 @@ def _read_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     if kinds is not None:
-        # layer_types must repeat with a fixed period: full, sliding, sliding, full, sliding, ... has period
-        # 3.
-        # The period is the distance from layer 0 to the next global layer.
+        # layer_types must repeat with a fixed period, the distance from layer 0 to the next global layer:
+        # full, sliding, sliding, full, sliding, ... has the period 3.
         every = next((n for n in range(1, len(kinds)) if kinds[n] == _KINDS[0]), max(len(kinds), 1))
         expected = [_KINDS[bool(layer % every)] for layer in range(len(kinds))]
         check(

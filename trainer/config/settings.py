@@ -71,8 +71,7 @@ class Config:
 
     def __post_init__(self) -> None:
         # A schedule's formula is a function. Its keyword arguments are the keys that it reads, and an
-        # argument
-        # without a default is a key that must be set, such as lr_schedule_by_step for the schedule custom.
+        # argument without a default is a key that must be set, such as custom's lr_schedule_by_step.
         keys, asked = self.values(), self.schedule_kind.defaults
         check_names(asked, {*keys, _IS_ADAM}, f"lr_schedule {self.schedule_name}: a keyword of its formula, ")
         for name, default in asked.items():

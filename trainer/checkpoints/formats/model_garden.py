@@ -67,8 +67,7 @@ def find_variables(nodes: list[Node]) -> dict[str, int]:
     if not found:
         return found
     # 2. The masked-word head is an object with a dense layer, a norm and the table of word embeddings. In
-    # some
-    # versions the table is only reachable from here.
+    # some versions the table is only reachable from here.
     for head in holders(nodes, "dense", "layer_norm", "embedding_table"):
         found |= _variables(nodes, _head_parts(nodes, head, _MASKED))
         children = nodes[head].children

@@ -98,8 +98,7 @@ class UpdateSection(Section):
         """
         size, count, total = self.batch_size, self.accumulation, self.global_batch_size
         # The original program ran on `replicas` workers. Its global batch is kept on this number of workers
-        # by
-        # computing the number of micro-batches again.
+        # by computing the number of micro-batches again.
         if total is None and self.replicas is not None:
             total = (size or _DEFAULT_BATCH_SIZE) * (count or 1) * self.replicas
             count = None

@@ -53,8 +53,7 @@ class TableData(FineTuningData):
     def check_files(self, given: FinetuningSection, files: CheckedFiles) -> dict[str, Any]:
         """Find the labels, in the order of the head's rows if the head has learned the same labels."""
         # 1. Find the labels: configured, else the task's, else (only to evaluate) the head's, else the
-        # training
-        # file's in sorted order.
+        # training file's in sorted order.
         task, head, keys = chosen_task(given), files.head, dict[str, Any]()
         if task.labels is None and not task.regression:
             if not files.trains and head is not None and head.is_score:
@@ -67,8 +66,7 @@ class TableData(FineTuningData):
                 raise SettingsError(
                     f"task {task.name}: its labels are not known without a training file; give --labels"
                 )
-        # 2. With --ignore-mismatched-sizes, drop a head of another size. A run that is resumed keeps its
-        # head.
+        # 2. With --ignore-mismatched-sizes, drop a head of another size, unless the run is resumed.
         may_draw = given.ignore_mismatched_sizes and files.trains and not files.resumes
         if head is not None and may_draw and head.rows != (len(task.labels or ()) or 1):
             head, keys["new_head"] = None, True

@@ -26,8 +26,7 @@ def find_head_order(names: Sequence[str], task: ClassificationTask) -> tuple[str
     labels = task.labels or ()
     others = [task.other_names.get(label, label) for label in labels]
     # Four attempts: the task's labels, then Hugging Face's names for them, each first as they are, then in
-    # lower
-    # case. An attempt fits if it maps the head's names to all labels, each once.
+    # lower case. An attempt fits if it maps the head's names to all labels, each once.
     for spelling in (labels, others):
         for changed in (str, str.lower):
             by_name = {changed(name): label for name, label in zip(spelling, labels, strict=True)}

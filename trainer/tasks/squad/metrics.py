@@ -110,8 +110,7 @@ def best_threshold(
     """
     # Start with a threshold below all numbers, where every prediction is "": only questions without an answer
     # score. Raise it past one question at a time, whose prediction then counts. A question with an answer
-    # adds
-    # its score. A question without one loses its point, unless its prediction is "" too.
+    # adds its score. A question without one loses its point, unless its prediction is "" too.
     score = best = float(without)
     threshold = 0.0
     for one in sorted(no_answer, key=no_answer.__getitem__):

@@ -119,8 +119,7 @@ def read_squad(
     split = cache(split_context)
     for place, context, entry in _read_entries(file):
         flat = context is None
-        # A flat entry's place names its line. A nested entry is named by its id, or by its number if it has
-        # none.
+        # A flat entry's place names its line. A nested entry has its number, until its id is known.
         identity: str = _member(entry, "id", str, place if flat else f"{name}: question {len(seen)}")
         where = f"{place}: question {identity}"
         if identity in seen:
@@ -130,8 +129,7 @@ def read_squad(
         context = context or split(_member(entry, "context", str, where))
         contexts.add(context)
         answers = _answers(entry, where, flat=flat)
-        # Flat files have no is_impossible: there an empty list of answers means that the question is
-        # impossible.
+        # Flat files have no is_impossible. There, an empty list of answers marks an impossible question.
         marked = flat and not answers
         if "is_impossible" in entry:
             marked = _member(entry, "is_impossible", bool, where)
