@@ -173,6 +173,8 @@ def write_checkpoint(
         # The commit: all files go into a directory with a temporary name. state.json, with the md5s of the
         # others, is written last. When the block ends, the directory is flushed to disk and renamed. A crash
         # at any point leaves either no new checkpoint or a complete one, never a part of one.
+        # Machines that share output_dir may write the same checkpoint at the same time. The first rename
+        # wins, and the others find an equal checkpoint and leave it.
         with open_checkpoint_directory(path) as growing:
             for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
                 if tensors:
