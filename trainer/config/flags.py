@@ -106,7 +106,7 @@ def make_layered(
             raise SettingsError(f"{where}{error}") from None
         contradictions += warn_of_overridden_keys(keys, sources)
         layered.append(Layered(config=config, sources=sources, contradictions=contradictions))
-    # With --phase2 the two phases' keys were still needed above, to pick phase 2's values.
+    # With --phase2, every entry describes phase 2 (see values_by_phase), and the last is kept.
     only_second = flags.get("phase2", in_file.get("phase2"))
     for phase in layered:
         if phase.config.data.objective is not None:
@@ -121,7 +121,7 @@ def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None 
 
     A key with a value for each phase has a list.
 
-    The first parser knows only the flags in use, because adding all 250 flags to argparse takes long. If it
+    The first parser knows only the flags in use, because adding more than 200 flags to argparse is slow. If it
     cannot parse the words, or they ask for help, a parser of all flags prints the help or the error.
 
     usual: defaults of the command, shown in the help.
