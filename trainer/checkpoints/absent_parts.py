@@ -43,9 +43,7 @@ def drop_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str,
 
 
 def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> None:
-    """Raise DataError if the checkpoint has the layer before the word logits and the model's head lacks
-    it.
-    """
+    """Raise DataError if the checkpoint has the layer before the word logits but the model does not."""
     there = any(name.startswith(_TRANSFORM) for name in found)
     if there and not config.use_cls_layer:
         raise DataError(

@@ -237,17 +237,13 @@ def clean_up(output_dir: str, after: int | None = None) -> None:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Return whether both checkpoints are complete and equal, judged by file sizes and the md5s in
-    state.json.
-    """
+    """Return whether both checkpoints are complete and equal, by file sizes and the md5s in state.json."""
     sizes, others = ({path.name: path.stat().st_size for path in folder.iterdir()} for folder in (one, other))
     return sizes == others and (one / STATE).read_bytes() == (other / STATE).read_bytes()
 
 
 def _remove(checkpoints: Iterable[Path]) -> None:
-    """Remove checkpoints, each at once: it is renamed first, so that no half-removed checkpoint can be
-    found.
-    """
+    """Remove checkpoints. Each is renamed first, so that no half-removed checkpoint can be found."""
     for path in checkpoints:
         with suppress(OSError):  # another machine may have removed it
             remove_at_once(path)

@@ -84,9 +84,9 @@ def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
 
 
 def grow_table(table: Tensor, pieces: Pieces, known: int, rows: int) -> Tensor:
-    """Return the table with ``rows`` rows, where new ids get the mean of their pieces' rows, or of all known
-    rows.
+    """Return the table with ``rows`` rows, where a new id has the mean of its pieces' rows.
 
+    An id without pieces has the mean of all known rows.
     known: number of tokens that the model knows. Further rows that no new token takes stay as they are, or
     are zeros.
     """

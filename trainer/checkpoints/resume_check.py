@@ -67,9 +67,7 @@ def check_position(path: Path, state: State, config: Config) -> None:
 
 
 def check_steps(path: Path, state: State, config: Config) -> None:
-    """Raise SettingsError if this run counts another number of steps per update than the checkpoint's
-    name.
-    """
+    """Raise SettingsError if this run counts another number of steps per update than the checkpoint."""
     if state.steps_of_update != config.steps_of_update:
         raise SettingsError(
             f"{path}: its name counts {state.steps_of_update} steps for an update (steps_per_update), this "

@@ -121,9 +121,7 @@ def _noun(file: TokenizerFile) -> str:
 def _find_in_data(
     checkpoint: Checkpoint, given: str | None, train_data: str | None
 ) -> tuple[TokenizerFile | None, bool | None]:
-    """Return tokeniser and casing of the training data: where it is now, where it was, or inside a moved
-    run.
-    """
+    """Return tokeniser and casing of the training data, at its current, former or moved place."""
     recorded = _settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
     if dataset is None and recorded:

@@ -40,9 +40,7 @@ def print_phases(program: str, layered: Sequence[Layered]) -> None:
 
 
 def warn_of_contradictions(layered: Sequence[Layered]) -> None:
-    """Print a warning for each contradiction between configuration sources, once however many workers
-    there are.
-    """
+    """Print each contradiction between configuration sources once, however many workers there are."""
     if find_rank()[0] == 0 and not is_started_here():
         found = [line for phase in layered for line in phase.contradictions]
         say_error(*(f"trainer: warning: {line}" for line in dict.fromkeys(found)))

@@ -87,9 +87,7 @@ def _config_file(words: list[str]) -> str | None:
 
 
 def _check_outputs(given: Namespace, config_file: str | None, config: Config, split: SplitSection) -> None:
-    """Raise an error if an output file is an input, is named twice, or would replace a file of another
-    type.
-    """
+    """Raise an error if an output is an input, is named twice, or would replace another type of file."""
     data = split_paths(config.data.train_data) if config.data.train_data else []
     inputs = [split.plan, config_file, config.model.model_config, *data]
     if split.save_plan:

@@ -89,9 +89,7 @@ class ModelConfig:
 
     @property
     def padded_vocab_size(self) -> int:
-        """Rows of the word embeddings: vocab_size rounded up to a multiple of 8, which is faster on
-        accelerators.
-        """
+        """Rows of the word embeddings: vocab_size rounded up to a multiple of 8, which is faster on GPUs."""
         return -(-self.vocab_size // 8) * 8
 
     @classmethod

@@ -136,9 +136,7 @@ class Config:
 
     @property
     def counts_updates(self) -> bool:
-        """Whether the number of updates depends on the data, through epochs or tokens, instead of
-        ``steps``.
-        """
+        """Whether the number of updates follows from epochs or tokens, instead of ``steps``."""
         return self.recipe.train_tokens is not None or self.schedule.num_train_epochs is not None
 
     @property
@@ -157,9 +155,7 @@ class Config:
 
     @property
     def model_settings(self) -> dict[str, Any]:
-        """Keyword arguments of the model configuration: values of the model file, overridden by keys that are
-        set.
-        """
+        """Arguments of the model configuration: values of the model file, overridden by keys that are set."""
         own = {name: value for name, value in self.modernbert.values().items() if value is not None}
         return self.model.settings() | own
 
@@ -270,9 +266,7 @@ def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
 
 @cache
 def phase_names() -> dict[str, tuple[str, int]]:
-    """Return key and phase, counted from 0, for each name of one phase's data: train_data_phase2 is
-    (train_data, 1).
-    """
+    """Return (key, phase) for each name of one phase's data: train_data_phase2 is (train_data, 1)."""
     keys = [name for name, item in properties().items() if "phases" in item]
     return {f"{key}_phase{phase + 1}": (key, phase) for key in keys for phase in range(2)}
 

@@ -79,8 +79,9 @@ class PredictionHead(nn.Module):
 
 
 class ModernBertForSequenceClassification(HeadedBert):
-    """ModernBERT with label logits, or a score, for each sequence, from its first token or the mean of its
-    tokens.
+    """ModernBERT with label logits, or a score, for each sequence.
+
+    The input of its head is the first token's vector or the mean of all tokens' vectors (classifier_pooling).
     """
 
     def __init__(

@@ -8,8 +8,7 @@ FileNames = tuple[str, str, str]
 
 
 def find_task_name(name: str) -> str:
-    """Return the fine-tuning task with this name, ignoring case, hyphens and underscores (STS-B, sts_b,
-    stsb).
+    """Return the fine-tuning task with this name, ignoring case and punctuation (STS-B, sts_b, stsb).
 
     SettingsError for an unknown name.
     """

@@ -224,9 +224,7 @@ def _open_target(target: str) -> Iterator[str]:
 
 
 def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
-    """Return a pre-training model, or a masked-word model if the checkpoint has nothing else above its
-    encoder.
-    """
+    """Return a pre-training model, or a masked-word model if there is nothing else above the encoder."""
     above = (WORD_HEAD, *HEADS[1:], PAIR_HEAD, "bert.pooler.")
     starts = {start for start in above if any(name.startswith(start) for name in checkpoint.weights)}
     has_no_pairs = starts == {WORD_HEAD} or isinstance(shape, ModernBertConfig)

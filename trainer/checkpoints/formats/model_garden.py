@@ -94,9 +94,7 @@ def _head_parts(nodes: list[Node], owner: int, name: str) -> dict[str, int]:
 
 
 def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
-    """Yield name and node of each part of an encoder whose parts are numbered, or nothing for another
-    object.
-    """
+    """Yield name and node of each part of an encoder with numbered parts. Nothing for other objects."""
     children = nodes[encoder].children
     numbered = [
         name for name in children if name.startswith(_NUMBERED) and _is_number(name[len(_NUMBERED) :])

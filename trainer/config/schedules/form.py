@@ -62,7 +62,7 @@ class Warmup:
 
     @classmethod
     def of(cls, warmup: int | float, steps: int) -> "Warmup":
-        """Return the warm-up for the key ``warmup``: a number of updates if it is an int, else a fraction of
+        """Return the warm-up for the key ``warmup``: an int is a number of updates, a float a share of
         ``steps``.
 
         The number of updates is rounded down. A product within 1e-6 below a whole number counts as that
@@ -98,7 +98,7 @@ class ScheduleKind:
 
 
 def add_warmup(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
-    """Return a schedule that rises linearly from 0 at step ``start`` for ``rising`` steps, then continues as
+    """Return a schedule with a linear rise from 0 at step ``start``, for ``rising`` steps, before
     ``after``.
     """
     if rising == 0:  # also if start is not 0

@@ -5,8 +5,7 @@ from trainer.config.schedules.mlperf import OF_TENSORFLOW
 
 
 def habana_tf(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:
-    """Return Habana's schedule: with LAMB a square-root decay that jumps after warm-up, with Adam a linear
-    decay.
+    """Return Habana's schedule: a square-root decay that jumps after warm-up, or with Adam a linear decay.
 
     A warm-up longer than the training is cut off at its end.
     """

@@ -43,17 +43,16 @@ class ModelKeys(Section):
     )
 
     def settings(self) -> dict[str, Any]:
-        """Return keyword arguments for ModelConfig: the model file's values, overridden by the keys set
-        here.
-        """
+        """Return arguments for ModelConfig: the model file's values, overridden by the keys set here."""
         settings = self.described()
         if "hidden_act" in settings:
             settings["hidden_act"] = with_form(settings["hidden_act"], self.gelu)
         return settings
 
     def described(self) -> dict[str, Any]:
-        """Return the same values as ``settings``, with the activation named as in the file, before ``gelu``
-        applies.
+        """Return the same values as ``settings``, but with the activation's name from the file.
+
+        ``gelu`` does not apply.
         """
         settings: dict[str, Any] = {}
         if self.model_config:

@@ -17,8 +17,7 @@ common_setting = partial(setting, common=True)
 def plugin_setting(
     kind: str, default: str | None, help: str, *others: str, without: Sequence[str] = (), **marks: Any
 ) -> Any:
-    """Declare a key whose value is a name in the plug-in table, or ``package.module:NAME`` for a user's
-    class.
+    """Declare a key whose value is a name in the plug-in table or a user's ``package.module:NAME``.
 
     kind: name of the table in ``trainer.plugins``.
     others: further allowed names, listed before the table's.

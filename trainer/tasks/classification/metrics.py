@@ -123,9 +123,7 @@ class Guess:
         return score_labels(self.task.metrics, np.full_like(gold, guess), gold)
 
     def loss(self, gold: Array) -> float:
-        """Return the mean loss if each label's probability is its share, or each score is guessed as the
-        mean.
-        """
+        """Return the mean loss if each label's probability is its share, or each score is the mean."""
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())
         return float(Frequencies(self.counts).losses()[gold.astype(int)].mean())

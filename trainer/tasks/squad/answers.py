@@ -35,8 +35,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A question's answer, its n best answers with probabilities, and for SQuAD 2.0 its score of no
-    answer.
+    """A question's answer, and its n best answers with probabilities.
+
+    null_odds: with version_2_with_negative, the score of no answer minus the best answer's score.
     """
 
     answer: str

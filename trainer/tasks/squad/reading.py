@@ -32,9 +32,7 @@ class Context:
     starts: list[int]
 
     def word_at(self, place: int) -> int:
-        """Return the index of the word at this character, or of the last word before it. -1 before the first
-        word.
-        """
+        """Return the index of the word at this offset, or before it. -1 before the first word."""
         return bisect_right(self.starts, place) - 1
 
 

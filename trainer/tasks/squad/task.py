@@ -208,8 +208,7 @@ class SquadEvaluation(TaskEvaluation):
 
 
 def _find_context(given: str) -> tuple[str, str]:
-    """Return name and text of a file, or a fixed name and the argument itself if it is a text of several
-    words.
+    """Return name and text of a file, or the argument itself if it is a text of several words.
 
     MissingInputError for one word that names no file, since it is probably a misspelt name.
     """

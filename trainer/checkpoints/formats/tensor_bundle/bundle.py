@@ -65,11 +65,10 @@ _STRING = 7
 
 
 def find_prefix(path: str) -> str | None:
-    """Return the prefix of a bundle: the path itself, one of its files without suffix, or a directory's
-    newest.
+    """Return the prefix of the bundle at a path, or None.
 
-    None if there is no bundle. DataError for a directory with several bundles and no file ``checkpoint`` that
-    names one.
+    The path may be the prefix, one of the bundle's files, or a directory, whose newest bundle is taken.
+    DataError for a directory with several bundles and no file ``checkpoint`` that names one.
     """
     if not storage.is_directory(path):
         prefix = _ENDING.sub("", path)
