@@ -119,10 +119,9 @@ def make_layered(
 def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Parse a command line and return the values of its flags by name.
 
-    A key with a value for each phase has a list.
-
-    The first parser knows only the flags in use, because adding more than 200 flags to argparse is slow. If it
-    cannot parse the words, or they ask for help, a parser of all flags prints the help or the error.
+    A key with a value for each phase has a list. The first parser knows only the flags in use, because adding
+    more than 200 flags to argparse is slow. If it cannot parse the words, or they ask for help, a parser of
+    all flags prints the help or the error.
 
     usual: defaults of the command, shown in the help.
     """

@@ -62,8 +62,7 @@ class Warmup:
 
     @classmethod
     def of(cls, warmup: int | float, steps: int) -> "Warmup":
-        """Return the warm-up for the key ``warmup``: an int is a number of updates, a float a share of
-        ``steps``.
+        """Return the warm-up for the key ``warmup``: an int counts updates, a float is a share of ``steps``.
 
         The number of updates is rounded down. A product within 1e-6 below a whole number counts as that
         number, since 0.29 * 100 is slightly less than 29.
@@ -98,9 +97,7 @@ class ScheduleKind:
 
 
 def add_warmup(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
-    """Return a schedule with a linear rise from 0 at step ``start``, for ``rising`` steps, before
-    ``after``.
-    """
+    """Return ``after`` with a linear rise from 0 at step ``start`` in its first ``rising`` steps."""
     if rising == 0:  # also if start is not 0
         return after
     return lambda step: rate * (step - start) / rising if step - start < rising else after(step)

@@ -53,8 +53,7 @@ def score_answers_or_none(
     no_answer: Mapping[str, float] | None = None,
     threshold: float = 1.0,
 ) -> dict[str, float]:
-    """Return version 2.0's metrics over the questions with a prediction, and of those with and without
-    answer.
+    """Return version 2.0's metrics over questions with a prediction: all, with, and without answer.
 
     Gold answers that are empty after normalisation do not count. A question without other gold answers has
     the answer "".
@@ -102,8 +101,7 @@ def best_threshold(
     answered: Mapping[str, bool],
     without: int,
 ) -> tuple[float, float]:
-    """Return the best score in per cent that a threshold on no_answer can reach, and the lowest threshold for
-    it.
+    """Return the best score in per cent for any threshold on no_answer, and the lowest threshold for it.
 
     answered: for each question with a score, whether it has an answer.
     without: number of questions in the file that have none.
