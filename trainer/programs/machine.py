@@ -43,7 +43,7 @@ def with_shapes(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Replace missing model files by known shapes.
 
-    Return the keys of each phase, and a warning for each missing file.
+    Return the configuration keys for each phase, and a warning for each missing file.
 
     For pre-training, the missing bert_config.json is taken to be BERT-Large's, which the programs ship. For
     fine-tuning, the path tells the size.

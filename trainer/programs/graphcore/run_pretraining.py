@@ -66,7 +66,7 @@ def _warn_of_words(given: Given) -> None:
 
 
 def _model(opts: Given) -> dict[str, Any]:
-    """Return the keys of the model."""
+    """Return the configuration keys for the model."""
     if opts["hidden_act"] != "gelu":
         if opts["use_cls_layer"]:
             raise UsageError(
@@ -78,7 +78,7 @@ def _model(opts: Given) -> dict[str, Any]:
 
 
 def _optimiser(opts: Given) -> dict[str, Any]:
-    """Return the keys of the optimiser."""
+    """Return the configuration keys for the optimiser."""
     name = str(opts["optimiser"]).lower()
     if name not in ("lamb", "adamw"):
         return values.momentum_keys(opts, name)
@@ -102,7 +102,10 @@ def _optimiser(opts: Given) -> dict[str, Any]:
 
 
 def _schedule(opts: Given) -> dict[str, Any]:
-    """Return the keys of length and learning rate, with the program's steps converted to updates."""
+    """Return the configuration keys for length and learning rate.
+
+    The program's steps are converted to updates.
+    """
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":
         opts.warn(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
@@ -154,7 +157,7 @@ def _data(opts: Given) -> dict[str, Any]:
 
 
 def _start(opts: Given) -> dict[str, Any]:
-    """Return the keys of the checkpoint that the training starts from or continues."""
+    """Return the configuration keys for the checkpoint that the training starts from or continues."""
     if opts["restore_path"] and opts["start_from_ckpt"]:
         raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")
     if opts["start_from_ckpt"]:

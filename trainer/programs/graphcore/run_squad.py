@@ -35,7 +35,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def _optimiser(opts: Given) -> dict[str, Any]:
-    """Return the keys of the optimiser."""
+    """Return the configuration keys for the optimiser."""
     name = str(opts["optimizer"]).lower().removeprefix("mp")
     if name not in ("adamw", "lamb"):
         return values.momentum_keys(opts, name)
@@ -62,7 +62,7 @@ def _optimiser(opts: Given) -> dict[str, Any]:
 
 
 def _updates(opts: Given) -> dict[str, Any]:
-    """Return the keys of the number of updates and of the learning rate."""
+    """Return the configuration keys for the number of updates and the learning rate."""
     if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
         raise UsageError(
             f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}: of run_squad.py "
@@ -79,7 +79,10 @@ def _updates(opts: Given) -> dict[str, Any]:
 
 
 def _places(opts: Given) -> dict[str, Any]:
-    """Return the keys of files and directories. Here checkpoints and predictions share a directory."""
+    """Return the configuration keys for files and directories.
+
+    Here checkpoints and predictions share a directory.
+    """
     trains = opts["do_training"]
     keys: dict[str, Any] = {
         "start_from_ckpt": opts["init_checkpoint"] or None,

@@ -91,7 +91,7 @@ def cut_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, i
 
 
 def interval_keys(opts: Given, each: int) -> dict[str, Any]:
-    """Return the keys of the intervals, in updates.
+    """Return the configuration keys for the intervals, in updates.
 
     each: updates per step of the program.
     """
@@ -105,7 +105,10 @@ def interval_keys(opts: Given, each: int) -> dict[str, Any]:
 
 
 def momentum_keys(opts: Given, name: str) -> dict[str, Any]:
-    """Return the keys of momentum or sgd. UsageError for an optimiser that the programs do not have."""
+    """Return the configuration keys of momentum or sgd.
+
+    UsageError for an optimiser that the programs do not have.
+    """
     if name not in ("momentum", "sgd"):
         raise UsageError(f"Optimizer {name} not recognised")
     momentum = {"momentum": opts["momentum"]} if name == "momentum" else {}

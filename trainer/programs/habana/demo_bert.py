@@ -31,7 +31,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def _common(given: Given, cards: int) -> dict[str, Any]:
-    """Return the keys of device and workers."""
+    """Return the configuration keys for device and workers."""
     device = "hpu" if given["device"] == "hpu" else "cpu"
     on_one_host = given.values.get("process_per_node") or cards
     if cards > on_one_host:
@@ -67,7 +67,7 @@ def _pretraining(given: Given) -> Meaning:
 
 
 def _phase(given: Given, number: int) -> dict[str, Any]:
-    """Return the keys of a phase, counted from 0."""
+    """Return the configuration keys of a phase, counted from 0."""
     shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
     keys = shape | _common(given, given["world_size"]) | phase_keys(given, number)
     keys |= {
@@ -125,7 +125,10 @@ def _finetuning(given: Given) -> Meaning:
 
 
 def _files(given: Given) -> dict[str, Any]:
-    """Return the keys of the task's files. Versions from 1.0.0 on download a dataset by name instead."""
+    """Return the configuration keys for the task's files.
+
+    Versions from 1.0.0 on download a dataset by name instead.
+    """
     task = given["task_name"]
     if given.version:
         if task == "squad" and given["dataset_name"] != "squad":

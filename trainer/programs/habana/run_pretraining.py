@@ -30,7 +30,10 @@ def resolve(given: Given) -> Meaning:
 
 
 def _device(given: Given) -> dict[str, Any]:
-    """Return the keys of device and workers. Without a flag the program uses CUDA, else the processor."""
+    """Return the configuration keys for device and workers.
+
+    Without a flag the program uses CUDA, else the processor.
+    """
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if given["use_habana"]:
         options: dict[str, Any] = {"mode": _mode(given)}
@@ -62,7 +65,7 @@ def _whole(given: Given, name: str) -> int:
 
 
 def packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
-    """Return the keys of micro-batches of packed rows.
+    """Return the configuration keys for micro-batches of packed rows.
 
     The program divides the number of micro-batches by the mean number of sequences per pack, so that an
     update has about as many sequences as without packing.

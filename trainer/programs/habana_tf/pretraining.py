@@ -99,7 +99,7 @@ def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
 
 
 def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of model, precision and workers."""
+    """Return the configuration keys for model, precision and workers."""
     keys = _FIXED | workers | {"precision": given["data_type"]}
     if given["bert_config_dir"]:
         keys["model_config"] = storage.join(given["bert_config_dir"], "bert_config.json")
@@ -125,7 +125,7 @@ def _bookswiki(given: Given, counted: int, workers: dict[str, Any]) -> list[dict
 
 
 def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> dict[str, Any]:
-    """Return the keys of a phase, counted from 0.
+    """Return the configuration keys of a phase, counted from 0.
 
     Phase 2's steps are in updates of phase 1's size, and are converted by the caller.
     """
@@ -183,7 +183,7 @@ def read_numbers(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]
 
 
 def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of a few updates on a small file, then an evaluation on the same file."""
+    """Return the configuration keys for a few updates on a small file, and an evaluation on it."""
     size = read_numbers(given, "batch_size", [32])[0]
     length = read_numbers(given, "max_seq_length", [128])[0]
     data, starts, folder = given["dataset_path"], given["init_checkpoint_path"], given["output_dir"]

@@ -74,7 +74,7 @@ def _length(given: Given) -> dict[str, Any]:
 
 
 def _devices(given: Given) -> dict[str, Any]:
-    """Return the keys of device and workers: a GPU if there is one, else the processor.
+    """Return the configuration keys for device and workers: a GPU if there is one, else the processor.
 
     Without a launcher, all GPUs.
     """
@@ -86,7 +86,10 @@ def _devices(given: Given) -> dict[str, Any]:
 
 
 def _schedule(given: Given) -> dict[str, Any]:
-    """Return the keys of updates and learning rate. polynomial with its defaults equals linear."""
+    """Return the configuration keys for the number of updates and the learning rate.
+
+    polynomial, with its defaults, equals linear.
+    """
     keys: dict[str, Any] = {"warmup": given["warmup_steps"] or given["warmup_ratio"] or 0}
     if given["max_steps"] > 0:
         keys |= {"steps": given["max_steps"], "num_train_epochs": None}
@@ -100,7 +103,7 @@ def _schedule(given: Given) -> dict[str, Any]:
 
 
 def _intervals(given: Given) -> dict[str, Any]:
-    """Return the keys about checkpoints and evaluations."""
+    """Return the configuration keys for checkpoints and evaluations."""
     strategy, save = given["eval_strategy"], given["save_strategy"]
     keys: dict[str, Any] = {"do_eval": given["do_eval"] or strategy != "no"}
     if strategy == "steps":

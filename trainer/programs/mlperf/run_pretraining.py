@@ -153,7 +153,10 @@ def _evaluation(given: Given) -> Meaning:
 
 
 def _evaluated(given: Given, count: int) -> dict[str, Any]:
-    """Return the keys of an evaluation. Each replica reads its own batches from the same records."""
+    """Return the configuration keys for an evaluation.
+
+    Each replica reads its own batches from the same records.
+    """
     size = _of_replica(given, "eval_batch_size", count)
     most = max(1, given["max_eval_steps"] * size)
     return {"eval_data": given["input_file"], "eval_batch_size": size, "eval_examples": most}
@@ -174,7 +177,7 @@ def _named_checkpoint(output_dir: str, named: int, start: str | None) -> dict[st
 
 
 def _machine_keys(given: Given) -> dict[str, Any]:
-    """Return the keys of device and workers: a worker for each GPU or core."""
+    """Return the configuration keys for device and workers: a worker for each GPU or core."""
     if given["num_gpus"] < 0:
         raise UsageError("`num_gpus` can not be negative.")
     if given["use_tpu"] and given["num_tpu_cores"] < 1:

@@ -9,7 +9,7 @@ from trainer.workers.launchers import find_rank
 
 
 def tuning_keys(given: Given) -> dict[str, Any]:
-    """Return the keys of batch size, precision, schedule, device and workers."""
+    """Return the configuration keys for batch size, precision, schedule, device and workers."""
     count = given["gradient_accumulation_steps"]
     precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
     keys = phase_keys(given) | {

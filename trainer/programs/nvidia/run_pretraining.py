@@ -43,7 +43,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def phase_of(given: Given) -> dict[str, Any]:
-    """Return the keys of a phase that this program and Habana's compute from the same flags."""
+    """Return the configuration keys of a phase that this program and Habana's compute from the same flags."""
     count, scale = given["gradient_accumulation_steps"], float(given["init_loss_scale"])
     size = micro_batch_size(given["train_batch_size"], count)
     if not given["do_train"]:
@@ -65,7 +65,7 @@ def phase_of(given: Given) -> dict[str, Any]:
 
 
 def _start(given: Given) -> dict[str, Any]:
-    """Return the keys about the phase's starting point.
+    """Return the configuration keys for the phase's starting point.
 
     Without --resume_from_checkpoint it starts from scratch.
     """
@@ -97,7 +97,7 @@ def _last_checkpoint(output_dir: str) -> int:
 def continue_keys(
     output_dir: str, *, phase1_end_step: int | None, resume_step: int | None = None, until: int = -1
 ) -> dict[str, Any]:
-    """Return the keys for --resume_from_checkpoint without a checkpoint's name: continue from output_dir.
+    """Return the configuration keys for --resume_from_checkpoint alone, which continues from output_dir.
 
     phase1_end_step: in phase 2, the last step of phase 1. Checkpoints after it belong to phase 2. None in
     phase 1.
@@ -120,7 +120,7 @@ def continue_keys(
 
 
 def start_keys(*, start: str | None = None, phase2: bool = False, until: int = -1) -> dict[str, Any]:
-    """Return the keys of a phase that starts at update 0.
+    """Return the configuration keys of a phase that starts at update 0.
 
     start: checkpoint with the initial weights and moments.
     """

@@ -103,7 +103,7 @@ def _shape(path: str, given: Given) -> dict[str, Any]:
 
 
 def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, Any]:
-    """Return the keys of a phase.
+    """Return the configuration keys of a phase.
 
     alone: phase 2 without phase 1, which then starts with new weights.
     """
@@ -143,7 +143,10 @@ def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, 
 
 
 def _start(given: Given, number: int, output_dir: str, alone: bool) -> dict[str, Any]:
-    """Return the keys about the phase's starting point. Phase 1 resumes only if an argument says so."""
+    """Return the configuration keys for the phase's starting point.
+
+    Phase 1 resumes only if an argument says so.
+    """
     steps = _number_of(given, "train_steps", 1)
     resumes, start = given["resume_training"], given["init_checkpoint"]
     start = None if start == "None" else start
@@ -157,5 +160,5 @@ def _start(given: Given, number: int, output_dir: str, alone: bool) -> dict[str,
 
 
 def _second(steps: int) -> dict[str, Any]:
-    """Return the keys of phase 2 after phase 1 in the same command."""
+    """Return the configuration keys for phase 2 after phase 1 in the same command."""
     return {"phase2": True, "phase1_end_step": steps}
