@@ -165,9 +165,8 @@ def _start(opts: Given) -> dict[str, Any]:
     if not opts["restore_path"]:
         return {}
     keys: dict[str, Any] = {"resume": True}
-    folder = opts[
-        "restore_path"
-    ]  # a directory, whose newest checkpoint is used, or a checkpoint's path with its step
+    # A directory, whose newest checkpoint is used, or the path of a checkpoint with its step.
+    folder = opts["restore_path"]
     if one := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", folder):
         folder = one[1]
         keys["resume_step"] = int(one[2]) * opts["batches_per_step"]
