@@ -33,7 +33,7 @@ from trainer.data.single import single_sequence
 from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
 from trainer.tasks.classification.features import make_features
 from trainer.tasks.classification.reading import TextPair
-from trainer.tasks.heads import answerer_of, classifier_of
+from trainer.tasks.heads import make_answerer, make_classifier
 
 LINES = [
     "Jakob went to the old harbour of Kiel, and the Ärzte wrote it down in 1897.",
@@ -125,9 +125,9 @@ def _model(config: ModelConfig, head: str) -> HeadedBert:
     """Return a model none of whose parameters is zero or one."""
     torch.manual_seed(5)
     if head == "labels":
-        model = classifier_of(config, 3)
+        model = make_classifier(config, 3)
     elif head == "answers":
-        model = answerer_of(config)
+        model = make_answerer(config)
     else:
         model = BertForPreTraining(config) if type(config) is ModelConfig else BertForMaskedLM(config)
     with torch.no_grad():

@@ -31,24 +31,25 @@ def missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
     return found
 
 
-def without_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str, StoredTensor]:
+def drop_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str, StoredTensor]:
     """Remove biases that are zero and that the model lacks. DataError for such a bias with other values."""
     absent = missing_biases(config, heads=True)
     for name in absent:
         if name in found and found[name].read().any():
-            wanted = f"give {_key_of(name)} true"
-            raise DataError(f"{path}: {name} is not zero, and the model has no such bias; {wanted}")
+            raise DataError(
+                f"{path}: {name} is not zero, and the model has no such bias; give {_key_of(name)} true"
+            )
     return {name: tensor for name, tensor in found.items() if name not in absent}
 
 
 def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> None:
-    """Raise DataError if the checkpoint has the layer before the word logits and the model's head lacks
-    it.
-    """
+    """Raise DataError if the checkpoint has the layer before the word logits but the model does not."""
     there = any(name.startswith(_TRANSFORM) for name in found)
     if there and not config.use_cls_layer:
-        found_there = f"has the layer before the word logits ({_TRANSFORM[:-1]})"
-        raise DataError(f"{path}: {found_there}, and the model has no such layer; give use_cls_layer true")
+        raise DataError(
+            f"{path}: has the layer before the word logits ({_TRANSFORM[:-1]}), and the model has no such "
+            "layer; give use_cls_layer true"
+        )
 
 
 def remedy(lost: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from bertdata.errors import DataError
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
-from trainer.tasks.classification.head_labels import HeadLabels, listed
+from trainer.tasks.classification.head_labels import HeadLabels, list_labels
 
 OURS = "bertdata"
 """Name of this trainer's checkpoint format."""
@@ -134,8 +134,10 @@ class Checkpoint:
             return None
         rows, names = (weight.shape or (1,))[0], self.label_names
         if names is not None and len(names) != rows:
-            found = f"names {len(names)} labels ({listed(names)}), and its head has {rows} rows"
-            raise DataError(f"{self.path}: {found}; expected a label for each row (id2label of config.json)")
+            raise DataError(
+                f"{self.path}: names {len(names)} labels ({list_labels(names)}), and its head has {rows} "
+                "rows; expected a label for each row (id2label of config.json)"
+            )
         return HeadLabels(path=self.path, rows=rows, names=names, problem=self.problem)
 
     def expect_config(self) -> ModelConfig:
@@ -145,12 +147,12 @@ class Checkpoint:
         return self.config
 
 
-def padded(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
+def pad_vocabulary(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
     """Return the tensors with rows of zeros that pad the vocabulary to a multiple of 8."""
     return _resized(tensors, config.vocab_size, config.padded_vocab_size)
 
 
-def unpadded(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
+def unpad_vocabulary(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
     """Return the tensors without the rows that pad the vocabulary."""
     return _resized(tensors, config.padded_vocab_size, config.vocab_size)
 

@@ -172,8 +172,9 @@ def write_checkpoint(
     try:
         # The commit: all files go into a directory with a temporary name. state.json, with the md5s of the
         # others, is written last. When the block ends, the directory is flushed to disk and renamed. A crash
-        # at
-        # any point leaves either no new checkpoint or a complete one, never half of one under its final name.
+        # at any point leaves either no new checkpoint or a complete one, never a part of one.
+        # Machines that share output_dir may write the same checkpoint at the same time. The first rename
+        # wins, and the others find an equal checkpoint and leave it.
         with open_checkpoint_directory(path) as growing:
             for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
                 if tensors:
@@ -218,8 +219,7 @@ def safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
         start, end = end, end + 4 * math.prod(shape)
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
-    # The values start at a multiple of 8 bytes, as the format recommends, so that they can be mapped into
-    # memory.
+    # The values start at a multiple of 8 bytes, as the format recommends for mapping into memory.
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text
 
@@ -237,17 +237,13 @@ def clean_up(output_dir: str, after: int | None = None) -> None:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Return whether both checkpoints are complete and equal, judged by file sizes and the md5s in
-    state.json.
-    """
+    """Return whether both checkpoints are complete and equal, by file sizes and the md5s in state.json."""
     sizes, others = ({path.name: path.stat().st_size for path in folder.iterdir()} for folder in (one, other))
     return sizes == others and (one / STATE).read_bytes() == (other / STATE).read_bytes()
 
 
 def _remove(checkpoints: Iterable[Path]) -> None:
-    """Remove checkpoints, each at once: it is renamed first, so that no half-removed checkpoint can be
-    found.
-    """
+    """Remove checkpoints. Each is renamed first, so that no half-removed checkpoint can be found."""
     for path in checkpoints:
         with suppress(OSError):  # another machine may have removed it
             remove_at_once(path)

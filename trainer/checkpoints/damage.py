@@ -1,6 +1,4 @@
-"""Finding checkpoints damaged by a crash, a full disk or an incomplete copy, and intact ones to use
-instead.
-"""
+"""Finding damaged checkpoints (crash, full disk, incomplete copy), and intact ones to use instead."""
 
 import os
 from collections.abc import Iterator

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import DataError
-from trainer.checkpoints.absent_parts import check_transform, remedy, without_zero_biases
-from trainer.checkpoints.any_checkpoint import OPTIONAL, Checkpoint, Stored, padded
+from trainer.checkpoints.absent_parts import check_transform, drop_zero_biases, remedy
+from trainer.checkpoints.any_checkpoint import OPTIONAL, Checkpoint, Stored, pad_vocabulary
 from trainer.config.model import ModelConfig
 from trainer.model.headed import HeadedBert
 
@@ -35,7 +35,7 @@ def match_weights(
 
     own: the model's weights by name, of which only the shapes are used. DataError as in ``fill_model``.
     """
-    found = without_zero_biases(padded(checkpoint.weights, config), config, checkpoint.path)
+    found = drop_zero_biases(pad_vocabulary(checkpoint.weights, config), config, checkpoint.path)
     if any(name.startswith("cls.") for name in own):
         check_transform(found, config, checkpoint.path)
     # A checkpoint may have more heads than the model, for example when only its encoder is needed. Any other
@@ -59,7 +59,7 @@ def match_moments(weights: Mapping[str, Tensor], config: ModelConfig, checkpoint
 
     Names are KIND/NAME. DataError for a moment of another shape.
     """
-    stored = padded(checkpoint.moments, config)
+    stored = pad_vocabulary(checkpoint.moments, config)
     owners = {key: weights[name] for key in stored if (name := key.partition("/")[2]) in weights}
     found = {key: stored[key] for key in owners}
     check_shapes(checkpoint.path, found, owners)

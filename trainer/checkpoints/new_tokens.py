@@ -22,7 +22,7 @@ Empty means that all tokens' mean is used.
 """
 
 
-def with_new_tokens(
+def add_new_tokens(
     checkpoint: Checkpoint,
     own: TokenizerFile,
     data: Vocabulary,
@@ -56,7 +56,7 @@ def with_new_tokens(
         made = {} if is_moment else pieces
         return tensor.changed(
             (shape.vocab_size, *tensor.shape[1:]),
-            lambda table: grown(table[:rows], made, known.size, shape.vocab_size),
+            lambda table: grow_table(table[:rows], made, known.size, shape.vocab_size),
         )
 
     def all_grown(tensors: Stored) -> dict[str, StoredTensor]:
@@ -83,10 +83,10 @@ def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
     }
 
 
-def grown(table: Tensor, pieces: Pieces, known: int, rows: int) -> Tensor:
-    """Return the table with ``rows`` rows, where new ids get the mean of their pieces' rows, or of all known
-    rows.
+def grow_table(table: Tensor, pieces: Pieces, known: int, rows: int) -> Tensor:
+    """Return the table with ``rows`` rows, where a new id has the mean of its pieces' rows.
 
+    An id without pieces has the mean of all known rows.
     known: number of tokens that the model knows. Further rows that no new token takes stay as they are, or
     are zeros.
     """

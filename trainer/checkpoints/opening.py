@@ -28,24 +28,24 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
     own = runtime.empty_model(shape).state_dict()
     head = runtime.task.head
     if config.finetuning.new_head and head is not None:
-        left_out = _rows(checkpoint.weights, head)
+        left_out = _count_rows(checkpoint.weights, head)
         if left_out is not None:
-            new = _rows(own, head)
+            new = _count_rows(own, head)
             runtime.log(f"new_head: one of {new} rows is drawn; that of {path} with {left_out} is left out")
-        checkpoint = _without(checkpoint, head)
+        checkpoint = _drop_head(checkpoint, head)
     found, missing = match_weights(own, shape, checkpoint)
-    drawn = f"; drawn anew: {_parts(missing)}" if missing else ""
-    left = _parts(name for name in checkpoint.weights if name not in found)
-    runtime.log(f"taken from {path}: {_parts(found)}{drawn}{left and f'; left out: {left}'}")
+    drawn = f"; drawn anew: {_list_parts(missing)}" if missing else ""
+    left = _list_parts(name for name in checkpoint.weights if name not in found)
+    runtime.log(f"taken from {path}: {_list_parts(found)}{drawn}{left and f'; left out: {left}'}")
     return checkpoint
 
 
-def _parts(names: Iterable[str]) -> str:
+def _list_parts(names: Iterable[str]) -> str:
     """Return the parts of the model that these tensors belong to, as text."""
     return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))
 
 
-def _without(checkpoint: Checkpoint, head: str) -> Checkpoint:
+def _drop_head(checkpoint: Checkpoint, head: str) -> Checkpoint:
     """Return the checkpoint without the weights and moments of a head.
 
     head: prefix of the head's names.
@@ -57,7 +57,7 @@ def _without(checkpoint: Checkpoint, head: str) -> Checkpoint:
     return replace(checkpoint, weights=weights, moments=moments)
 
 
-def _rows(weights: Mapping[str, Tensor | StoredTensor], head: str) -> int | None:
+def _count_rows(weights: Mapping[str, Tensor | StoredTensor], head: str) -> int | None:
     """Return the number of rows in a head's weight, or None without such a head."""
     weight = weights.get(f"{head}weight")
     return weight.shape[0] if weight is not None and len(weight.shape) else None

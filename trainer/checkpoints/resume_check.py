@@ -60,18 +60,19 @@ def check_position(path: Path, state: State, config: Config) -> None:
     """Raise SettingsError if this run ends before the checkpoint's update."""
     steps = config.schedule.steps
     if state.step > steps:
-        found = f"holds update {state.step} of its phase, but this run ends after {steps} (steps)"
-        raise SettingsError(f"{path}: {found}; give more steps, or an earlier checkpoint with --resume-step")
+        raise SettingsError(
+            f"{path}: holds update {state.step} of its phase, but this run ends after {steps} (steps); give "
+            "more steps, or an earlier checkpoint with --resume-step"
+        )
 
 
 def check_steps(path: Path, state: State, config: Config) -> None:
-    """Raise SettingsError if this run counts another number of steps per update than the checkpoint's
-    name.
-    """
+    """Raise SettingsError if this run counts another number of steps per update than the checkpoint."""
     if state.steps_of_update != config.steps_of_update:
-        found = f"its name counts {state.steps_of_update} steps for an update (steps_per_update)"
-        wanted = f"this run {config.steps_of_update}"
-        raise SettingsError(f"{path}: {found}, {wanted}; give the same, or --resume-from it elsewhere")
+        raise SettingsError(
+            f"{path}: its name counts {state.steps_of_update} steps for an update (steps_per_update), this "
+            f"run {config.steps_of_update}; give the same, or --resume-from it elsewhere"
+        )
 
 
 def changed_settings(state: State, config: Config, update_examples: int) -> list[str]:

@@ -45,9 +45,7 @@ class Place(NamedTuple):
 
 
 def layout_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[str, Place]]:
-    """Return the beginning of a file of fp32 tensors (header's length and header), and the place of each
-    tensor.
-    """
+    """Return the beginning of a file of fp32 tensors (length and header), and each tensor's place."""
     beginning = safetensors_header(shapes)
     places, offset = dict[str, Place](), len(beginning)
     for name, shape in shapes.items():

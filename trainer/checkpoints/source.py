@@ -7,7 +7,7 @@ from bertdata.errors import SettingsError
 from trainer.checkpoints.any_checkpoint import MEAN, OURS, SQUARE, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, State, find_checkpoints
 from trainer.checkpoints.filling import fill_model
-from trainer.checkpoints.formats.config_file import exported_length
+from trainer.checkpoints.formats.config_file import read_exported_length
 from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.formats.kinds import is_recognised, read_checkpoint
 from trainer.checkpoints.learned_task import run_labels
@@ -61,7 +61,7 @@ def trained_length(path: str) -> int | None:
     """Return the number of ids in the longest sequence of the checkpoint's training, or None if unknown."""
     if (own := find_own(path)) is not None:
         return read_state(own).longest
-    return exported_length(find_pretrained(path))
+    return read_exported_length(find_pretrained(path))
 
 
 def is_checkpoint(path: str) -> bool:

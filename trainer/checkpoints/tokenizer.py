@@ -44,10 +44,10 @@ def find_tokenizer(
     DataError if the vocabulary's size is not the model's. UsageError if it is not the run's vocabulary, and
     for a casing with a tokenizer.json.
     """
-    file = _of_files(checkpoint, vocabulary) if train_data is None else None
+    file = _find_in_files(checkpoint, vocabulary) if train_data is None else None
     casing: bool | None = None
     if file is None:
-        file, casing = _of_data(checkpoint, vocabulary, train_data)
+        file, casing = _find_in_data(checkpoint, vocabulary, train_data)
     if file is None and vocabulary is not None:
         file = named_tokenizer(vocabulary)
     if file is None:
@@ -66,7 +66,7 @@ def find_tokenizer(
     return replace(file, lower_case=lower_case)
 
 
-def _of_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None:
+def _find_in_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None:
     """Return the requested tokeniser, else the one in the run or next to the weights, if any.
 
     UsageError if both exist and differ.
@@ -88,7 +88,7 @@ def tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
     Another program's directory is read as transformers' AutoTokenizer reads it.
     """
     if checkpoint.kind == OURS:
-        path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
+        path = find_beside(checkpoint, VOCABULARY_NAME) or find_beside(checkpoint, TOKENIZER_NAME)
         return None if path is None else named_tokenizer(path)
     folder = _folder_of(checkpoint)
     return named_tokenizer(folder) if holds_tokenizer(folder) else None
@@ -118,12 +118,10 @@ def _noun(file: TokenizerFile) -> str:
     return "vocabulary" if isinstance(file, VocabularyFile) else "tokeniser"
 
 
-def _of_data(
+def _find_in_data(
     checkpoint: Checkpoint, given: str | None, train_data: str | None
 ) -> tuple[TokenizerFile | None, bool | None]:
-    """Return tokeniser and casing of the training data: where it is now, where it was, or inside a moved
-    run.
-    """
+    """Return tokeniser and casing of the training data, at its current, former or moved place."""
     recorded = _settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
     if dataset is None and recorded:
@@ -142,7 +140,7 @@ def casing_of(checkpoint: Checkpoint) -> bool | None:
     """
     if checkpoint.kind != OURS:
         return model_casing(_folder_of(checkpoint))
-    config = beside(checkpoint, CONFIGURATION_NAME)
+    config = find_beside(checkpoint, CONFIGURATION_NAME)
     if config is None:
         return _settings(checkpoint).get("lower_case")
     return read_object(config).get("do_lower_case") is not False  # as in transformers, the default is True
@@ -153,7 +151,7 @@ def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
     return read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
 
 
-def beside(checkpoint: Checkpoint, name: str) -> str | None:
+def find_beside(checkpoint: Checkpoint, name: str) -> str | None:
     """Return the path of a file in the run, or next to another program's weights.
 
     None if it does not exist.

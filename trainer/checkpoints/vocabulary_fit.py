@@ -12,7 +12,7 @@ from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.tokenizer_json import read_tokenizer_json
 from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.kept_tokenizer import tokenizer_of_data
-from trainer.checkpoints.new_tokens import with_new_tokens
+from trainer.checkpoints.new_tokens import add_new_tokens
 from trainer.checkpoints.tokenizer import casing_of, tokenizer_beside
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -45,11 +45,13 @@ def fit_vocabulary(
         ours = _reading(own)
     theirs = _reading(data)
     if ours is not None and theirs is not None and ours != theirs:
-        found = f"{_READINGS[theirs]} in the data, {_READINGS[ours]} in the model"
-        log(f"warning: {checkpoint.path}: its text was read in another way: {found}")
+        log(
+            f"warning: {checkpoint.path}: its text was read in another way: {_READINGS[theirs]} in the data, "
+            f"{_READINGS[ours]} in the model"
+        )
     if isinstance(own, VocabularyFile) and isinstance(data, VocabularyFile):
         own = replace(own, lower_case=data.lower_case)
-    return with_new_tokens(checkpoint, own, vocabulary_of(data), shape, log)
+    return add_new_tokens(checkpoint, own, vocabulary_of(data), shape, log)
 
 
 _READINGS = {

@@ -71,8 +71,8 @@ def _use(best: str, device: str | None) -> str:
     if device:
         return f"A run on {device}:"
     if best == PROCESSOR:
-        return f"Without --device a run uses {best}, since no accelerator was found:"
-    return f"Without --device a run uses {best}, the accelerator of this machine:"
+        return f"Without --device a run uses {best}, since no accelerator is there:"
+    return f"Without --device a run uses {best}, the accelerator that is there:"
 
 
 def _print(groups: dict[str, list[Availability]]) -> None:

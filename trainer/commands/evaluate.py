@@ -3,7 +3,7 @@
 import math
 
 from bertdata.cli.common.parser import Parser, number
-from trainer.commands.pretrain import import_torch, tell_contradictions
+from trainer.commands.pretrain import import_torch, warn_of_contradictions
 from trainer.config.flags import make_layered
 from trainer.config.task_names import task_flags
 from trainer.run.path_check import refuse_run_inputs
@@ -29,7 +29,7 @@ def run(arguments: list[str]) -> None:
         _add_keys_help(parser)
     given, rest = parser.parse_known_args(arguments)
     layered = make_layered(task_flags(rest), parser.prog)
-    tell_contradictions(layered)
+    warn_of_contradictions(layered)
     config = layered[-1].config
     refuse_run_inputs([config], evaluates=True)
     if launch_workers(config, "evaluate", *arguments):

@@ -17,7 +17,7 @@ from trainer.data.named_tokenizer import named_tokenizer, warnings_of_given, wit
 from trainer.tasks.data_file import read_file
 from trainer.tasks.feature_set import json_line, make_feature_set
 from trainer.tasks.fine_tuned import add_columns, add_task, find_data
-from trainer.tasks.prediction import refuse
+from trainer.tasks.prediction import refuse_flags
 
 _EXAMPLE = """\
   python -m trainer features --task squad train-v1.1.json --training --vocab vocab.txt --output features.jsonl
@@ -34,12 +34,12 @@ def run(arguments: list[str]) -> None:
     given = _parser().parse_args(arguments)
     given.task = given.task.lower()
     task = find_data(given.task)
-    refuse(given, task.refused)
+    refuse_flags(given, task.refused)
     tokenizer, casing, warnings = _open_tokenizer(given)
     values = {name: getattr(given, name) for name in (*_FLAGS, *task.feature_flags)} | {"lower_case": casing}
     settings = task.settings(**{name: value for name, value in values.items() if value is not None})
     if given.dataset is not None:
-        refuse(given, ("shuffled",))
+        refuse_flags(given, ("shuffled",))
     inputs = [given.file, given.vocab]
     if given.dataset is not None:
         refuse_inputs(given.dataset, inputs)

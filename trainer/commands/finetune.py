@@ -1,7 +1,7 @@
 """The command line of ``python -m trainer finetune``."""
 
 from bertdata.cli.common.door_words import take_print_config
-from trainer.commands.pretrain import import_torch, print_phases, tell_contradictions
+from trainer.commands.pretrain import import_torch, print_phases, warn_of_contradictions
 from trainer.config.task_config import make_layered_task
 from trainer.run.path_check import check_paths
 from trainer.workers.launch import launch_workers
@@ -11,7 +11,7 @@ def run(arguments: list[str]) -> None:
     """Fine-tune a checkpoint on a task, evaluate and predict."""
     words, printing = take_print_config(arguments)
     layered = make_layered_task(words)
-    tell_contradictions([layered])
+    warn_of_contradictions([layered])
     if printing:
         return print_phases("trainer finetune", [layered])
     config = layered.config

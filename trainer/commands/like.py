@@ -11,11 +11,11 @@ from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.commands.pretrain import import_torch
 from trainer.config.flags import read_flags, read_keys
-from trainer.config.phases import of_phase, steps_or_epochs
+from trainer.config.phases import choose_steps_or_epochs, of_phase
 from trainer.config.printed import print_config
 from trainer.config.settings import Config, flag, other_names
 from trainer.config.task_names import task_flags
-from trainer.config.value_sources import under_model_file
+from trainer.config.value_sources import drop_keys_of_model_file
 from trainer.devices.choice import AUTO, look_for
 from trainer.programs.choice import DOOR, meaning_of, programs
 from trainer.programs.machine import with_shapes
@@ -62,7 +62,7 @@ def _odd_numbers(given: Given) -> str:
 
 
 def _is_odd(text: str) -> bool:
-    """Return whether the text is 0 or a very large number. Flags that take several numbers are texts too."""
+    """Return whether the text is 0 or a very large number. A list of numbers is not."""
     try:
         found = abs(float(text))
     except ValueError:
@@ -132,8 +132,8 @@ def _override(
     changed, contradictions = list[dict[str, Any]](), list[str]()
     for number, keys in zip(numbers, phases, strict=True):
         upper = read_keys(of_phase(flags, number, number))
-        lower, lines = under_model_file(keys, upper, "the program's command line")
-        changed.append(steps_or_epochs({"unverified": True, **lower}, upper))
+        lower, lines = drop_keys_of_model_file(keys, upper, "the program's command line")
+        changed.append(choose_steps_or_epochs({"unverified": True, **lower}, upper))
         contradictions += lines
     return changed, contradictions
 
@@ -152,8 +152,10 @@ def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
         raise MissingInputError(f"{path}: {where}")
     for output_dir in (config.run.output_dir for config in phases):
         if output_dir is not None and is_remote(output_dir):
-            wanted = "checkpoints are written to a directory of this machine"
-            raise SettingsError(f"{output_dir}: {wanted}; append -- --output-dir DIR")
+            raise SettingsError(
+                f"{output_dir}: checkpoints are written to a directory of this machine; append -- "
+                "--output-dir DIR"
+            )
 
 
 def _print(
@@ -217,8 +219,10 @@ def _check_device(config: Config) -> None:
     finding = look_for(name, config)
     if not finding.there:
         found = "; ".join(filter(None, (finding.found, finding.missing)))
-        remedy = "a device of another kind is ours to choose: append -- --device cpu"
-        raise SettingsError(f"the program runs on {name}, which is not there ({found}); {remedy}")
+        raise SettingsError(
+            f"the program runs on {name}, which is not there ({found}); a device of another kind is ours to "
+            "choose: append -- --device cpu"
+        )
 
 
 def _convert(settings: Mapping[str, Any]) -> None:

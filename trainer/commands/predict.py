@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.io.terminal import say
 from trainer.run.tokenizer_flags import add_tokenizer
-from trainer.tasks.prediction import refuse, single_text
+from trainer.tasks.prediction import refuse_flags, single_text
 
 if TYPE_CHECKING:
     from trainer.tasks.prediction import Trained
@@ -88,6 +88,6 @@ def _print_words(given: Namespace, opened: "Trained") -> None:
     """Print the most probable words at each mask."""
     from trainer.run.predict import predict_lines
 
-    refuse(given, ("context", "labels"))
+    refuse_flags(given, ("context", "labels"))
     count = 5 if given.num is None else given.num
     say(*predict_lines(opened, single_text(given), count=count, as_json=given.json))

@@ -18,7 +18,7 @@ def run(arguments: list[str]) -> None:
     """Train phase 1, phase 2 or both."""
     words, printing = take_print_config(arguments)
     layered = make_layered(words)
-    tell_contradictions(layered)
+    warn_of_contradictions(layered)
     if printing:
         return print_phases("trainer pretrain", layered)
     phases = [phase.config for phase in layered]
@@ -39,10 +39,8 @@ def print_phases(program: str, layered: Sequence[Layered]) -> None:
         print_config(program, [phase.config for phase in layered], [phase.sources for phase in layered])
 
 
-def tell_contradictions(layered: Sequence[Layered]) -> None:
-    """Print a warning for each contradiction between configuration sources, once however many workers
-    there are.
-    """
+def warn_of_contradictions(layered: Sequence[Layered]) -> None:
+    """Print each contradiction between configuration sources once, however many workers there are."""
     if find_rank()[0] == 0 and not is_started_here():
         found = [line for phase in layered for line in phase.contradictions]
         say_error(*(f"trainer: warning: {line}" for line in dict.fromkeys(found)))

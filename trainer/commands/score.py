@@ -5,7 +5,7 @@ import json
 from bertdata.cli.common.parser import Parser, number
 from bertdata.io.terminal import say, say_error
 from trainer.tasks.fine_tuned import add_columns, add_task, find_data
-from trainer.tasks.prediction import refuse
+from trainer.tasks.prediction import refuse_flags
 
 _EXAMPLE = """\
   python -m trainer score --task squad dev-v1.1.json predictions.json
@@ -48,7 +48,7 @@ def run(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     given.task = given.task.lower()
     task = find_data(given.task)
-    refuse(given, task.refused)
+    refuse_flags(given, task.refused)
     found = task.score(given)
     for warning in found.warnings:
         say_error(f"trainer: warning: {warning}")

@@ -13,7 +13,7 @@ from bertdata.io import storage
 from bertdata.io.outputs import SVG, check_output
 from bertdata.io.terminal import say, say_error, say_text
 from bertdata.records import DEFAULT_OBJECTIVE
-from trainer.commands.pretrain import tell_contradictions
+from trainer.commands.pretrain import warn_of_contradictions
 from trainer.config.flags import make_layered
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
@@ -48,7 +48,7 @@ def run(arguments: list[str]) -> None:
     own = {"--device-memory": given.memory, "--save-plan": given.output}
     words = [*rest, *(f"{flag}={text}" for flag, text in own.items() if text is not None)]
     layered = make_layered(words, PROG)
-    tell_contradictions(layered)
+    warn_of_contradictions(layered)
     config = layered[-1].config
     say_error(*(f"trainer: warning: {warning}" for warning in config.model.warnings()))
     # Without --devices the number is world_size, the number of workers of the run to plan for.
@@ -59,12 +59,12 @@ def run(arguments: list[str]) -> None:
     _check_outputs(given, _config_file(rest), config, split)
     if split.plan:
         plan, memory, source = (
-            _read(split.plan, config, devices),
+            _read_fitting_plan(split.plan, config, devices),
             split.memory_bytes,
             f"read from {split.plan}",
         )
     else:
-        plan, memory, source = _make(config, devices, given.hardware)
+        plan, memory, source = _make_plan(config, devices, given.hardware)
     if split.save_plan:
         write_plan(split.save_plan, plan)
     if given.picture:
@@ -87,9 +87,7 @@ def _config_file(words: list[str]) -> str | None:
 
 
 def _check_outputs(given: Namespace, config_file: str | None, config: Config, split: SplitSection) -> None:
-    """Raise an error if an output file is an input, is named twice, or would replace a file of another
-    type.
-    """
+    """Raise an error if an output is an input, is named twice, or would replace another type of file."""
     data = split_paths(config.data.train_data) if config.data.train_data else []
     inputs = [split.plan, config_file, config.model.model_config, *data]
     if split.save_plan:
@@ -124,7 +122,7 @@ def _add_keys_help(parser: Parser) -> None:
     add_keys_help(parser, common_keys("split"), "split", {})
 
 
-def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan, int, str]:
+def _make_plan(config: Config, devices: int | None, named: str | None) -> tuple[Plan, int, str]:
     """Make a plan. Return it with the memory of a device in bytes and the source of its times, as text.
 
     With profile_layers, the layers are timed on the device, with its attention kernel, which takes some
@@ -141,7 +139,7 @@ def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan,
         from trainer.workers.choice import find_collective
 
         config = on_device(config, choose_device(config).name)
-    hardware, model = find_hardware(named, config), _model(config)
+    hardware, model = find_hardware(named, config), _find_model(config)
     if model is None:
         raise SettingsError(
             "the model is missing: give --config, --model-config or keys such as --hidden-size"
@@ -157,7 +155,7 @@ def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan,
         memory=hardware.memory,
         bandwidth=hardware.bandwidth,
         rate=hardware.rate,
-        head=_task(config),
+        head=_find_task(config),
     )
     costs = None
     if is_profiled:
@@ -168,13 +166,13 @@ def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan,
     return make_plan(request, costs), hardware.memory, hardware.source
 
 
-def _read(path: str, config: Config, devices: int | None) -> Plan:
+def _read_fitting_plan(path: str, config: Config, devices: int | None) -> Plan:
     """Read a plan from a file, and check that it fits the configured model and number of devices."""
     from trainer.splitting.plan.fit import check_fits  # imports torch
     from trainer.splitting.plan.parts import head_of
 
     plan = read_plan(path)
-    model = _model(config)
+    model = _find_model(config)
     says_task = config.is_finetuning or config.data.objective or config.data.train_data
     check_fits(
         plan,
@@ -184,18 +182,18 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
         precision=config.update.precision if model else plan.precision,
         optimiser=config.update.optimiser if model else plan.optimiser,
         where=path,
-        head=head_of(_task(config)) if says_task else None,
+        head=head_of(_find_task(config)) if says_task else None,
     )
     return plan
 
 
-def _model(config: Config) -> ModelConfig | None:
+def _find_model(config: Config) -> ModelConfig | None:
     """Return the configured model, or None if no key of a model is set."""
     settings = config.model_settings
     return read_model_config(settings, config.model.model_config or "model") if settings else None
 
 
-def _task(config: Config) -> str:
+def _find_task(config: Config) -> str:
     """Return the task to plan for: the configured task, or the task of objective or train_data.
 
     SettingsError for an objective without a task, or one that differs from the data's.
@@ -215,8 +213,9 @@ def _task(config: Config) -> str:
         return task_of_objective(objective, "objective is")
     found = data.layout.objective
     if objective not in (None, found):
-        remedy = "leave out --objective"
-        raise SettingsError(f"{data.name}: has the objective {found}, objective is {objective}; {remedy}")
+        raise SettingsError(
+            f"{data.name}: has the objective {found}, objective is {objective}; leave out --objective"
+        )
     return task_of_objective(found, f"{data.name}: has the objective")
 
 

@@ -1,1 +1,1 @@
-"""The configuration: keys, flags and shipped files."""
+"""The trainer's configuration: keys, flags, help, and shipped configuration files."""

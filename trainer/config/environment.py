@@ -23,8 +23,9 @@ def wandb_mode() -> str | None:
     found = os.environ.get(WANDB_MODE, "").lower()
     mode = _WANDB_MODES.get(found, found)
     if mode not in ("", ONLINE, OFFLINE, DISABLED):
-        expected = f"expected {ONLINE}, {OFFLINE} or {DISABLED}"
-        raise SettingsError(f"{WANDB_MODE} of the environment is {found!r}, {expected}")
+        raise SettingsError(
+            f"{WANDB_MODE} of the environment is {found!r}, expected {ONLINE}, {OFFLINE} or {DISABLED}"
+        )
     return mode or None
 
 

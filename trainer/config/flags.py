@@ -12,8 +12,16 @@ from typing import Any
 from bertdata.config.value_check import check_names, check_values, types_of
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
-from trainer.config.settings import Config, add_flag, by_key, flag, known_names, phase_names, united
-from trainer.config.value_sources import Layered, over_model_file, under_model_file
+from trainer.config.settings import (
+    Config,
+    add_flag,
+    flag,
+    join_values,
+    known_names,
+    phase_names,
+    rename_to_keys,
+)
+from trainer.config.value_sources import Layered, drop_keys_of_model_file, warn_of_overridden_keys
 
 PRETRAIN = "python -m trainer pretrain"
 _NO_KEYS = ("config", "help", "help_all")
@@ -23,7 +31,7 @@ class UnknownKeyError(SettingsError):
     """A flag, or a key in a configuration file, that the trainer does not have.
 
     name: the flag with its hyphens, or the key.
-    where: the file, as the beginning of a message; empty for a flag.
+    where: the file, as the beginning of a message. Empty for a flag.
     """
 
     def __init__(self, name: str, where: str, message: str) -> None:
@@ -81,15 +89,14 @@ def make_layered(
         lower, upper = read_keys(below, where), read_keys(above)
         # --model-config on the command line also overrides the model's keys in the file. Without this step, a
         # shipped configuration's hidden_size would silently change the model in the user's model file.
-        lower, contradictions = under_model_file(lower, upper, str(path))
+        lower, contradictions = drop_keys_of_model_file(lower, upper, str(path))
         keys = lower | upper
         if not {"num_train_epochs", "train_tokens"}.isdisjoint(keys):
-            from trainer.config.phases import steps_or_epochs
+            from trainer.config.phases import choose_steps_or_epochs
 
-            keys = steps_or_epochs(lower, upper)
+            keys = choose_steps_or_epochs(lower, upper)
         # The command's defaults depend on which keys are set. For example, finetune sets AdamW's learning
-        # rate
-        # schedule only if no optimiser is set.
+        # rate schedule only if no optimiser is set.
         usual = defaults(keys)
         sources = dict.fromkeys(usual, prog.rpartition(" ")[2])
         sources |= dict.fromkeys(lower, str(path)) | {name: flag(name) for name in upper}
@@ -97,9 +104,9 @@ def make_layered(
             config = Config.of(**usual | keys)
         except SettingsError as error:  # each value is valid alone, but not all of them together
             raise SettingsError(f"{where}{error}") from None
-        contradictions += over_model_file(keys, sources)
+        contradictions += warn_of_overridden_keys(keys, sources)
         layered.append(Layered(config=config, sources=sources, contradictions=contradictions))
-    # With --phase2 the two phases' keys were still needed above, to pick phase 2's values.
+    # With --phase2, every entry describes phase 2 (see values_by_phase), and the last is kept.
     only_second = flags.get("phase2", in_file.get("phase2"))
     for phase in layered:
         if phase.config.data.objective is not None:
@@ -112,10 +119,9 @@ def make_layered(
 def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Parse a command line and return the values of its flags by name.
 
-    A key with a value for each phase has a list.
-
-    The first parser knows only the flags in use, because adding all 250 flags to argparse takes long. If it
-    cannot parse the words, or they ask for help, a parser of all flags prints the help or the error.
+    A key with a value for each phase has a list. The first parser knows only the flags in use, because adding
+    more than 200 flags to argparse is slow. If it cannot parse the words, or they ask for help, a parser of
+    all flags prints the help or the error.
 
     usual: defaults of the command, shown in the help.
     """
@@ -129,7 +135,7 @@ def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None 
         with suppress(ArgumentError):
             given, out_of_place = parser.parse_known_args(normal)
             if not out_of_place:
-                return united(vars(given))
+                return join_values(vars(given))
     from trainer.config.help import read_with_argparse
 
     return read_with_argparse(normal, prog, usual or {})
@@ -158,7 +164,7 @@ def read_keys(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """
     given = {name: _whole(name, value) for name, value in given.items()}
     check_values(given, known_names(), where)
-    return by_key(given, where)
+    return rename_to_keys(given, where)
 
 
 def _whole(name: str, value: Any) -> Any:

@@ -8,18 +8,18 @@ from bertdata.cli.common.parser import Parser
 from bertdata.config.value_check import types_of
 from trainer.config.files import read_config, shipped_configs
 from trainer.config.help_keys import common_keys, value_name
-from trainer.config.phases import ambiguous
+from trainer.config.phases import ambiguous_data_error
 from trainer.config.settings import (
     SECTIONS,
     add_flag,
     device_properties,
     flag,
+    join_values,
     known_names,
     other_names,
     phase_names,
     properties,
     section_keys,
-    united,
 )
 from trainer.config.task_names import name_in_command
 from trainer.plugins import FINE_TUNED
@@ -78,9 +78,9 @@ _EXAMPLES = {
 """Examples at the top of a command's help. All other commands show the example of pre-training."""
 
 _EXAMPLE = "  {prog} --config tiny --train-data shards/phase1 --output-dir run"
-_IN_FILE = (
-    "Every flag can also be set in the JSON file. Flags override the file. In names, - and _ are equal."
-)
+_IN_FILE = """\
+Every flag is also a key of the JSON file: max_seq_length for --max-seq-length. Flags override the file.
+In a flag's name, - and _ are equal."""
 _PHASES = """\
 A flag with N [N] takes one value, or two: phase 1's and phase 2's. With two values both phases are run, as
 with --train-data-phase1 DATASET --train-data-phase2 DATASET."""
@@ -124,7 +124,7 @@ def read_with_argparse(words: Sequence[str], prog: str, usual: Mapping[str, Any]
     Exits after printing the help if the words ask for it, or an error if they are wrong.
     """
     _refuse_ambiguous(words)
-    return united(vars(_KeysParser(prog, usual).parse_args(words)))
+    return join_values(vars(_KeysParser(prog, usual).parse_args(words)))
 
 
 def _refuse_ambiguous(words: Sequence[str]) -> None:
@@ -139,7 +139,7 @@ def _refuse_ambiguous(words: Sequence[str]) -> None:
             continue
         name = last[2:].replace("-", "_")
         if len(paths) > 1 and "phases" in known_names().get(name, {}):
-            raise ambiguous(name, paths, flag)
+            raise ambiguous_data_error(name, paths, flag)
         last, equals, value = word.partition("=")
         paths = [value] if equals else []
 

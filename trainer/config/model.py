@@ -8,7 +8,7 @@ from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 from trainer.config.foreign_keys import FOREIGN
-from trainer.config.sections.section import named
+from trainer.config.sections.section import plugin_setting
 
 MEGATRON = "megatron-bert"
 """The model_type that transformers gives a BERT with pre-norm layers (megatron_residual_connection)."""
@@ -69,7 +69,7 @@ class ModelConfig:
     use_attention_projection_bias: bool = setting(True, "give the attention's output projection a bias")
     use_cls_layer: bool = setting(True, "put a dense layer and a norm before the word logits")
     use_prediction_bias: bool = setting(True, "add a bias to the word logits")
-    model_type: str = named("model settings", "bert", "architecture: bert, roberta or modernbert")
+    model_type: str = plugin_setting("model settings", "bert", "architecture: bert, roberta or modernbert")
     pad_token_id: int = setting(0, "id of the padding token; position ids of roberta start after it", least=0)
     classifier_dropout: float | None = setting(
         None, "dropout before the classification layer", least=0, below=1
@@ -89,9 +89,7 @@ class ModelConfig:
 
     @property
     def padded_vocab_size(self) -> int:
-        """Rows of the word embeddings: vocab_size rounded up to a multiple of 8, which is faster on
-        accelerators.
-        """
+        """Rows of the word embeddings: vocab_size rounded up to a multiple of 8, which is faster on GPUs."""
         return -(-self.vocab_size // 8) * 8
 
     @classmethod

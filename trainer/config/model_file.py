@@ -74,7 +74,7 @@ def of_file(values: Mapping[str, Any], where: str) -> ModelFile:
 def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
     """Translate a file's keys, step by step, to the fields of the model configuration."""
     found = dict(values)
-    # 1. Undo what this trainer wrote for Google's programs: the true activation and model_type are in extra
+    # 1. Undo what this trainer wrote for Google's programs. The true activation and model_type are in extra
     # keys.
     if (trained := found.pop(TRAINED_ACT, None)) is not None:
         found["hidden_act"] = trained

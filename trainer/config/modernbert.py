@@ -133,7 +133,7 @@ class ModernBertConfig(ModelConfig):
         found = dict(values)
         found.setdefault("attn_out_dropout_prob", found.get("attention_dropout", 0.0))
         found.setdefault("classifier_pooling", "cls")
-        found |= _of_layers(found.pop("layer_types", None), found.pop("rope_parameters", None) or {})
+        found |= _read_layers(found.pop("layer_types", None), found.pop("rope_parameters", None) or {})
         if found.get("local_rope_theta", 0) is None:
             found["local_rope_theta"] = found.get("global_rope_theta", cls().global_rope_theta)
         activation = found.pop("classifier_activation", None)
@@ -163,16 +163,15 @@ class ModernBertConfig(ModelConfig):
         }
 
 
-def _of_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
+def _read_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
     """Return this class's keys for config.json's layer_types and rope_parameters, the form of transformers 5.
 
     SettingsError for layers or rotary positions that no published ModernBERT has.
     """
     found: dict[str, Any] = {}
     if kinds is not None:
-        # layer_types must repeat with a fixed period: full, sliding, sliding, full, sliding, ... has period
-        # 3.
-        # The period is the distance from layer 0 to the next global layer.
+        # layer_types must repeat with a fixed period, the distance from layer 0 to the next global layer:
+        # full, sliding, sliding, full, sliding, ... has the period 3.
         every = next((n for n in range(1, len(kinds)) if kinds[n] == _KINDS[0]), max(len(kinds), 1))
         expected = [_KINDS[bool(layer % every)] for layer in range(len(kinds))]
         check(

@@ -49,8 +49,8 @@ def of_phase(given: Given, phase: int, named: int) -> dict[str, Any]:
     return layer
 
 
-def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return all keys with either steps, or epochs or tokens. A flag overrides the file; otherwise steps win.
+def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Return all keys with either steps, or epochs or tokens. A flag overrides the file. Otherwise steps win.
 
     below: keys of the file. above: flags.
     """
@@ -64,16 +64,17 @@ def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, A
     return keys
 
 
-def ambiguous(name: str, paths: Sequence[str], spell: Callable[[str], str] = str) -> SettingsError:
+def ambiguous_data_error(name: str, paths: Sequence[str], spell: Callable[[str], str] = str) -> SettingsError:
     """Return the error for several datasets that could be read together, or each belong to a phase.
 
     spell: turns a key into what the user types, such as its flag.
     """
     key = next((key for one, (key, _) in phase_names().items() if one == name), name)
     phases = " ".join(f"{spell(f'{key}_phase{number}')} {path}" for number, path in enumerate(paths[:2], 1))
-    found = f"{spell(name)} has {len(paths)} values"
-    whole = f"{spell(key)} {'+'.join(paths)}"
-    return SettingsError(f"{found}: for one in each phase give {phases}; for all together {whole}")
+    return SettingsError(
+        f"{spell(name)} has {len(paths)} values: for one in each phase give {phases}; for all together "
+        f"{spell(key)} {'+'.join(paths)}"
+    )
 
 
 def _count_phases(given: Given, where: str = "") -> int:
@@ -87,10 +88,11 @@ def _count_phases(given: Given, where: str = "") -> int:
         if not isinstance(value, list):
             continue
         if "phases" in names[name]:
-            raise SettingsError(f"{where}{ambiguous(name, [str(path) for path in value])}")
+            raise SettingsError(f"{where}{ambiguous_data_error(name, [str(path) for path in value])}")
         if "by_phase" in names[name]:
             if len(value) not in (1, 2):
-                wanted = "expected one, or two: phase 1's and phase 2's"
-                raise SettingsError(f"{where}{name} has {len(value)} values, {wanted}")
+                raise SettingsError(
+                    f"{where}{name} has {len(value)} values, expected one, or two: phase 1's and phase 2's"
+                )
             count = max(count, len(value))
     return count

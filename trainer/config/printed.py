@@ -20,7 +20,11 @@ def print_config(
     others: further entries of the printed object, such as the settings of an evaluation.
     """
     size = phases[0].workers.world_size if phases else others.pop("world_size", None)
-    found = {"program": program, "world_size": size or 1, "phases": [resolved(config) for config in phases]}
+    found = {
+        "program": program,
+        "world_size": size or 1,
+        "phases": [resolve_keys(config) for config in phases],
+    }
     if given:
         found["sources"] = [
             source_of_each(config, of_phase) for config, of_phase in zip(phases, given, strict=True)
@@ -28,7 +32,7 @@ def print_config(
     say_text(json.dumps(found | others, indent=1) + "\n")
 
 
-def resolved(config: Config) -> dict[str, Any]:
+def resolve_keys(config: Config) -> dict[str, Any]:
     """Return all keys of a phase, with values from optimiser, schedule and model file filled in.
 
     An extra entry update_examples is the number of examples per update over all workers.
@@ -41,9 +45,8 @@ def resolved(config: Config) -> dict[str, Any]:
     keys |= {name: value for name, (value, _) in keys_of_environment(keys).items()}
     workers = config.workers.world_size or 1
     whole = config.update.global_batch_size is None or config.update.batch_size is not None
-    if (
-        whole and config.update.replicas is None
-    ):  # with replicas, the numbers of this run's workers are not known yet
+    # With replicas, the batch of this run's workers follows from their number, which is not known yet.
+    if whole and config.update.replicas is None:
         size, count = config.update.micro_batches(workers)
         keys |= {"batch_size": size, "accumulation": count}
     return keys | {"update_examples": _update_examples(config, workers)}

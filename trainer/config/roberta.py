@@ -1,5 +1,6 @@
-"""The shape of a RoBERTa (Liu et al. 2019): a BERT without segments. transformers counts its positions
-differently.
+"""The shape of a RoBERTa (Liu et al. 2019): a BERT without segments.
+
+transformers counts its positions differently.
 """
 
 from collections.abc import Mapping

@@ -71,8 +71,7 @@ class Config:
 
     def __post_init__(self) -> None:
         # A schedule's formula is a function. Its keyword arguments are the keys that it reads, and an
-        # argument
-        # without a default is a key that must be set, such as lr_schedule_by_step for the schedule custom.
+        # argument without a default is a key that must be set, such as custom's lr_schedule_by_step.
         keys, asked = self.values(), self.schedule_kind.defaults
         check_names(asked, {*keys, _IS_ADAM}, f"lr_schedule {self.schedule_name}: a keyword of its formula, ")
         for name, default in asked.items():
@@ -89,7 +88,7 @@ class Config:
         """
         given = deepcopy(given)
         given |= given.pop(DEVICE_OPTIONS, {})
-        given = by_key(given)
+        given = rename_to_keys(given)
         check_names(given, properties() | device_properties())
         sections: dict[str, Any] = {
             section: kind(**{name: given[name] for name in schema_of(kind) if name in given})
@@ -99,7 +98,7 @@ class Config:
 
     def changed(self, **given: Any) -> "Config":
         """Return a copy with these keys changed."""
-        return Config.of(**{**self.values(), **by_key(given)})
+        return Config.of(**{**self.values(), **rename_to_keys(given)})
 
     def values(self) -> dict[str, Any]:
         """Return all keys in a flat dictionary, in the order of the sections.
@@ -137,9 +136,7 @@ class Config:
 
     @property
     def counts_updates(self) -> bool:
-        """Whether the number of updates depends on the data, through epochs or tokens, instead of
-        ``steps``.
-        """
+        """Whether the number of updates follows from epochs or tokens, instead of ``steps``."""
         return self.recipe.train_tokens is not None or self.schedule.num_train_epochs is not None
 
     @property
@@ -158,9 +155,7 @@ class Config:
 
     @property
     def model_settings(self) -> dict[str, Any]:
-        """Keyword arguments of the model configuration: values of the model file, overridden by keys that are
-        set.
-        """
+        """Arguments of the model configuration: values of the model file, overridden by keys that are set."""
         own = {name: value for name, value in self.modernbert.values().items() if value is not None}
         return self.model.settings() | own
 
@@ -181,9 +176,12 @@ class Config:
         SettingsError if it does not end within them.
         """
         found = Warmup.of(self.schedule.warmup, steps)
-        wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
         ends = found.updates < steps or self.schedule_kind.may_end_in_warmup
-        check(ends, f"warmup is {found.updates} updates, {wanted}")
+        check(
+            ends,
+            f"warmup is {found.updates} updates, expected fewer than steps ({steps}); for a short trial run "
+            "give steps_this_run",
+        )
         return found
 
     def make_schedule(self, workers: int) -> Schedule:
@@ -251,7 +249,7 @@ def other_names() -> dict[str, str]:
     return {name: key for key, item in properties().items() for name in item.get("other_names", ())}
 
 
-def by_key(given: dict[str, Any], where: str = "") -> dict[str, Any]:
+def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
     """Return the values with every other name replaced by its key: optimizer becomes optimiser.
 
     SettingsError for two names of a key with different values.
@@ -268,9 +266,7 @@ def by_key(given: dict[str, Any], where: str = "") -> dict[str, Any]:
 
 @cache
 def phase_names() -> dict[str, tuple[str, int]]:
-    """Return key and phase, counted from 0, for each name of one phase's data: train_data_phase2 is
-    (train_data, 1).
-    """
+    """Return (key, phase) for each name of one phase's data: train_data_phase2 is (train_data, 1)."""
     keys = [name for name, item in properties().items() if "phases" in item]
     return {f"{key}_phase{phase + 1}": (key, phase) for key in keys for phase in range(2)}
 
@@ -299,7 +295,7 @@ def add_flag(parser: Any, name: str) -> None:
     parser.add_argument(flag(name), dest=name, **more)
 
 
-def united(found: dict[str, Any]) -> dict[str, Any]:
+def join_values(found: dict[str, Any]) -> dict[str, Any]:
     """Join the values of a repeated dataset flag with ``+``, and unpack lists of a single value.
 
     found: parsed values by name, changed in place and returned.

@@ -37,7 +37,7 @@ class Layered:
     contradictions: Sequence[str] = field(default=())
 
 
-def under_model_file(
+def drop_keys_of_model_file(
     lower: Mapping[str, Any], upper: Mapping[str, Any], lower_name: str
 ) -> tuple[dict[str, Any], list[str]]:
     """Drop keys that a model file on the command line overrides. Return the rest and warnings about them.
@@ -66,7 +66,7 @@ def under_model_file(
     return {name: value for name, value in lower.items() if name not in dropped}, lines
 
 
-def over_model_file(keys: Mapping[str, Any], sources: Mapping[str, str]) -> list[str]:
+def warn_of_overridden_keys(keys: Mapping[str, Any], sources: Mapping[str, str]) -> list[str]:
     """Return a warning for each key that overrides the model file with another value."""
     path = keys.get("model_config")
     given = {name: value for name, value in keys.items() if value is not None and name in model_keys()}

@@ -4,21 +4,22 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 
 
-def micro_batch(update: int, count: int, *, divides: bool = True) -> int:
+def micro_batch_size(update: int, count: int, *, divides: bool = True) -> int:
     """Return the number of examples in a micro-batch, of which an update has ``count``.
 
     UsageError in NVIDIA's words if that is not a whole number.
     divides: False for a program that rounds down instead.
     """
-    found = f"Invalid gradient_accumulation_steps parameter: {count}"
     if count < 1:
-        raise UsageError(f"{found}, should be >= 1")
+        raise UsageError(f"Invalid gradient_accumulation_steps parameter: {count}, should be >= 1")
     if divides and update % count:
-        raise UsageError(f"{found}, batch size {update} should be divisible")
+        raise UsageError(
+            f"Invalid gradient_accumulation_steps parameter: {count}, batch size {update} should be divisible"
+        )
     return update // count
 
 
-def of_core(given: Given, name: str, count: int) -> int:
+def core_batch_size(given: Given, name: str, count: int) -> int:
     """Return a core's part of a total batch for ``count`` cores."""
     total: int = given[name]
     if total < 1 or count < 1 or total % count:

@@ -1,5 +1,4 @@
-"""Facts about this machine that programs use: GPUs, files, checkpoints, and known shapes of missing model
-files.
+"""Facts about this machine: GPUs, files, checkpoints, and known shapes of missing model files.
 
 If a model file is missing, the published shape is used to print a configuration. A run needs the file.
 """
@@ -28,9 +27,7 @@ _NO_SHAPE = "is not there, so the shape of the model is not shown"
 
 
 def count_gpus(devices: Path = Path("/dev")) -> int:
-    """Return the number of GPUs that the driver shows as /dev/nvidia0 and so on, limited by
-    CUDA_VISIBLE_DEVICES.
-    """
+    """Return the number of GPUs (/dev/nvidia0 and so on), limited by CUDA_VISIBLE_DEVICES."""
     there = len(list(devices.glob("nvidia[0-9]*")))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(there))))
     return min(there, len([name for name in visible.split(",") if name.strip()]))
@@ -46,7 +43,7 @@ def with_shapes(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Replace missing model files by known shapes.
 
-    Return the keys of each phase, and a warning for each missing file.
+    Return the configuration keys for each phase, and a warning for each missing file.
 
     For pre-training, the missing bert_config.json is taken to be BERT-Large's, which the programs ship. For
     fine-tuning, the path tells the size.

@@ -19,8 +19,7 @@ def sources_of_phases(program: Program, given: Given, meaning: Meaning) -> list[
     """
     found: list[dict[str, list[str]]] = [{key: [] for key in keys} for keys in meaning.phases]
     # Translate the command line again without each flag in turn, and compare. This finds sources also for
-    # keys
-    # that a program's function computes from several flags, such as accumulation.
+    # keys that a program's function computes from several flags, such as accumulation.
     for flag in (*given.variables, *given.table):
         if flag.name not in given:
             continue

@@ -35,13 +35,13 @@ class DataFile(NamedTuple):
         if kind is not None and not kind.name.startswith("JSON"):
             raise InputError(f"{path}: looks like {kind.name}, expected {expected}; {kind.remedy}")
         try:
-            return data.decode().removeprefix(
-                "\ufeff"
-            )  # removed after decoding, so that offsets in errors include the mark
+            # The mark is removed after decoding, so that offsets in errors include it.
+            return data.decode().removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             if (zero := data.find(0, 0, HEAD_BYTES)) >= 0:
-                found = f"is no text: byte 0x00 at offset {zero}"
-                raise InputError(f"{path}: {found}, expected {expected}") from None
+                raise InputError(
+                    f"{path}: is no text: byte 0x00 at offset {zero}, expected {expected}"
+                ) from None
             raise InputError.not_utf8(path, data, error.start, utf8_remedy(data, path)) from None
 
 

@@ -29,7 +29,7 @@ class TaskEvaluation(ABC):
         """Return (2 x metrics,) further sums and weights for a batch in host memory."""
         return Tensor()
 
-    def begin(self) -> None:  # optional, most tasks store nothing
+    def begin(self) -> None:  # noqa: B027 - optional, most tasks store nothing
         """Start an evaluation: discard everything that ``add`` has stored."""
 
     def add(self, batch: Batch, outputs: Tensor) -> None:  # noqa: B027
@@ -128,8 +128,9 @@ def _loss_table(labels: Frequencies) -> Tensor:
 
 
 def sums_of_guess(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
-    """Return sum and weight for the accuracy of the most frequent label, then for the loss of guessing by
-    shares.
+    """Return [accuracy sum, weight, loss sum, weight] of guessing without reading.
+
+    The accuracy is that of the most frequent label, the loss that of guessing by shares.
     """
     right = weights[ids == labels.most_frequent].sum()
     known = losses[ids.long().clamp(max=len(losses) - 1)]

@@ -64,8 +64,7 @@ class FeatureSet:
 
 
 def feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
-    """Return a directory name for these features: the objective, and a digest of everything that determines
-    them.
+    """Return a directory name for these features: the objective, and a digest of what determines them.
 
     The digest includes the file's name, so that two equal files have separate directories.
     """

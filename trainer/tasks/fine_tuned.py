@@ -9,7 +9,7 @@ from trainer.plugins import FINE_TUNED, find
 
 if TYPE_CHECKING:
     from trainer.tasks.prediction import Trained
-from trainer.tasks.names import find_name
+from trainer.tasks.names import find_task_name
 from trainer.tasks.task_data import FineTuningData
 
 
@@ -18,13 +18,13 @@ def predict_task(given: Namespace, opened: "Trained", task: str) -> None:
 
     task: the task's name, in any case.
     """
-    given.task = find_name(task)
+    given.task = find_task_name(task)
     find("task", given.task).print_prediction(given, opened)
 
 
 def find_data(name: str) -> FineTuningData:
     """Return the object that reads a task's files and makes its features. Unknown names are an error."""
-    kind: type[FineTuningData] = find("data of the task", find_name(name))
+    kind: type[FineTuningData] = find("data of the task", find_task_name(name))
     return kind()
 
 

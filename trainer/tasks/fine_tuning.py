@@ -62,7 +62,7 @@ class FineTuning(Task):
         return None
 
 
-def is_there(batch: Batch) -> Tensor:
+def example_weights(batch: Batch) -> Tensor:
     """Return (examples,) float32: 1 for an example, 0 for padding that fills up the batch or a packed row."""
     return (batch.next_sentence_labels >= 0).float().reshape(-1)
 
@@ -72,7 +72,7 @@ def target_of(batch: Batch, name: str) -> Tensor:
     return batch.targets[name].reshape(-1)
 
 
-def outcome_of(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor | None) -> Outcome:
+def make_outcome(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor | None) -> Outcome:
     """Return the weighted mean loss with gradients, and the sums and weights of all metrics without.
 
     weights, losses, others: (examples,).

@@ -79,8 +79,9 @@ class PredictionHead(nn.Module):
 
 
 class ModernBertForSequenceClassification(HeadedBert):
-    """ModernBERT with label logits, or a score, for each sequence, from its first token or the mean of its
-    tokens.
+    """ModernBERT with label logits, or a score, for each sequence.
+
+    The input of its head is the first token's vector or the mean of all tokens' vectors (classifier_pooling).
     """
 
     def __init__(
@@ -124,7 +125,9 @@ class ModernBertForQuestionAnswering(HeadedBert):
         return logits
 
 
-def classifier_of(config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+def make_classifier(
+    config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere
+) -> HeadedBert:
     """Return a classification model for this architecture.
 
     labels: number of labels, or 1 for a score.
@@ -134,7 +137,7 @@ def classifier_of(config: ModelConfig, labels: int, attention: FlatAttention = a
     return BertForSequenceClassification(config, labels, attention)
 
 
-def answerer_of(config: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+def make_answerer(config: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
     """Return a question-answering model for this architecture."""
     if isinstance(config, ModernBertConfig):
         return ModernBertForQuestionAnswering(config, attention)

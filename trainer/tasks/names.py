@@ -7,9 +7,8 @@ FileNames = tuple[str, str, str]
 """Names of the files for training, evaluation and prediction."""
 
 
-def find_name(name: str) -> str:
-    """Return the fine-tuning task with this name, ignoring case, hyphens and underscores (STS-B, sts_b,
-    stsb).
+def find_task_name(name: str) -> str:
+    """Return the fine-tuning task with this name, ignoring case and punctuation (STS-B, sts_b, stsb).
 
     SettingsError for an unknown name.
     """

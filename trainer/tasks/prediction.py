@@ -68,7 +68,7 @@ def single_text(given: Namespace) -> str:
     return text
 
 
-def refuse(given: Namespace, names: Iterable[str]) -> None:
+def refuse_flags(given: Namespace, names: Iterable[str]) -> None:
     """Raise UsageError for the first of these flags that is set, since the task does not have it."""
     for name in names:
         value = getattr(given, name, None)

@@ -91,9 +91,7 @@ class Pretraining(MaskedWords):
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Return for each row -log softmax(logits)[id], and 1.0 if id has the largest logit, else 0.0, both
-    fp32.
-    """
+    """Return for each row (-log softmax(logits)[id], 1.0 if id has the largest logit else 0.0), both fp32."""
     losses, best = _RowCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
     return losses, (best == ids).float()
 

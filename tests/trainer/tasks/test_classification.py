@@ -15,8 +15,8 @@ from bertdata.shards.framing import frame
 from bertdata.tokens.load import load_tokenizer
 from trainer.tasks.classification.features import (
     feature_values,
+    fill_in_settings,
     make_features,
-    settings_of,
     shorten_pair,
 )
 from trainer.tasks.classification.metrics import (
@@ -37,7 +37,7 @@ from trainer.tasks.classification.reading import (
 )
 from trainer.tasks.data_file import DataFile, read_file
 from trainer.tasks.feature_set import json_line
-from trainer.tasks.names import find_name
+from trainer.tasks.names import find_task_name
 
 MRPC = TASKS["mrpc"]
 OWN = TASKS["classification"]
@@ -153,7 +153,7 @@ GLUE = {
 @pytest.mark.parametrize("name", sorted(GLUE))
 def test_each_of_glues_tables_is_read_by_its_columns(tmp_path, name):
     text, expected = GLUE[name]
-    task = TASKS[find_name(name.upper().replace("-", "_"))]
+    task = TASKS[find_task_name(name.upper().replace("-", "_"))]
     (pair,) = read_pairs(read_file(write(tmp_path, "dev.tsv", text)), task).pairs
     assert (pair.first, pair.second, label_ids([pair], task)[0]) == expected
 
@@ -235,7 +235,9 @@ def test_a_number_of_any_length_is_its_own_text(tmp_path):
 def test_features_of_another_quoting_are_others(tmp_path):
     """A set that was made with quotes as text is not taken for one of CSV."""
     task, sizes = replace(OWN, labels=("0", "1")), ClassificationSettings()
-    usual, chosen = (settings_of(replace(task, quoting=one), sizes, labelled=True) for one in (None, "csv"))
+    usual, chosen = (
+        fill_in_settings(replace(task, quoting=one), sizes, labelled=True) for one in (None, "csv")
+    )
     assert "quoting" not in usual.as_json()
     assert chosen.as_json() == {**usual.as_json(), "quoting": "csv"}
 
@@ -309,7 +311,7 @@ def test_features_of_a_table_without_heading_are_others():
     sizes = ClassificationSettings(max_seq_length=16)
     task = replace(OWN, labels=("a", "b"))
     usual, stated, without = (
-        settings_of(replace(task, heading=one), sizes, labelled=True) for one in (None, True, False)
+        fill_in_settings(replace(task, heading=one), sizes, labelled=True) for one in (None, True, False)
     )
     assert usual.as_json() == stated.as_json()
     assert without.as_json() == {**usual.as_json(), "heading": "no"}
@@ -339,7 +341,7 @@ def test_unknown_labels_and_scores_are_refused_with_their_line(tmp_path):
 
 def test_an_unknown_task_is_refused():
     with pytest.raises(SettingsError, match="task 'colla': no such task; known are squad, mrpc, cola"):
-        find_name("colla")
+        find_task_name("colla")
 
 
 def test_rows_know_their_columns_by_name_and_number():

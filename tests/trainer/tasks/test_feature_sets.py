@@ -14,7 +14,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 from trainer.__main__ import main
-from trainer.tasks.classification.features import pair_examples, settings_of
+from trainer.tasks.classification.features import fill_in_settings, pair_examples
 from trainer.tasks.classification.presets import TASKS, ClassificationSettings
 from trainer.tasks.data_file import read_file
 from trainer.tasks.feature_set import feature_set_name, make_feature_set
@@ -160,7 +160,7 @@ def test_labels_and_scores_come_back(tokenizer, tmp_path, task, format):
         table.write_text("sentence1\tsentence2\tscore\none text\tanother\t4.2\nx\ty\t-0.1\n")
         expected = [pytest.approx(4.2, rel=1e-7), pytest.approx(-0.1, rel=1e-7)]
     sizes = {"dialect": "google", "lower_case": True, "max_seq_length": 16}
-    settings = settings_of(preset, ClassificationSettings(format=format, **sizes), labelled=True)
+    settings = fill_in_settings(preset, ClassificationSettings(format=format, **sizes), labelled=True)
     directory = str(tmp_path / "set")
     found = make_pair_set(directory, read_file(str(table)), tokenizer, preset, settings)
     opened = open_dataset(directory)

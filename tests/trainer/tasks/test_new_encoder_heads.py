@@ -12,7 +12,7 @@ from tests.support.kit_models import flat
 from tests.support.made_checkpoints import checkpoint_of
 from tests.support.training_runs import words
 from trainer.__main__ import main
-from trainer.checkpoints.any_checkpoint import StoredTensor, unpadded
+from trainer.checkpoints.any_checkpoint import StoredTensor, unpad_vocabulary
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.huggingface import read_huggingface, write_huggingface
 from trainer.checkpoints.formats.modernbert import to_modernbert
@@ -22,7 +22,7 @@ from trainer.config.model_kinds import read_model_config
 from trainer.data.batches import Batch
 from trainer.data.row_batches import RowBatch
 from trainer.model.headed import BertForMaskedLM, HeadedBert
-from trainer.tasks.heads import answerer_of, classifier_of, sequence_rows
+from trainer.tasks.heads import make_answerer, make_classifier, sequence_rows
 
 LENGTHS = (9, 16, 3)
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 48}
@@ -31,7 +31,10 @@ KINDS = {
     "modernbert": {"hidden_dropout_prob": 0.0, "local_attention": 6},
     "mean": {"model_type": "modernbert", "hidden_dropout_prob": 0.0, "classifier_pooling": "mean"},
 }
-HEADS = {"SequenceClassification": lambda shape: classifier_of(shape, 3), "QuestionAnswering": answerer_of}
+HEADS = {
+    "SequenceClassification": lambda shape: make_classifier(shape, 3),
+    "QuestionAnswering": make_answerer,
+}
 
 
 def shape_of(kind: str) -> ModelConfig:
@@ -99,7 +102,7 @@ def test_logits_and_gradients_are_those_of_transformers(tmp_path, kind, name, fo
         for name, weight in ours.named_parameters()
     }
     to_theirs = to_roberta if kind == "roberta" else to_modernbert
-    own = to_theirs(unpadded(gradients, ours.config), ours.config)
+    own = to_theirs(unpad_vocabulary(gradients, ours.config), ours.config)
     for weight, parameter in theirs.named_parameters():
         assert parameter.grad is not None
         torch.testing.assert_close(own[weight].read(), parameter.grad, rtol=1e-4, atol=1e-5)
@@ -119,14 +122,14 @@ def test_what_is_written_comes_back_bit_for_bit(tmp_path, kind, name):
 
 
 def test_a_modernberts_classifier_begins_with_the_head_of_its_masked_words():
-    pretrained, labels = BertForMaskedLM(shape_of("modernbert")), classifier_of(shape_of("modernbert"), 2)
+    pretrained, labels = BertForMaskedLM(shape_of("modernbert")), make_classifier(shape_of("modernbert"), 2)
     assert fill_model(labels, checkpoint_of(pretrained)) == ["classifier.weight", "classifier.bias"]
     name = "cls.predictions.transform.dense.weight"
     assert torch.equal(labels.state_dict()[name], pretrained.state_dict()[name])
 
 
 def test_a_missing_sequence_has_finite_logits():
-    model, whole = classifier_of(shape_of("mean"), 2).eval(), batches(0)["flat"]
+    model, whole = make_classifier(shape_of("mean"), 2).eval(), batches(0)["flat"]
     some = replace(
         whole,
         first_rows=torch.cat((whole.first_rows, torch.zeros(1).int())),

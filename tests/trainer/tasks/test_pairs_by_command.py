@@ -15,7 +15,7 @@ from tests.support.training_runs import Trainer, words
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.source import open_checkpoint
 from trainer.data.single import single_sequence
-from trainer.tasks.heads import classifier_of
+from trainer.tasks.heads import make_classifier
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.thorough]
 
@@ -89,6 +89,6 @@ def test_a_pair_has_the_label_that_transformers_gives_it(
 def own_logits(form: Path, ids: list[int], first_length: int) -> torch.Tensor:
     """The logits of the exported model by this trainer."""
     checkpoint = open_checkpoint(str(form))
-    model = classifier_of(checkpoint.expect_config(), 2).eval()
+    model = make_classifier(checkpoint.expect_config(), 2).eval()
     assert not [name for name in fill_model(model, checkpoint) if name.startswith("classifier.")]
     return model(single_sequence(ids, first_length=first_length))[0]

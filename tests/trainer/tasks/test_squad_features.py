@@ -30,7 +30,7 @@ from trainer.tasks.squad.features import (
     feature_values,
     make_features,
     make_spans,
-    shuffled,
+    shuffle_questions,
     span_bounds,
 )
 from trainer.tasks.squad.reading import read_squad
@@ -113,7 +113,7 @@ def test_features_of_the_same_questions_in_flat_form_are_the_same(kit, name, lin
 def test_google_shuffles_the_questions_before_it_makes_features(kit, name):
     oracle = read_oracle(kit, f"features__google__{name}")["training_shuffled"]
     case = parse_case(name, "google", training=True)
-    questions = shuffled(read_questions(kit, case).questions)
+    questions = shuffle_questions(read_questions(kit, case).questions)
     tokenizer = tokenizer_of(kit, case.settings)
     features = make_features(questions, tokenizer, case.settings)
     values = values_of(Made(questions, features, tokenizer, case.settings))
@@ -191,7 +191,7 @@ def test_each_token_has_its_maximum_context_in_one_span(tokens, longest, stride)
 def test_the_shuffle_is_that_of_one_generator_with_the_programs_seed():
     order = list(range(50))
     Random(12345).shuffle(order)
-    assert shuffled(range(50)) == order
+    assert shuffle_questions(range(50)) == order
 
 
 def test_a_feature_does_not_depend_on_the_other_questions(kit):

@@ -22,7 +22,7 @@ TRANSFORMERS = "transformers"
 _WORD_HEAD = "cls.predictions."
 
 
-def completed(
+def add_missing_biases(
     checkpoint: Checkpoint, program: str, *, has_norms_first: bool = False, says_shape: bool = False
 ) -> Checkpoint:
     """Return the checkpoint with zeros for the biases that its model lacks, as other programs need them.
@@ -37,19 +37,21 @@ def completed(
             f"{checkpoint.path}: is a ModernBERT: {program} has no such model; expected --to huggingface"
         )
     if not config.tie_word_embeddings and DECODER in checkpoint.weights and program != TRANSFORMERS:
-        lacks = "none whose word logits have weights of their own"
         raise SettingsError(
-            f"{checkpoint.path}: tie_word_embeddings is false: {program} has {lacks}; expected "
-            "--to huggingface"
+            f"{checkpoint.path}: tie_word_embeddings is false: {program} has none whose word logits have "
+            "weights of their own; expected --to huggingface"
         )
     has_form = (has_norms_first or says_shape) and type(config) is ModelConfig  # BERT only, no subclass
     if config.megatron_residual_connection and not has_form:
-        found = "megatron_residual_connection is true"
-        raise SettingsError(f"{checkpoint.path}: {found}: {program} has no such model")
+        raise SettingsError(
+            f"{checkpoint.path}: megatron_residual_connection is true: {program} has no such model"
+        )
     heads = _has_heads(checkpoint)
     if heads and not config.use_cls_layer and not says_shape:
-        lacks = "no model without the layer before the word logits"
-        raise SettingsError(f"{checkpoint.path}: use_cls_layer is false: {program} has {lacks}")
+        raise SettingsError(
+            f"{checkpoint.path}: use_cls_layer is false: {program} has no model without the layer before the "
+            "word logits"
+        )
     zeros = missing_biases(config, heads)
     if not zeros:
         return checkpoint
@@ -61,7 +63,7 @@ def completed(
     return replace(checkpoint, config=whole, weights={**checkpoint.weights, **weights})
 
 
-def without_word_head(checkpoint: Checkpoint) -> Checkpoint:
+def drop_word_head(checkpoint: Checkpoint) -> Checkpoint:
     """Return the checkpoint without its masked-word head, if the head lacks the dense layer before it.
 
     transformers has no such head. The encoder, the pooler and other heads are kept.
@@ -75,7 +77,7 @@ def without_word_head(checkpoint: Checkpoint) -> Checkpoint:
     )
 
 
-def told(checkpoint: Checkpoint, to: str = "") -> str:
+def describe_changes(checkpoint: Checkpoint, to: str = "") -> str:
     """Return how the written model differs from the original, as text for a message. Empty if it does not.
 
     to: name of the format.

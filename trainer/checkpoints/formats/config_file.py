@@ -66,7 +66,7 @@ def read_description(
     return Description(config=read_model_config(file.keys, path), file=file)
 
 
-def exported_length(path: str) -> int | None:
+def read_exported_length(path: str) -> int | None:
     """Return model_max_length from the tokeniser's file next to another program's weights, or None.
 
     transformers writes 10**30 for an unknown length.

@@ -20,7 +20,7 @@ from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import STATE, new_state, write_checkpoint
 from trainer.checkpoints.filling import match_moments, match_weights
-from trainer.checkpoints.formats.absent_parts import told
+from trainer.checkpoints.formats.absent_parts import describe_changes
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
@@ -95,7 +95,7 @@ def convert(
         return _write_own(checkpoint, shape, target, found)
     # 4. Other formats: keep tensors that belong to the model, let the task rename its head, and write.
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
-    checkpoint = _held(checkpoint, shape)
+    checkpoint = _keep_model_tensors(checkpoint, shape)
     if (learned := _find_task(checkpoint, task)) is not None:
         weights = learned.exported(checkpoint.weights, to)
         checkpoint = replace(checkpoint, weights=weights, architecture=learned.architecture)
@@ -121,8 +121,8 @@ def convert(
                 _keep_tokenizer(found, directory)
             lacks = ""
     form = f"{what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form"
-    unnamed = _without_token(shape, found)
-    return f"{target}: {form}{told(checkpoint, to)}{_as_bert(shape, to)}{unnamed}{lacks}"
+    unnamed = _describe_unused_ids(shape, found)
+    return f"{target}: {form}{describe_changes(checkpoint, to)}{_describe_as_bert(shape, to)}{unnamed}{lacks}"
 
 
 def _tokenizer_at_hand(
@@ -148,7 +148,7 @@ def _tokenizer_at_hand(
     return found
 
 
-def _as_bert(shape: ModelConfig, to: str) -> str:
+def _describe_as_bert(shape: ModelConfig, to: str) -> str:
     """Return the end of a message about a RoBERTa written for a program that only knows BERT."""
     if to == "huggingface" or not isinstance(shape, RobertaConfig):
         return ""
@@ -158,7 +158,7 @@ def _as_bert(shape: ModelConfig, to: str) -> str:
     return f", a RoBERTa that its program takes for a BERT{epsilon}; read here it is a RoBERTa again"
 
 
-def _without_token(shape: ModelConfig, file: TokenizerFile | None) -> str:
+def _describe_unused_ids(shape: ModelConfig, file: TokenizerFile | None) -> str:
     """Return text about ids of a padded vocabulary that have no token. Their rows are written too."""
     rows = 0 if file is None else shape.vocab_size - vocabulary_of(file).tokens
     return f"; {rows} of its {shape.vocab_size} ids have no token" if rows else ""
@@ -173,7 +173,7 @@ def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str
         raise DatasetError(f"{prefix}.index: is there already; name a checkpoint that does not exist yet")
     refuse_inputs(prefix, [source, model_config])
     checkpoint = replace(open_checkpoint(source, None, model_config, with_moments=False), moments={})
-    write_objects(_held(checkpoint, checkpoint.expect_config()), prefix)
+    write_objects(_keep_model_tensors(checkpoint, checkpoint.expect_config()), prefix)
     return f"{prefix}: weights in TensorFlow 2's form; it is read with --model-config"
 
 
@@ -223,21 +223,19 @@ def _open_target(target: str) -> Iterator[str]:
             raise StorageError(str(error).replace(str(growing), target)) from None
 
 
-def _model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
-    """Return a pre-training model, or a masked-word model if the checkpoint has nothing else above its
-    encoder.
-    """
+def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
+    """Return a pre-training model, or a masked-word model if there is nothing else above the encoder."""
     above = (WORD_HEAD, *HEADS[1:], PAIR_HEAD, "bert.pooler.")
     starts = {start for start in above if any(name.startswith(start) for name in checkpoint.weights)}
     has_no_pairs = starts == {WORD_HEAD} or isinstance(shape, ModernBertConfig)
     return BertForMaskedLM(shape) if has_no_pairs else BertForPreTraining(shape)
 
 
-def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
+def _expected_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
     """Return tensors without values: those of a model of this shape, and of the checkpoint's other heads."""
     outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification's number comes from the checkpoint
     with torch.device("meta"):
-        own = dict(_model(checkpoint, shape).state_dict())
+        own = dict(_make_model(checkpoint, shape).state_dict())
         for name, tensor in checkpoint.weights.items():
             head = next((head for head in HEADS[1:] if name.startswith(head)), None)
             if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):  # of a user's task
@@ -251,12 +249,12 @@ def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]
     return own
 
 
-def _held(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
+def _keep_model_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
     """Return the checkpoint with the tensors of its model only.
 
     DataError if they do not fit the model's shape.
     """
-    own = _own_shapes(checkpoint, shape)
+    own = _expected_tensors(checkpoint, shape)
     weights, _ = match_weights(own, shape, checkpoint)
     moments = match_moments(own, shape, checkpoint)
     return replace(
@@ -270,13 +268,13 @@ def _write_own(
     checkpoint: Checkpoint, shape: ModelConfig, target: str, tokenizer: TokenizerFile | None
 ) -> str:
     """Write a checkpoint of this trainer. Missing pre-training heads get random values. Return a message."""
-    own = _own_shapes(checkpoint, shape)
+    own = _expected_tensors(checkpoint, shape)
     weights, missing = match_weights(own, shape, checkpoint)
     weights = {name: weights[name] for name in own if name in weights}
     lacks = ""
     if missing and not any(name.startswith(HEADS[1:]) for name in weights):
         with torch.device("meta"):
-            model = _model(checkpoint, shape)
+            model = _make_model(checkpoint, shape)
         first = {name: StoredTensor.of(values) for name, values in model.first_weights() if name in missing}
         weights |= first
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"

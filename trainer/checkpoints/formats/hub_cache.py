@@ -14,8 +14,7 @@ _ORGANISATION = "google-bert"
 
 
 def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the path of a checkpoint: an existing path itself, or the cached files of a model such as
-    ``bert-base-uncased``.
+    """Return an existing path unchanged, or the cached files of a model such as ``bert-base-uncased``.
 
     MissingInputError for a model that was not downloaded.
     """

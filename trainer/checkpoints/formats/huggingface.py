@@ -13,24 +13,24 @@ from trainer.checkpoints.any_checkpoint import (
     Checkpoint,
     Stored,
     StoredTensor,
-    unpadded,
+    unpad_vocabulary,
 )
 from trainer.checkpoints.checkpoint import write_safetensors
-from trainer.checkpoints.formats.absent_parts import TRANSFORMERS, completed, without_word_head
+from trainer.checkpoints.formats.absent_parts import TRANSFORMERS, add_missing_biases, drop_word_head
 from trainer.checkpoints.formats.config_file import (
     GOOGLES_NAME,
     TRANSFORMERS_NAME,
-    exported_length,
     read_description,
+    read_exported_length,
 )
-from trainer.checkpoints.formats.labels import LabelKeys, label_keys_of, written_label_keys
+from trainer.checkpoints.formats.labels import LabelKeys, make_label_keys, read_label_keys
 from trainer.checkpoints.formats.megatron import from_megatron, is_megatron, to_megatron
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
-from trainer.checkpoints.formats.output_layer import with_one_output_layer
+from trainer.checkpoints.formats.output_layer import settle_output_layer
 from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
-from trainer.checkpoints.formats.roberta import from_roberta, to_roberta, with_both_biases
-from trainer.checkpoints.formats.wrapped_names import unwrapped
+from trainer.checkpoints.formats.roberta import add_second_bias, from_roberta, to_roberta
+from trainer.checkpoints.formats.wrapped_names import unwrap_names
 from trainer.checkpoints.safetensors_files import INDEX, read_indexed, read_safetensors
 from trainer.config.model import MEGATRON
 from trainer.config.model_file import ModelFile
@@ -78,7 +78,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
         _refuse_other_files(directory, file)
     found = read_description(directory, model_config, names=(TRANSFORMERS_NAME, GOOGLES_NAME))
-    tensors = unwrapped(_tensors(file), file)
+    tensors = unwrap_names(_tensors(file), file)
     config = found.config
     classes = found.file.classes
     if isinstance(config, RobertaConfig):
@@ -94,7 +94,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
     weights, warnings = _without_other_heads(weights, classes, path)
     warnings += tokenizer_warnings(directory)
     labels = _labels(found.file, directory, model_config)
-    return with_one_output_layer(
+    return settle_output_layer(
         Checkpoint(
             kind=kind,
             path=path,
@@ -102,7 +102,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
             weights=weights,
             label_names=labels.names,
             problem=labels.problem,
-            longest=exported_length(directory),
+            longest=read_exported_length(directory),
             warnings=(*found.file.warnings, *warnings),
         )
     )
@@ -110,10 +110,10 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
 
 def _labels(file: ModelFile, directory: str, model_config: str | None) -> LabelKeys:
     """Return the labels in the model file, or in the directory's if a file from elsewhere has none."""
-    labels = label_keys_of(file.label_keys, model_config or directory)
+    labels = read_label_keys(file.label_keys, model_config or directory)
     if labels == LabelKeys() and model_config is not None:
         beside = read_description(directory, names=(TRANSFORMERS_NAME,)).file
-        labels = label_keys_of(beside.label_keys, directory)
+        labels = read_label_keys(beside.label_keys, directory)
     return labels
 
 
@@ -166,9 +166,9 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     """Write config.json and model.safetensors for transformers' from_pretrained. Return the directory."""
     config = checkpoint.expect_config()
     if not isinstance(config, ModernBertConfig):
-        checkpoint = completed(without_word_head(checkpoint), TRANSFORMERS, has_norms_first=True)
+        checkpoint = add_missing_biases(drop_word_head(checkpoint), TRANSFORMERS, has_norms_first=True)
         config = checkpoint.expect_config()
-    weights = unpadded(checkpoint.weights, config)
+    weights = unpad_vocabulary(checkpoint.weights, config)
     if DECODER in weights and WORD_BIAS in weights and not isinstance(config, ModernBertConfig):
         weights[DECODER_BIAS] = weights[WORD_BIAS]  # transformers 5 reads an untied bias by this name only
     found = next(
@@ -185,14 +185,14 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
         weights = to_megatron(weights, config.num_hidden_layers)
     if isinstance(config, RobertaConfig):
         found = found.replace("Bert", "Roberta")
-        weights = with_both_biases(to_roberta(weights, config))
+        weights = add_second_bias(to_roberta(weights, config))
         keys = config.for_transformers()
     elif isinstance(config, ModernBertConfig):
         found, weights = f"Modern{found}", to_modernbert(weights, config)
         keys = config.for_transformers()
     values = {"architectures": [checkpoint.architecture or found], **keys, **checkpoint.token_ids}
     if (head := checkpoint.head_labels) is not None:
-        values |= written_label_keys(head)
+        values |= make_label_keys(head)
     storage.make_directory(directory)
     with storage.open_output(storage.join(directory, "config.json")) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")

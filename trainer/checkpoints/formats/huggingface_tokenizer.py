@@ -21,7 +21,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 
 _AS_IT_IS, _ROBERTAS = "PreTrainedTokenizerFast", "RobertaTokenizer"
-"""transformers' class that takes a tokenizer.json as it is, and RoBERTa's."""
+"""transformers' class that uses a tokenizer.json unchanged, and its class for RoBERTa."""
 
 _BERT = {role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")}
 """Special tokens of a BERT vocabulary by role."""

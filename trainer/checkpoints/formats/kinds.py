@@ -48,7 +48,7 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
 
 def _read(path: str, kind: str | None, model_config: str | None) -> Checkpoint:
     """Open the checkpoint with the reader of its format."""
-    # The files decide in this order: a TensorFlow .index; a .pt file; otherwise Hugging Face's format.
+    # The files decide in this order: a TensorFlow .index, a .pt file, otherwise Hugging Face's format.
     if kind in (None, *_TENSORFLOW) and (prefix := find_prefix(path)) is not None:
         bundle = Bundle(prefix)
         found, read = ("tf2", read_tensorflow2) if GRAPH_KEY in bundle.entries else ("tf1", read_tensorflow1)

@@ -67,8 +67,7 @@ def find_variables(nodes: list[Node]) -> dict[str, int]:
     if not found:
         return found
     # 2. The masked-word head is an object with a dense layer, a norm and the table of word embeddings. In
-    # some
-    # versions the table is only reachable from here.
+    # some versions the table is only reachable from here.
     for head in holders(nodes, "dense", "layer_norm", "embedding_table"):
         found |= _variables(nodes, _head_parts(nodes, head, _MASKED))
         children = nodes[head].children
@@ -95,9 +94,7 @@ def _head_parts(nodes: list[Node], owner: int, name: str) -> dict[str, int]:
 
 
 def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
-    """Yield name and node of each part of an encoder whose parts are numbered, or nothing for another
-    object.
-    """
+    """Yield name and node of each part of an encoder with numbered parts. Nothing for other objects."""
     children = nodes[encoder].children
     numbered = [
         name for name in children if name.startswith(_NUMBERED) and _is_number(name[len(_NUMBERED) :])
@@ -161,13 +158,13 @@ def _variables(nodes: list[Node], parts: dict[str, int]) -> dict[str, int]:
 
 
 class Objects:
-    """A graph of objects that grows from its root."""
+    """A graph of objects under construction. It starts with the root."""
 
     def __init__(self) -> None:
         self.nodes = [Node()]
 
     def child(self, parent: int, *names: str) -> int:
-        """The node at the end of the names, made where it is missing."""
+        """Return the node at the end of a path of local names, and create missing nodes."""
         for name in names:
             children = self.nodes[parent].children
             if name not in children:
@@ -176,12 +173,12 @@ class Objects:
         return parent
 
     def add(self) -> int:
-        """A node without a parent."""
+        """Add a node without a parent and return its number."""
         self.nodes.append(Node())
         return len(self.nodes) - 1
 
     def link(self, parent: int, name: str, node: int) -> None:
-        """Give a node another parent."""
+        """Make a node the child of another parent too."""
         self.nodes[parent].children[name] = node
 
 
@@ -197,11 +194,11 @@ def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str
     found = {}
     for name in names:
         part, _, end = name.rpartition(".")
-        way = _way(part, layers)
+        way = _path_to_part(part, layers)
         owner = objects.child(0, *way)
         if part.endswith(_PROJECTION):
             objects.link(objects.child(0, *way[:2]), _PROJECTION_OF_2_3, owner)
-        found[name] = objects.child(owner, _local(part, end))
+        found[name] = objects.child(owner, _local_name(part, end))
         if name == WORD_BIAS:
             objects.link(masked, "bias", found[name])
         if name == WORDS:
@@ -213,7 +210,7 @@ def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str
     return found
 
 
-def _way(part: str, layers: int) -> tuple[str, ...]:
+def _path_to_part(part: str, layers: int) -> tuple[str, ...]:
     """Return the local names that lead from the root to a part of the model."""
     if part in _HEADS:
         return _HEADS[part]
@@ -226,7 +223,7 @@ def _way(part: str, layers: int) -> tuple[str, ...]:
     return "encoder", f"{_NUMBERED}{len(first) + int(number)}", *_LAYER[rest]
 
 
-def _local(part: str, end: str) -> str:
+def _local_name(part: str, end: str) -> str:
     """Return the local name of a variable in its object."""
     if part == "cls.predictions":
         return _BIAS

@@ -39,9 +39,8 @@ def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) ->
         table = {theirs: ours for theirs, ours in table.items() if not ours.startswith("qa_outputs.")}
     found: dict[str, StoredTensor] = {}
     for name, tensor in weights.items():
-        # The original program's encoder is `bert.` and transformers' base class has no prefix at all. Both
-        # become
-        # transformers' `model.` before the table applies: bert.layers.0.x, layers.0.x -> model.layers.0.x.
+        # The original program's encoder is `bert.`, and transformers' base class has no prefix at all. Both
+        # become transformers' `model.` before the table applies: bert.layers.0.x -> model.layers.0.x.
         whole = re.sub(r"^(bert\.(?!encoder\.layer\.)|(?=(embeddings|layers|final_norm)\.))", "model.", name)
         found[table.get(whole, name)] = tensor
     return found

@@ -68,9 +68,7 @@ def to_tensorflow(name: str) -> tuple[str, bool]:
 
 
 def from_tensorflow(name: str) -> tuple[str, bool] | None:
-    """Return (this trainer's name, whether it is transposed) for a variable of TensorFlow 1, or None for
-    others.
-    """
+    """Return (this trainer's name, whether it is transposed) for a TensorFlow 1 variable, or None."""
     ours = next((ours for ours, theirs in TENSORFLOW.items() if theirs == name), None)
     if ours is not None:
         return ours, False

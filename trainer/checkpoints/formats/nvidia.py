@@ -19,15 +19,15 @@ from trainer.checkpoints.any_checkpoint import (
     Checkpoint,
     Stored,
     StoredTensor,
-    padded,
+    pad_vocabulary,
 )
-from trainer.checkpoints.formats.absent_parts import completed
+from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
 from trainer.checkpoints.formats.graphcore import joined
 from trainer.checkpoints.formats.names import from_pytorch, to_nvidia
-from trainer.checkpoints.formats.output_layer import with_one_output_layer
+from trainer.checkpoints.formats.output_layer import settle_output_layer
 from trainer.checkpoints.formats.pytorch_file import check_plain, read_torch, tensors_of
-from trainer.checkpoints.formats.wrapped_names import unwrapped
+from trainer.checkpoints.formats.wrapped_names import unwrap_names
 from trainer.config.model import ModelConfig
 from trainer.model.headed import BertForPreTraining
 
@@ -46,7 +46,7 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
     is_whole = isinstance(values, Mapping) and isinstance(values.get("model"), Mapping)
     weights = from_pytorch_names(tensors_of(values["model"] if is_whole else values, path), path)
     found = read_description(storage.parent(path), model_config, tanh=kind == "nvidia")
-    checkpoint = with_one_output_layer(
+    checkpoint = settle_output_layer(
         Checkpoint(
             kind=kind,
             path=path,
@@ -63,7 +63,7 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
 
 def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
     """Return the tensors under this trainer's names, in the same order. Shared tensors keep both names."""
-    plain = joined(unwrapped(tensors, path), path)
+    plain = joined(unwrap_names(tensors, path), path)
     return {ours: tensor for name, tensor in plain.items() if (ours := from_pytorch(name))}
 
 
@@ -122,14 +122,14 @@ def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
 
     Return the path.
     """
-    checkpoint = completed(checkpoint, "NVIDIA's BERT")
+    checkpoint = add_missing_biases(checkpoint, "NVIDIA's BERT")
     config = checkpoint.expect_config()
-    weights = _in_order(padded(checkpoint.weights, config), config)
+    weights = _in_order(pad_vocabulary(checkpoint.weights, config), config)
     values = {to_nvidia(name): tensor.read() for name, tensor in weights.items()}
     if WORDS in values and any(name.startswith("cls.predictions.") for name in values):
         values[DECODER] = values[WORDS]
     content: dict[str, Any] = {"model": values}
-    moments = padded(checkpoint.moments, config)
+    moments = pad_vocabulary(checkpoint.moments, config)
     if moments:
         content["optimizer"] = _optimiser(weights, moments, checkpoint)
     path = storage.join(directory, f"ckpt_{checkpoint.updates or 0}.pt")

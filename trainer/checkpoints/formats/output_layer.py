@@ -23,7 +23,7 @@ from trainer.checkpoints.any_checkpoint import (
 _TRANSFORM = "cls.predictions.transform."
 
 
-def with_one_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
+def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
     """Return the checkpoint with a single weight and a single bias in its output layer. Order is kept.
 
     Its weights may include DECODER and DECODER_BIAS. A decoder equal to the word embeddings is dropped,

@@ -50,7 +50,7 @@ def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor
     return {_named(name, table): tensor for name, tensor in found.items()}
 
 
-def with_both_biases(weights: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
+def add_second_bias(weights: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
     """Add the word logits' bias under transformers' second name for it.
 
     Releases before 4.51 read only the second name, and use zeros if it is missing.

@@ -6,8 +6,8 @@ import torch
 
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
-from trainer.checkpoints.any_checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
-from trainer.checkpoints.formats.absent_parts import completed
+from trainer.checkpoints.any_checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor, unpad_vocabulary
+from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
 from trainer.checkpoints.formats.graphcore import google_names, third
 from trainer.checkpoints.formats.names import from_tensorflow, to_tensorflow
@@ -81,7 +81,7 @@ def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, Sto
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
     """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Return the prefix."""
-    checkpoint = completed(checkpoint, "TensorFlow's BERT", says_shape=True)
+    checkpoint = add_missing_biases(checkpoint, "TensorFlow's BERT", says_shape=True)
     config = checkpoint.expect_config()
     steps = (checkpoint.updates or 0) * checkpoint.steps_of_update
     newest = f"model.ckpt-{steps}"
@@ -91,7 +91,7 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
         is_lamb = (checkpoint.optimiser or "").startswith("lamb")
         mean, square = _SLOTS["lamb-mlperf" if is_lamb else "adamw-bert"]
         endings = {"": "", MEAN: f"/{mean}", SQUARE: f"/{square}"}
-        for key, tensor in unpadded({**checkpoint.weights, **checkpoint.moments}, config).items():
+        for key, tensor in unpad_vocabulary({**checkpoint.weights, **checkpoint.moments}, config).items():
             kind, _, ours = key.rpartition("/")
             name, is_transposed = to_tensorflow(ours)
             bundle.add(name + endings[kind], (tensor.transposed() if is_transposed else tensor).read())

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from bertdata.io import storage
-from trainer.checkpoints.any_checkpoint import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
-from trainer.checkpoints.formats.absent_parts import completed
+from trainer.checkpoints.any_checkpoint import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpad_vocabulary
+from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
 from trainer.checkpoints.formats.model_garden import Objects, find_variables, place_variables
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, write_bundle
@@ -111,16 +111,16 @@ def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
 
 def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
     """Write only PREFIX.index and PREFIX.data-00000-of-00001."""
-    checkpoint = completed(checkpoint, "the model garden's BERT")
+    checkpoint = add_missing_biases(checkpoint, "the model garden's BERT")
     config = checkpoint.expect_config()
     weights = {
         name: tensor
-        for name, tensor in unpadded(checkpoint.weights, config).items()
+        for name, tensor in unpad_vocabulary(checkpoint.weights, config).items()
         if not name.startswith(HEADS) or name.startswith(_HEADS_THERE)
     }
     objects = Objects()
     variables = place_variables(objects, list(weights), config.num_hidden_layers)
-    paths = _paths(objects.nodes)
+    paths = _find_paths(objects.nodes)
     storage.make_directory(storage.parent(prefix))
     with write_bundle(prefix) as bundle:
 
@@ -130,23 +130,23 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
             bundle.add(key, tensor)
 
         for name, number in variables.items():
-            write(number, value_key(paths[number]), _in_shape(weights[name], name, config))
+            write(number, value_key(paths[number]), _reshape_for_tensorflow(weights[name], name, config))
         if checkpoint.moments:  # the optimiser's slots need an optimiser object
             optimiser = objects.child(0, _OPTIMISER)
             iterations = objects.child(optimiser, _ITERATIONS)
             write(iterations, value_key(f"{_OPTIMISER}/{_ITERATIONS}"), torch.tensor(checkpoint.updates or 0))
-        for key, moment in unpadded(checkpoint.moments, config).items():
+        for key, moment in unpad_vocabulary(checkpoint.moments, config).items():
             kind, _, name = key.partition("/")
             if name in variables:
                 slot = Slot(variables[name], _SLOT_NAMES[kind], objects.add())
                 objects.nodes[optimiser].slots.append(slot)
                 place = slot_key(paths[slot.weight], _OPTIMISER, slot.name)
-                write(slot.node, place, _in_shape(moment, name, config))
+                write(slot.node, place, _reshape_for_tensorflow(moment, name, config))
         write(objects.child(0, _COUNTER), value_key(_COUNTER), torch.tensor(1))
         bundle.add_text(GRAPH_KEY, encode_graph(objects.nodes))
 
 
-def _in_shape(tensor: StoredTensor, name: str, config: ModelConfig) -> Tensor:
+def _reshape_for_tensorflow(tensor: StoredTensor, name: str, config: ModelConfig) -> Tensor:
     """Return the tensor in the shape of TensorFlow's variable."""
     whole = tensor.read()
     whole = whole.t() if _is_kernel(name) else whole
@@ -154,7 +154,7 @@ def _in_shape(tensor: StoredTensor, name: str, config: ModelConfig) -> Tensor:
     return whole if axis is None else torch.unflatten(whole, axis, (config.num_attention_heads, -1))
 
 
-def _paths(nodes: list[Node]) -> dict[int, str]:
+def _find_paths(nodes: list[Node]) -> dict[int, str]:
     """Return the shortest path of local names from the root to each node. Among equals the first wins."""
     paths = {0: ""}
     for number in (queue := [0]):

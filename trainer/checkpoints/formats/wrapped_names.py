@@ -34,7 +34,7 @@ _OTHERS = {
 """What a file contains if its names have this prefix."""
 
 
-def unwrapped(tensors: Stored, path: str) -> dict[str, StoredTensor]:
+def unwrap_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
     """Return the tensors under the model's own names, in the same order.
 
     DataError if two tensors get the same name, and for tensors of another architecture.

@@ -62,8 +62,7 @@ class Warmup:
 
     @classmethod
     def of(cls, warmup: int | float, steps: int) -> "Warmup":
-        """Return the warm-up for the key ``warmup``: a number of updates if it is an int, else a fraction of
-        ``steps``.
+        """Return the warm-up for the key ``warmup``: an int counts updates, a float is a share of ``steps``.
 
         The number of updates is rounded down. A product within 1e-6 below a whole number counts as that
         number, since 0.29 * 100 is slightly less than 29.
@@ -97,10 +96,8 @@ class ScheduleKind:
         return {each.name: each.default for each in parameters if each.kind is Parameter.KEYWORD_ONLY}
 
 
-def warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
-    """Return a schedule that rises linearly from 0 at step ``start`` for ``rising`` steps, then continues as
-    ``after``.
-    """
+def add_warmup(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
+    """Return ``after`` with a linear rise from 0 at step ``start`` in its first ``rising`` steps."""
     if rising == 0:  # also if start is not 0
         return after
     return lambda step: rate * (step - start) / rising if step - start < rising else after(step)

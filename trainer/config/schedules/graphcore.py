@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, warmed_up
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, add_warmup
 
 _LEAST_RATE = 1e-7
 
@@ -11,7 +11,7 @@ _LEAST_RATE = 1e-7
 def polynomial_decay(rate: float, steps: int, warmup: Warmup) -> Schedule:
     """Return linear warm-up to the rate, then linear decay to 1e-7."""
     falling = steps - warmup.updates
-    return warmed_up(rate, warmup.updates, lambda step: max(_LEAST_RATE, rate * (steps - step) / falling))
+    return add_warmup(rate, warmup.updates, lambda step: max(_LEAST_RATE, rate * (steps - step) / falling))
 
 
 def natural_exponential(
@@ -22,7 +22,7 @@ def natural_exponential(
     def stairs(step: int) -> float:
         return rate * math.exp(-decay_rate * ((step - warmup.updates) // decay_steps))
 
-    return warmed_up(rate, warmup.updates, stairs)
+    return add_warmup(rate, warmup.updates, stairs)
 
 
 def custom(rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]) -> Schedule:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, warmed_up
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, add_warmup
 
 _FALLS: dict[str, Callable[[float], float]] = {
     "1-sqrt": lambda part: 1 - math.sqrt(part),
@@ -34,7 +34,7 @@ def trapezoidal(
             return rate
         return rate * (lr_end_share + (1 - lr_end_share) * fall(min(1.0, behind / falling)))
 
-    return warmed_up(rate, warmup.updates, rate_at)
+    return add_warmup(rate, warmup.updates, rate_at)
 
 
 TRAPEZOIDAL = ScheduleKind(formula=trapezoidal)

@@ -6,9 +6,7 @@ _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 
 
 def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
-    """Return NVIDIA's schedule: progress includes the current step, and the rate jumps at the end of
-    warm-up.
-    """
+    """Return NVIDIA's schedule. Progress includes the current step, and the rate jumps after warm-up."""
     fraction = warmup.fraction
     after = decay(rate, steps, power)
 

@@ -1,1 +1,4 @@
-"""The sections of the configuration: each key is a field of one, with type, default, range and meaning."""
+"""The configuration's sections.
+
+Each key is a field of a section, with its type, default, range and help text.
+"""

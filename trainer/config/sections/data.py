@@ -4,26 +4,28 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import check
-from trainer.config.sections.section import Section, shown
+from trainer.config.sections.section import Section, common_setting
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSection(Section):
     """Keys about the datasets for training and evaluation."""
 
-    train_data: str | None = shown(
+    train_data: str | None = common_setting(
         None,
         "dataset directory or files to train on; several: A+B, or repeat the flag; mixed by weight: "
         "A*0.7+B*0.3",
         phases=True,
     )
-    eval_data: str | None = shown(
+    eval_data: str | None = common_setting(
         None,
         "dataset directory or files to evaluate on; several: A+B, or repeat the flag",
         phases=True,
     )
     unverified: bool = setting(False, "accept data without a manifest, as other programs write it")
-    generated_data: bool = shown(False, "train on random examples instead of a dataset, for trying out speed")
+    generated_data: bool = common_setting(
+        False, "train on random examples instead of a dataset, for trying out speed"
+    )
     objective: str | None = setting(
         None,
         "training objective; needed to load your own, package.module:NAME (default: the data's; bert "
@@ -49,14 +51,14 @@ class DataSection(Section):
         least=1,
         other_names=["lanes"],
     )
-    token_budget: int | None = shown(
+    token_budget: int | None = common_setting(
         None,
         "pad each flat micro-batch (examples joined end to end, without padded rows) to a multiple of this "
         "many tokens (default: from batch_size and the lengths)",
         least=1,
         by_phase=True,
     )
-    seed: int = shown(
+    seed: int = common_setting(
         42, "random seed of initial weights, dropout and the order of the examples", least=0, most=4294967295
     )
 
@@ -65,10 +67,10 @@ class DataSection(Section):
 class LoadingSection(Section):
     """Keys about batches whose rows differ from the stored examples: padded, binned by length or packed."""
 
-    rows: bool = shown(
+    rows: bool = common_setting(
         False, "use padded rows, with one example or one stored pack per row, instead of flat batches"
     )
-    bins: int | None = shown(
+    bins: int | None = common_setting(
         None,
         "group examples into at most this many bins of similar length, chosen for the least padding "
         "(default: no bins)",
@@ -76,7 +78,7 @@ class LoadingSection(Section):
         most=65535,
         by_phase=True,
     )
-    pack_on_load: bool = shown(
+    pack_on_load: bool = common_setting(
         False,
         "put several examples into each row of max_seq_length tokens while loading: the next pack_window "
         "examples, by best fit",

@@ -21,7 +21,7 @@ class DeviceSection(Section):
         check_values(given, schema_of(type(self)))
 
 
-def option(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
+def device_setting(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
     """Declare a key that some devices have. None means that it is not set."""
     return setting(None, help, choices, optional=True, **more)
 
@@ -30,21 +30,21 @@ def option(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
 class CudaSection(DeviceSection):
     """Keys for NVIDIA GPUs."""
 
-    attention: str | None = option(
+    attention: str | None = device_setting(
         "attention kernel: auto, flash (without padding), efficient, cudnn or math (default: auto)",
         ("auto", "flash", "efficient", "cudnn", "math"),
         keywords={"type": "string"},
     )
-    cuda_graphs: bool | None = option("compile the model and run it with CUDA graphs")
+    cuda_graphs: bool | None = device_setting("compile the model and run it with CUDA graphs")
 
 
 @dataclass(frozen=True, kw_only=True)
 class HpuSection(DeviceSection):
     """Keys for Gaudi."""
 
-    use_fused_lamb: bool | None = option("use the vendor's LAMB; no: use this trainer's")
-    use_lazy_mode: bool | None = option("older name of mode lazy")
-    mode: str | None = option(
+    use_fused_lamb: bool | None = device_setting("use the vendor's LAMB; no: use this trainer's")
+    use_lazy_mode: bool | None = device_setting("older name of mode lazy")
+    mode: str | None = device_setting(
         "how operations run on the card: lazy, graph or eager (default: graph)",
         ("lazy", "graph", "eager"),
         keywords=_STRING,
@@ -55,59 +55,61 @@ class HpuSection(DeviceSection):
 class IpuSection(DeviceSection):
     """Keys for IPUs, named as in Graphcore's programs."""
 
-    available_memory_proportion: float | Sequence[float] | None = option(
+    available_memory_proportion: float | Sequence[float] | None = device_setting(
         "share of an IPU's memory for matrix products: one number, or a list with one per IPU",
         least=0,
         most=1,
     )
-    batches_per_step: int | None = option("updates per call of the device (default: 1)", least=1)
-    disable_graph_outlining: bool | None = option("repeat equal code instead of making it a function")
-    device_mapping: Sequence[int] | None = option(
+    batches_per_step: int | None = device_setting("updates per call of the device (default: 1)", least=1)
+    disable_graph_outlining: bool | None = device_setting("repeat equal code instead of making it a function")
+    device_mapping: Sequence[int] | None = device_setting(
         "IPU of each pipeline stage, as a list", least=0, keywords={"minItems": 1}
     )
-    embeddings_placement: str | None = option(
+    embeddings_placement: str | None = device_setting(
         "IPUs for the embeddings: same_as_hidden_layers, same_ipu or two_ipus"
     )
-    enable_recomputation: bool | None = option(
+    enable_recomputation: bool | None = device_setting(
         "recompute activations in the backward pass instead of keeping them"
     )
-    fp_exceptions: bool | None = option("stop at a floating-point exception")
-    hidden_layers_per_stage: int | Sequence[int] | None = option(
+    fp_exceptions: bool | None = device_setting("stop at a floating-point exception")
+    hidden_layers_per_stage: int | Sequence[int] | None = device_setting(
         "layers per pipeline stage: one number, or a list", least=1
     )
-    loss_scaling_by_step: Mapping[str, float] | None = option(
+    loss_scaling_by_step: Mapping[str, float] | None = device_setting(
         "fixed loss scales, each by the first update that it applies to", above=0, keywords=BY_UPDATE
     )
-    matmul_serialize_factor: int | None = option(
+    matmul_serialize_factor: int | None = device_setting(
         "compute the product with the word embeddings in this many parts", least=1
     )
-    min_remote_tensor_size: int | None = option(
+    min_remote_tensor_size: int | None = device_setting(
         "keep optimiser state of at least this many bytes off the chip", least=0
     )
-    no_outlining: bool | None = option("same as disable_graph_outlining")
-    partials_type: str | None = option(
+    no_outlining: bool | None = device_setting("same as disable_graph_outlining")
+    partials_type: str | None = device_setting(
         "type in which matrix products are summed: float or half", ("half", "float"), keywords=_STRING
     )
-    pipeline_schedule: str | None = option(
+    pipeline_schedule: str | None = device_setting(
         "order of forward and backward passes in the pipeline: Grouped or Sequential (default: Grouped)",
         ("Grouped", "Sequential"),
         keywords=_STRING,
     )
-    pipeline_stages: Sequence[Sequence[str]] | None = option(
+    pipeline_stages: Sequence[Sequence[str]] | None = device_setting(
         "parts in each pipeline stage, as a list of lists of emb, hid, pool, enc_out, heads"
     )
-    reduction_type: str | None = option(
+    reduction_type: str | None = device_setting(
         "how a worker combines its micro-batches, on every device: mean or sum (default: mean); workers are "
         "always averaged",
         ("mean", "sum"),
         keywords=_STRING,
         everywhere=True,
     )
-    replicated_tensor_sharding: bool | None = option("divide the optimiser's state among the replicas")
-    stochastic_rounding: bool | None = option("round stochastically in 16 bits (default: with fp16)")
-    synthetic_data: bool | None = option("generate data on the IPU; all losses are then 0")
-    variable_offloading: bool | None = option("keep the optimiser's state off the chip")
-    executable_cache_dir: str | None = option("directory for compiled programs")
+    replicated_tensor_sharding: bool | None = device_setting(
+        "divide the optimiser's state among the replicas"
+    )
+    stochastic_rounding: bool | None = device_setting("round stochastically in 16 bits (default: with fp16)")
+    synthetic_data: bool | None = device_setting("generate data on the IPU; all losses are then 0")
+    variable_offloading: bool | None = device_setting("keep the optimiser's state off the chip")
+    executable_cache_dir: str | None = device_setting("directory for compiled programs")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bertdata.config.declared import schema_of, setting, setting_of
 from bertdata.config.settings import check
 from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
-from trainer.config.sections.section import Section, named
+from trainer.config.sections.section import Section, plugin_setting
 
 CONSTANT = "constant"
 _OF_MODERNBERT = ("vocab", "masked_lm_prob", "eval_masked_lm_prob")
@@ -19,7 +19,7 @@ class MaskingSection(Section):
     All except the first apply only to masks drawn at load.
     """
 
-    masking: str = named(
+    masking: str = plugin_setting(
         "masking",
         "static",
         "masks of the training examples: static (stored in the dataset), dynamic (drawn again in each "

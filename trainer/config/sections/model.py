@@ -43,17 +43,16 @@ class ModelKeys(Section):
     )
 
     def settings(self) -> dict[str, Any]:
-        """Return keyword arguments for ModelConfig: the model file's values, overridden by the keys set
-        here.
-        """
+        """Return arguments for ModelConfig: the model file's values, overridden by the keys set here."""
         settings = self.described()
         if "hidden_act" in settings:
             settings["hidden_act"] = with_form(settings["hidden_act"], self.gelu)
         return settings
 
     def described(self) -> dict[str, Any]:
-        """Return the same values as ``settings``, with the activation named as in the file, before ``gelu``
-        applies.
+        """Return the same values as ``settings``, but with the activation's name from the file.
+
+        ``gelu`` does not apply.
         """
         settings: dict[str, Any] = {}
         if self.model_config:
@@ -84,7 +83,7 @@ _COMMON = ("hidden_size", "num_hidden_layers", "num_attention_heads", "model_typ
 """Keys of the model that the short help lists."""
 
 
-def inline_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
+def override_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
     """Return name, type and declaration of the section key that overrides a field of the model class.
 
     The key's default is None, which means that it is not set.
@@ -99,7 +98,7 @@ def inline_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any
 
 MODEL_SECTION: type[ModelKeys] = make_dataclass(
     "ModelSection",
-    [inline_key(ModelConfig, item) for item in fields(ModelConfig)],
+    [override_key(ModelConfig, item) for item in fields(ModelConfig)],
     bases=(ModelKeys,),
     frozen=True,
     kw_only=True,
@@ -110,7 +109,7 @@ MODEL_SECTION: type[ModelKeys] = make_dataclass(
 MODERNBERT_SECTION: type[Section] = make_dataclass(
     "ModernBertSection",
     [
-        inline_key(ModernBertConfig, item)
+        override_key(ModernBertConfig, item)
         for item in fields(ModernBertConfig)
         if item.name not in schema_of(ModelConfig)
     ],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import check
-from trainer.config.sections.section import Section, named, shown
+from trainer.config.sections.section import Section, common_setting, plugin_setting
 
 BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
 """JSON Schema keywords of an object whose keys are update numbers, from which its values apply."""
@@ -18,8 +18,8 @@ SHAPES = ("1-sqrt", "linear", "cosine")
 class ScheduleSection(Section):
     """Keys about the learning rate and the number of updates."""
 
-    steps: int = shown(1000, "number of updates to train for", least=1, by_phase=True)
-    num_train_epochs: float | None = shown(
+    steps: int = common_setting(1000, "number of updates to train for", least=1, by_phase=True)
+    num_train_epochs: float | None = common_setting(
         None,
         "passes over the training data, in place of steps (default: steps)",
         above=0,
@@ -30,21 +30,23 @@ class ScheduleSection(Section):
         "each_up, which rounds up the updates of one epoch, as transformers does",
         ("up", "down", "each_up"),
     )
-    lr_schedule: str | None = named(
+    lr_schedule: str | None = plugin_setting(
         "schedule",
         None,
         "learning-rate schedule (default: the optimiser's usual schedule)",
         common=True,
     )
-    base_learning_rate: float = shown(0.001, "learning rate after warm-up", above=0, by_phase=True)
-    warmup: int | float = shown(
+    base_learning_rate: float = common_setting(0.001, "learning rate after warm-up", above=0, by_phase=True)
+    warmup: int | float = common_setting(
         0, "warm-up: a whole number of updates, or a share of steps (0 <= x < 1)", least=0, by_phase=True
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        wanted = "expected an integer (updates) or a share of steps, 0 <= x < 1"
-        check(isinstance(self.warmup, int) or self.warmup < 1, f"warmup is {self.warmup}, {wanted}")
+        check(
+            isinstance(self.warmup, int) or self.warmup < 1,
+            f"warmup is {self.warmup}, expected an integer (updates) or a share of steps, 0 <= x < 1",
+        )
 
     def updates_of(
         self, epochs: float, examples: int, update_examples: int, *, step: int = 0, trained: int = 0
@@ -145,8 +147,10 @@ class RecipeSection(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        wanted = "expected an integer (updates) or a share of steps, 0 <= x <= 1"
-        check(isinstance(self.lr_decay, int) or self.lr_decay <= 1, f"lr_decay is {self.lr_decay}, {wanted}")
+        check(
+            isinstance(self.lr_decay, int) or self.lr_decay <= 1,
+            f"lr_decay is {self.lr_decay}, expected an integer (updates) or a share of steps, 0 <= x <= 1",
+        )
         both = (self.batch_warmup_from is None) == (self.batch_warmup_tokens is None)
         check(both, "batch_warmup_from and batch_warmup_tokens need each other")
 

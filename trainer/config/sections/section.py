@@ -10,15 +10,14 @@ from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
 from trainer.plugins import names
 
-shown = partial(setting, common=True)
+common_setting = partial(setting, common=True)
 """Declare a key that the short help of ``pretrain`` lists."""
 
 
-def named(
+def plugin_setting(
     kind: str, default: str | None, help: str, *others: str, without: Sequence[str] = (), **marks: Any
 ) -> Any:
-    """Declare a key whose value is a name in the plug-in table, or ``package.module:NAME`` for a user's
-    class.
+    """Declare a key whose value is a name in the plug-in table or a user's ``package.module:NAME``.
 
     kind: name of the table in ``trainer.plugins``.
     others: further allowed names, listed before the table's.
@@ -34,8 +33,8 @@ def named(
 class Section:
     """The keys of one subject, checked against their JSON Schema when the section is made.
 
-    Each key is declared by ``setting`` or ``shown``, whose help text says what None means. Further marks of a
-    key:
+    Each key is declared by ``setting`` or ``common_setting``, whose help text says what None means.
+    Further marks of a key:
     common: the short help of ``pretrain`` lists it.
     by_phase: it may have two values, for phase 1 and phase 2.
     phases: it names data, and has a flag for each phase (``--train-data-phase1``).

@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.config.declared import setting
 from bertdata.config.settings import check
 from trainer.config.schedules.form import Preset
-from trainer.config.sections.section import Section, named, shown
+from trainer.config.sections.section import Section, common_setting, plugin_setting
 from trainer.plugins import find
 
 _DEFAULT_BATCH_SIZE = 32
@@ -20,10 +20,10 @@ class UpdateSection(Section):
     None means the optimiser's usual value, unless the help text says otherwise.
     """
 
-    batch_size: int | None = shown(
+    batch_size: int | None = common_setting(
         None, "examples in a micro-batch on each worker (default: 32)", least=1, by_phase=True
     )
-    accumulation: int | None = shown(
+    accumulation: int | None = common_setting(
         None,
         "micro-batches per update on each worker (default: 1, or computed from global_batch_size)",
         least=1,
@@ -34,15 +34,15 @@ class UpdateSection(Section):
         "number of workers that batch_size and accumulation are meant for (default: the actual number)",
         least=1,
     )
-    global_batch_size: int | None = shown(
+    global_batch_size: int | None = common_setting(
         None, "examples in an update, over all workers", least=1, by_phase=True
     )
-    precision: str = shown(
+    precision: str = common_setting(
         "fp32",
         "precision of matrix products: fp32, bf16 or fp16; weights are stored in fp32",
         ("fp32", "bf16", "fp16"),
     )
-    optimiser: str = named(
+    optimiser: str = plugin_setting(
         "optimiser", "lamb-nvidia", "name of the optimiser", common=True, other_names=["optimizer"]
     )
     clipping: str = setting(
@@ -98,8 +98,7 @@ class UpdateSection(Section):
         """
         size, count, total = self.batch_size, self.accumulation, self.global_batch_size
         # The original program ran on `replicas` workers. Its global batch is kept on this number of workers
-        # by
-        # computing the number of micro-batches again.
+        # by computing the number of micro-batches again.
         if total is None and self.replicas is not None:
             total = (size or _DEFAULT_BATCH_SIZE) * (count or 1) * self.replicas
             count = None
@@ -107,9 +106,11 @@ class UpdateSection(Section):
             size = size or max(1, total // (workers * (count or 1)))
             count = count or max(1, total // (workers * size))
             whole = workers * size * count
-            factors = f"{workers} (workers) * {size} (batch_size) * {count} (accumulation) = {whole}"
-            wanted = f"expected {factors}: a batch size that does not divide"
-            check(total == whole, f"the global batch is {total}, {wanted}")
+            check(
+                total == whole,
+                f"the global batch is {total}, expected {workers} (workers) * {size} (batch_size) * {count} "
+                f"(accumulation) = {whole}: a batch size that does not divide",
+            )
         return size or _DEFAULT_BATCH_SIZE, count or 1
 
     def examples(self, workers: int) -> int:
@@ -147,7 +148,7 @@ class OptimiserSection(Section):
         "divides optimiser_epsilon by this number to make the same updates",
         least=1,
     )
-    weight_decay: float | None = shown(None, "weight decay (default: the optimiser's)", least=0)
+    weight_decay: float | None = common_setting(None, "weight decay (default: the optimiser's)", least=0)
     decay_skips: Sequence[str] | None = setting(
         None,
         "no weight decay for weights whose name contains one of these: A,B or a JSON list (default: the "
@@ -191,5 +192,7 @@ class ScalingSection(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         least, first, most = self.min_loss_scale, self.init_loss_scale, self.max_loss_scale
-        wanted = f"expected min_loss_scale ({least:g}) to max_loss_scale ({most:g})"
-        check(least <= first <= most, f"init_loss_scale is {first:g}, {wanted}")
+        check(
+            least <= first <= most,
+            f"init_loss_scale is {first:g}, expected min_loss_scale ({least:g}) to max_loss_scale ({most:g})",
+        )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
-from trainer.programs.batch_sizes import of_core
+from trainer.programs.batch_sizes import core_batch_size
 from trainer.programs.machine import count_gpus, has_checkpoints
 from trainer.programs.meaning import phase_keys
 
@@ -23,8 +23,8 @@ def fine_tuning(given: Given, eval_size: str) -> dict[str, Any]:
         "device": "xla" if given["use_tpu"] else "cuda" if count_gpus() else "cpu",
         "world_size": count,
         "dist": count > 1,
-        "batch_size": of_core(given, "train_batch_size", count),
-        "eval_batch_size": of_core(given, eval_size, count),
+        "batch_size": core_batch_size(given, "train_batch_size", count),
+        "eval_batch_size": core_batch_size(given, eval_size, count),
         "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,
         "resume": there and given["do_train"],
         # The program sums the cores' gradients, this trainer averages them. The update is the same

@@ -32,13 +32,15 @@ _IDLE_FILE_KEYS = (
 def resolve(given: Given) -> Meaning:
     """Return the phase that the command line and its file describe."""
     _warn_of_words(given)
-    opts = values.layered(given, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
+    opts = values.layer_values(given, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
     if not opts["batch_size"]:
         raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
     if opts["pipeline_depth"] <= 1:
-        said = "Single-stage pipeline not supported by BERT pretraining."
-        raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
-    keys = phase_keys(opts) | values.usual(opts, opts["batches_per_step"])
+        raise UsageError(
+            "Single-stage pipeline not supported by BERT pretraining. pipeline_depth is "
+            f"{opts['pipeline_depth']}, expected 2 or more"
+        )
+    keys = phase_keys(opts) | values.interval_keys(opts, opts["batches_per_step"])
     # The program compares with the number 32, so that the text "32" in a file means 16 bits.
     keys |= {
         "output_dir": opts["checkpoint_path"],
@@ -64,20 +66,22 @@ def _warn_of_words(given: Given) -> None:
 
 
 def _model(opts: Given) -> dict[str, Any]:
-    """Return the keys of the model."""
+    """Return the configuration keys for the model."""
     if opts["hidden_act"] != "gelu":
         if opts["use_cls_layer"]:
-            found = f"hidden_act is {opts['hidden_act']!r} before the word logits"
-            raise UsageError(f"{found} and gelu in the encoder: this trainer has one for both")
+            raise UsageError(
+                f"hidden_act is {opts['hidden_act']!r} before the word logits and gelu in the encoder: this "
+                "trainer has one for both"
+            )
         opts.warn(f"hidden_act {opts['hidden_act']}: the program's encoder has gelu whatever it says")
     return {"intermediate_size": 4 * opts["hidden_size"]}
 
 
 def _optimiser(opts: Given) -> dict[str, Any]:
-    """Return the keys of the optimiser."""
+    """Return the configuration keys for the optimiser."""
     name = str(opts["optimiser"]).lower()
     if name not in ("lamb", "adamw"):
-        return values.without_moments(opts, name)
+        return values.momentum_keys(opts, name)
     moments = {
         "beta1": opts["optimiser_beta1"],
         "beta2": opts["optimiser_beta2"],
@@ -98,7 +102,10 @@ def _optimiser(opts: Given) -> dict[str, Any]:
 
 
 def _schedule(opts: Given) -> dict[str, Any]:
-    """Return the keys of length and learning rate, with the program's steps converted to updates."""
+    """Return the configuration keys for length and learning rate.
+
+    The program's steps are converted to updates.
+    """
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":
         opts.warn(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
@@ -109,11 +116,11 @@ def _schedule(opts: Given) -> dict[str, Any]:
     else:
         keys["steps"] = updates
     rate = opts["base_learning_rate"]
-    warmup = 0 if name == "custom" else values.warmup_of(opts["warmup"], each)
+    warmup = 0 if name == "custom" else values.read_warmup(opts["warmup"], each)
     if updates is not None and isinstance(warmup, int) and warmup >= updates:
-        found = f"{updates} updates end within the warm-up of {warmup}"
-        rate, warmup = values.capped(rate, warmup, updates)
-        opts.warn(f"{found}: the rate goes up to {rate:g}")
+        length = warmup
+        rate, warmup = values.cut_warmup(rate, warmup, updates)
+        opts.warn(f"{updates} updates end within the warm-up of {length}: the rate goes up to {rate:g}")
     keys |= {"base_learning_rate": rate, "warmup": warmup}
     if name == "custom":
         table = opts["lr_schedule_by_step"] or {}
@@ -150,7 +157,7 @@ def _data(opts: Given) -> dict[str, Any]:
 
 
 def _start(opts: Given) -> dict[str, Any]:
-    """Return the keys of the checkpoint that the training starts from or continues."""
+    """Return the configuration keys for the checkpoint that the training starts from or continues."""
     if opts["restore_path"] and opts["start_from_ckpt"]:
         raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")
     if opts["start_from_ckpt"]:
@@ -158,9 +165,8 @@ def _start(opts: Given) -> dict[str, Any]:
     if not opts["restore_path"]:
         return {}
     keys: dict[str, Any] = {"resume": True}
-    folder = opts[
-        "restore_path"
-    ]  # a directory, whose newest checkpoint is used, or a checkpoint's path with its step
+    # A directory, whose newest checkpoint is used, or the path of a checkpoint with its step.
+    folder = opts["restore_path"]
     if one := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", folder):
         folder = one[1]
         keys["resume_step"] = int(one[2]) * opts["batches_per_step"]

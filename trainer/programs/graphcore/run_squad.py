@@ -12,7 +12,7 @@ _SOURCE = "graphcore/examples 09b7c672"
 
 def resolve(given: Given) -> Meaning:
     """Return the fine-tuning, the predictions or both that the command line and its file describe."""
-    opts = values.layered(given, _SOURCE)
+    opts = values.layer_values(given, _SOURCE)
     for name in ("micro_batch_size", "gradient_accumulation_count"):
         if not opts[name]:
             raise UsageError(f"{opts['config']}: {name} is missing; give --{name.replace('_', '-')}")
@@ -24,22 +24,21 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(
             "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
         )
-    keys = phase_keys(opts) | values.usual(opts, opts["device_iterations"]) | _optimiser(opts)
+    keys = phase_keys(opts) | values.interval_keys(opts, opts["device_iterations"]) | _optimiser(opts)
     keys |= _updates(opts) if opts["do_training"] else {}
     keys |= _places(opts)
-    if (
-        opts["reduction_type"] == "sum"
-    ):  # the sum includes replicas, so they count as micro-batches of one worker
+    # The program's sum includes the replicas, so they count as micro-batches of one worker.
+    if opts["reduction_type"] == "sum":
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
     predictions = "" if opts["do_training"] else f", predictions for {opts['predict_file']}"
     return Meaning(what=f"SQuAD{predictions}", phases=[keys])
 
 
 def _optimiser(opts: Given) -> dict[str, Any]:
-    """Return the keys of the optimiser."""
+    """Return the configuration keys for the optimiser."""
     name = str(opts["optimizer"]).lower().removeprefix("mp")
     if name not in ("adamw", "lamb"):
-        return values.without_moments(opts, name)
+        return values.momentum_keys(opts, name)
     keys: dict[str, Any] = {
         "beta1": opts["beta1"],
         "beta2": opts["beta2"],
@@ -63,22 +62,27 @@ def _optimiser(opts: Given) -> dict[str, Any]:
 
 
 def _updates(opts: Given) -> dict[str, Any]:
-    """Return the keys of the number of updates and of the learning rate."""
+    """Return the configuration keys for the number of updates and the learning rate."""
     if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
-        found = f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}"
-        raise UsageError(f"{found}: of run_squad.py polynomial_decay with lr_power 1 is offered, in the file")
-    rate, warmup = opts["base_learning_rate"], values.warmup_of(opts["warmup"], 1)
+        raise UsageError(
+            f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}: of run_squad.py "
+            "polynomial_decay with lr_power 1 is offered, in the file"
+        )
+    rate, warmup = opts["base_learning_rate"], values.read_warmup(opts["warmup"], 1)
     keys: dict[str, Any] = {"lr_schedule": "polynomial_decay"}
     if opts["num_train_steps"]:
         keys["steps"] = opts["num_train_steps"] * opts["device_iterations"]
-        rate, warmup = values.capped(rate, warmup, keys["steps"])
+        rate, warmup = values.cut_warmup(rate, warmup, keys["steps"])
     else:
         keys["num_train_epochs"] = float(opts["epochs"])
     return keys | {"base_learning_rate": rate, "warmup": warmup}
 
 
 def _places(opts: Given) -> dict[str, Any]:
-    """Return the keys of files and directories. Here checkpoints and predictions share a directory."""
+    """Return the configuration keys for files and directories.
+
+    Here checkpoints and predictions share a directory.
+    """
     trains = opts["do_training"]
     keys: dict[str, Any] = {
         "start_from_ckpt": opts["init_checkpoint"] or None,

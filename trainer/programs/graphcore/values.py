@@ -32,7 +32,7 @@ _FILE_VALUES: dict[str, dict[str, Any]] = {
 """JSON Schema of the file's values that are used in computations."""
 
 
-def layered(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
+def layer_values(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
     """Return the values from defaults, file and flags. Warn about keys of the file without effect.
 
     If a published file configs/NAME.json is missing, a copy in this package is used. SettingsError names the
@@ -63,7 +63,7 @@ def layered(given: Given, source: str, used: Collection[str] = (), idle: Collect
     return replace(given, values=values)
 
 
-def warmup_of(value: Any, per_step: int) -> int | float:
+def read_warmup(value: Any, per_step: int) -> int | float:
     """Return the warm-up in updates, or as a share of them.
 
     UsageError, in the program's words, for other values.
@@ -71,12 +71,13 @@ def warmup_of(value: Any, per_step: int) -> int | float:
     per_step: updates per step of the program.
     """
     if not isinstance(value, int | float) or (not 0 <= value < 1 and int(value) != value) or value < 0:
-        wanted = "Warmup can be either an integer or a float between 0 and 1"
-        raise UsageError(f"{wanted}. The value {value} is not acceptable")
+        raise UsageError(
+            f"Warmup can be either an integer or a float between 0 and 1. The value {value} is not acceptable"
+        )
     return int(value) * per_step if int(value) == value else float(value)
 
 
-def capped(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
+def cut_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
     """Return (learning rate, warm-up) for a run that may be shorter than its warm-up.
 
     The program's rate rises along the same slope and stops. Here a warm-up must end within the run, so it is
@@ -89,8 +90,8 @@ def capped(rate: float, warmup: int | float, updates: int) -> tuple[float, int |
     return max(1e-7, rate * shorter / warmup), shorter
 
 
-def usual(opts: Given, each: int) -> dict[str, Any]:
-    """Return the keys of the intervals, in updates.
+def interval_keys(opts: Given, each: int) -> dict[str, Any]:
+    """Return the configuration keys for the intervals, in updates.
 
     each: updates per step of the program.
     """
@@ -103,8 +104,11 @@ def usual(opts: Given, each: int) -> dict[str, Any]:
     }
 
 
-def without_moments(opts: Given, name: str) -> dict[str, Any]:
-    """Return the keys of momentum or sgd. UsageError for an optimiser that the programs do not have."""
+def momentum_keys(opts: Given, name: str) -> dict[str, Any]:
+    """Return the configuration keys of momentum or sgd.
+
+    UsageError for an optimiser that the programs do not have.
+    """
     if name not in ("momentum", "sgd"):
         raise UsageError(f"Optimizer {name} not recognised")
     momentum = {"momentum": opts["momentum"]} if name == "momentum" else {}

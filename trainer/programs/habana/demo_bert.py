@@ -6,10 +6,10 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.checkpoints.formats.hub_cache import SIZES
-from trainer.programs.batch_sizes import micro_batch
-from trainer.programs.habana.run_pretraining import packed
+from trainer.programs.batch_sizes import micro_batch_size
+from trainer.programs.habana.run_pretraining import packed_keys
 from trainer.programs.meaning import Meaning, phase_keys
-from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continued, started
+from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continue_keys, start_keys
 from trainer.programs.shapes import BERT_LARGE
 
 _NAME = "habana/demo_bert.py"
@@ -31,7 +31,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def _common(given: Given, cards: int) -> dict[str, Any]:
-    """Return the keys of device and workers."""
+    """Return the configuration keys for device and workers."""
     device = "hpu" if given["device"] == "hpu" else "cpu"
     on_one_host = given.values.get("process_per_node") or cards
     if cards > on_one_host:
@@ -67,7 +67,7 @@ def _pretraining(given: Given) -> Meaning:
 
 
 def _phase(given: Given, number: int) -> dict[str, Any]:
-    """Return the keys of a phase, counted from 0."""
+    """Return the configuration keys of a phase, counted from 0."""
     shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
     keys = shape | _common(given, given["world_size"]) | phase_keys(given, number)
     keys |= {
@@ -80,17 +80,17 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
     if given.version in _SHARED_BY_VERSION:
         update //= given["world_size"]
     count = update // given["batch_size"][number] if given["accumulate_gradients"] else 1
-    keys |= {"batch_size": micro_batch(update, count), "accumulation": count}
+    keys |= {"batch_size": micro_batch_size(update, count), "accumulation": count}
     if given.values.get("enable_packed_data_mode"):
-        keys |= packed(given, count, given["avg_seq_per_pack"][number])
+        keys |= packed_keys(given, count, given["avg_seq_per_pack"][number])
     until = given["steps_this_run"][number]
     start = given["init_checkpoint"] and given["init_checkpoint"][number]
     if start and start != "None":
-        return keys | started(start=start, phase2=number == 1, until=until)
+        return keys | start_keys(start=start, phase2=number == 1, until=until)
     if number == 1 or given.values.get("resume_from_checkpoint"):
         end = _end_of_phase_1(given) if number == 1 else None
-        return keys | continued(keys["output_dir"], phase1_end_step=end, until=until)
-    return keys | started(until=until)
+        return keys | continue_keys(keys["output_dir"], phase1_end_step=end, until=until)
+    return keys | start_keys(until=until)
 
 
 def _end_of_phase_1(given: Given) -> int:
@@ -125,7 +125,10 @@ def _finetuning(given: Given) -> Meaning:
 
 
 def _files(given: Given) -> dict[str, Any]:
-    """Return the keys of the task's files. Versions from 1.0.0 on download a dataset by name instead."""
+    """Return the configuration keys for the task's files.
+
+    Versions from 1.0.0 on download a dataset by name instead.
+    """
     task = given["task_name"]
     if given.version:
         if task == "squad" and given["dataset_name"] != "squad":

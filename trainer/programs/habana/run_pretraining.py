@@ -20,7 +20,7 @@ def resolve(given: Given) -> Meaning:
     keys = phase_of(given) | _device(given)
     keys |= {"log_every": _whole(given, "log_freq"), "steps": _whole(given, "max_steps")}
     if given.values.get("enable_packed_data_mode"):
-        keys |= packed(given, keys["accumulation"], _read_mean(given))
+        keys |= packed_keys(given, keys["accumulation"], _read_mean(given))
     if keys["precision"] != "fp16":
         is_bf16 = given.values.get("hmp") or given.values.get("autocast")
         of_fp16 = ("loss_scaling", "init_loss_scale", "max_loss_scale")
@@ -30,7 +30,10 @@ def resolve(given: Given) -> Meaning:
 
 
 def _device(given: Given) -> dict[str, Any]:
-    """Return the keys of device and workers. Without a flag the program uses CUDA, else the processor."""
+    """Return the configuration keys for device and workers.
+
+    Without a flag the program uses CUDA, else the processor.
+    """
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if given["use_habana"]:
         options: dict[str, Any] = {"mode": _mode(given)}
@@ -61,8 +64,8 @@ def _whole(given: Given, name: str) -> int:
     return max(1, -int(-given[name] // 1))
 
 
-def packed(given: Given, count: int, mean: float) -> dict[str, Any]:
-    """Return the keys of micro-batches of packed rows.
+def packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
+    """Return the configuration keys for micro-batches of packed rows.
 
     The program divides the number of micro-batches by the mean number of sequences per pack, so that an
     update has about as many sequences as without packing.
@@ -70,8 +73,9 @@ def packed(given: Given, count: int, mean: float) -> dict[str, Any]:
     """
     rows = round(count / mean)
     if rows < 1:
-        found = f"{count} micro-batches / {mean:g} sequences a pack"
-        given.warn(f"{found} rounds to 0, which ends the program; here 1")
+        given.warn(
+            f"{count} micro-batches / {mean:g} sequences a pack rounds to 0, which ends the program; here 1"
+        )
     return {"accumulation": max(1, rows), "packed_accumulation": "rows"}
 
 

@@ -24,8 +24,9 @@ def resolve(given: Given) -> Meaning:
 
 
 def rewritten(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
-    """Return the words in demo_bert.py's order, and the version: the shell script's if there is no
-    --command.
+    """Return the words in demo_bert.py's order, and the version.
+
+    It is the shell script's version if there is no --command.
     """
     words = list(arguments)
     if version != _SHELL_VERSION and (version or not _is_of_shell(words)):

@@ -6,7 +6,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.habana_tf.pretraining import COMMON, SIZES, find_workers, numbers_of
+from trainer.programs.habana_tf.pretraining import COMMON, SIZES, find_workers, read_numbers
 from trainer.programs.meaning import Meaning
 
 _FIXED: dict[str, Any] = COMMON | {
@@ -52,8 +52,8 @@ def finetuning(given: Given) -> Meaning:
         "task_eval_file": storage.join(data, _FILES[task][1]),
         "start_from_ckpt": storage.join(weights, "bert_model.ckpt"),
         "num_train_epochs": given["epochs"] or _EPOCHS[task],
-        "batch_size": numbers_of(given, "batch_size", [_BATCH_SIZES[task, precision]])[0],
-        "max_seq_length": numbers_of(given, "max_seq_length", [_LENGTHS[task]])[0],
+        "batch_size": read_numbers(given, "batch_size", [_BATCH_SIZES[task, precision]])[0],
+        "max_seq_length": read_numbers(given, "max_seq_length", [_LENGTHS[task]])[0],
         "base_learning_rate": _SHELL_RATES[task] if given.version else given["learning_rate"],
         "keep_checkpoints": 1 if task == "squad" else 5,
         "output_dir": given["output_dir"] or os.path.expanduser(f"~/tmp/{folder}/"),

@@ -99,7 +99,7 @@ def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
 
 
 def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of model, precision and workers."""
+    """Return the configuration keys for model, precision and workers."""
     keys = _FIXED | workers | {"precision": given["data_type"]}
     if given["bert_config_dir"]:
         keys["model_config"] = storage.join(given["bert_config_dir"], "bert_config.json")
@@ -125,16 +125,16 @@ def _bookswiki(given: Given, counted: int, workers: dict[str, Any]) -> list[dict
 
 
 def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> dict[str, Any]:
-    """Return the keys of a phase, counted from 0.
+    """Return the configuration keys of a phase, counted from 0.
 
     Phase 2's steps are in updates of phase 1's size, and are converted by the caller.
     """
-    size = numbers_of(given, "batch_size", (64 if given["data_type"] == "bf16" else 32, 8))[number]
-    length = numbers_of(given, "max_seq_length", (128, 512))[number]
+    size = read_numbers(given, "batch_size", (64 if given["data_type"] == "bf16" else 32, 8))[number]
+    length = read_numbers(given, "max_seq_length", (128, 512))[number]
     is_fast = given["fast_perf_only"] == 1 and given["no_steps_accumulation"] != 1
     update = ((1600, 200) if is_fast else _UPDATES)[number]
-    steps = numbers_of(given, "iters", (7038, 782))[number]
-    warmup = numbers_of(given, "warmup", (2000, 200))[number]
+    steps = read_numbers(given, "iters", (7038, 782))[number]
+    warmup = read_numbers(given, "warmup", (2000, 200))[number]
     count = int(update / counted / size)  # rounded down, as in the program
     if count < 1:
         raise UsageError(
@@ -166,7 +166,7 @@ def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> 
     return keys
 
 
-def numbers_of(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
+def read_numbers(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
     """Return a value for each phase, from ``A,B`` (demo_bert.py) or ``A B`` (shell script).
 
     Phase 2's may be missing.
@@ -183,9 +183,9 @@ def numbers_of(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
 
 
 def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of a few updates on a small file, then an evaluation on the same file."""
-    size = numbers_of(given, "batch_size", [32])[0]
-    length = numbers_of(given, "max_seq_length", [128])[0]
+    """Return the configuration keys for a few updates on a small file, and an evaluation on it."""
+    size = read_numbers(given, "batch_size", [32])[0]
+    length = read_numbers(given, "max_seq_length", [128])[0]
     data, starts, folder = given["dataset_path"], given["init_checkpoint_path"], given["output_dir"]
     if given.version:
         data = os.path.expanduser("~/tmp/bert-pretraining-overfit-dataset")
@@ -198,8 +198,8 @@ def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, A
         "eval_examples": 800,
         "max_seq_length": length,
         "max_predictions_per_seq": {128: 20, 512: 80}.get(length, math.floor(0.15 * length)),
-        "steps": numbers_of(given, "iters", [200])[0],
-        "warmup": numbers_of(given, "warmup", [10])[0],
+        "steps": read_numbers(given, "iters", [200])[0],
+        "warmup": read_numbers(given, "warmup", [10])[0],
         "batch_size": size,
         "accumulation": 1,
         "clipping": "per_update" if workers["world_size"] > 1 else _FIXED["clipping"],

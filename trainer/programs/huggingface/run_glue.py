@@ -40,8 +40,9 @@ def resolve(given: Given) -> Meaning:
 
 
 def _accumulation(given: Given) -> dict[str, Any]:
-    """Return the keys for several micro-batches per update, with a warning if version 5 of transformers
-    differs.
+    """Return the configuration keys for several micro-batches per update.
+
+    Warn if version 5 of transformers differs.
     """
     if given["as_published"]:
         return {"loss_over": "sum"}

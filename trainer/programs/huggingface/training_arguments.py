@@ -5,7 +5,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
-from trainer.checkpoints.formats.config_file import exported_length
+from trainer.checkpoints.formats.config_file import read_exported_length
 from trainer.programs.machine import KEEP_ALL, count_gpus, has_checkpoints, is_here
 from trainer.programs.meaning import phase_keys
 from trainer.workers.launchers import find_launcher
@@ -25,8 +25,9 @@ def training_keys(given: Given) -> dict[str, Any]:
     """Return the keys that the flags of both programs set."""
     for flag in given.table:
         if flag.name in _REFUSED and given[flag.name] != flag.default:
-            found = f"{flag.name} is {given[flag.name]}"
-            raise UsageError(f"{found}: this trainer has nothing like it; leave it out")
+            raise UsageError(
+                f"{flag.name} is {given[flag.name]}: this trainer has nothing like it; leave it out"
+            )
     if given["fp16"] and given["bf16"]:
         raise UsageError("At most one of fp16 and bf16 can be True, but not both")
     resumes = given["resume_from_checkpoint"] not in (None, "", "False", "false")
@@ -65,7 +66,7 @@ def training_keys(given: Given) -> dict[str, Any]:
 def _length(given: Given) -> dict[str, Any]:
     """Return the key of the length, limited to the length in the model's tokeniser, as in the programs."""
     model, asked = given["tokenizer_name"] or given["model_name_or_path"], given["max_seq_length"]
-    known = exported_length(model) if is_here(f"{model}/{CONFIGURATION_NAME}") else None
+    known = read_exported_length(model) if is_here(f"{model}/{CONFIGURATION_NAME}") else None
     if known is None or asked <= known:
         return {}
     given.warn(f"max_seq_length is {asked}, the model's model_max_length {known}, which is taken, as there")
@@ -73,7 +74,7 @@ def _length(given: Given) -> dict[str, Any]:
 
 
 def _devices(given: Given) -> dict[str, Any]:
-    """Return the keys of device and workers: a GPU if there is one, else the processor.
+    """Return the configuration keys for device and workers: a GPU if there is one, else the processor.
 
     Without a launcher, all GPUs.
     """
@@ -85,7 +86,10 @@ def _devices(given: Given) -> dict[str, Any]:
 
 
 def _schedule(given: Given) -> dict[str, Any]:
-    """Return the keys of updates and learning rate. polynomial with its defaults equals linear."""
+    """Return the configuration keys for the number of updates and the learning rate.
+
+    polynomial, with its defaults, equals linear.
+    """
     keys: dict[str, Any] = {"warmup": given["warmup_steps"] or given["warmup_ratio"] or 0}
     if given["max_steps"] > 0:
         keys |= {"steps": given["max_steps"], "num_train_epochs": None}
@@ -99,7 +103,7 @@ def _schedule(given: Given) -> dict[str, Any]:
 
 
 def _intervals(given: Given) -> dict[str, Any]:
-    """Return the keys about checkpoints and evaluations."""
+    """Return the configuration keys for checkpoints and evaluations."""
     strategy, save = given["eval_strategy"], given["save_strategy"]
     keys: dict[str, Any] = {"do_eval": given["do_eval"] or strategy != "no"}
     if strategy == "steps":

@@ -10,7 +10,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.batch_sizes import of_core
+from trainer.programs.batch_sizes import core_batch_size
 from trainer.programs.machine import KEEP_ALL, find_named_step, has_checkpoints, is_here
 from trainer.programs.meaning import Meaning, phase_keys
 from trainer.programs.requirements import require_flags, require_work
@@ -153,7 +153,10 @@ def _evaluation(given: Given) -> Meaning:
 
 
 def _evaluated(given: Given, count: int) -> dict[str, Any]:
-    """Return the keys of an evaluation. Each replica reads its own batches from the same records."""
+    """Return the configuration keys for an evaluation.
+
+    Each replica reads its own batches from the same records.
+    """
     size = _of_replica(given, "eval_batch_size", count)
     most = max(1, given["max_eval_steps"] * size)
     return {"eval_data": given["input_file"], "eval_batch_size": size, "eval_examples": most}
@@ -174,7 +177,7 @@ def _named_checkpoint(output_dir: str, named: int, start: str | None) -> dict[st
 
 
 def _machine_keys(given: Given) -> dict[str, Any]:
-    """Return the keys of device and workers: a worker for each GPU or core."""
+    """Return the configuration keys for device and workers: a worker for each GPU or core."""
     if given["num_gpus"] < 0:
         raise UsageError("`num_gpus` can not be negative.")
     if given["use_tpu"] and given["num_tpu_cores"] < 1:
@@ -200,4 +203,4 @@ def _of_replica(given: Given, name: str, count: int) -> int:
             "When running with multiple GPUs, batch size must be a multiple of the number of available GPUs. "
             f"Found {count} GPUs with a batch size of {total}; try --{name}={total - total % count} instead."
         )
-    return of_core(given, name, count)
+    return core_batch_size(given, name, count)

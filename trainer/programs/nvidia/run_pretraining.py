@@ -6,7 +6,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.batch_sizes import micro_batch
+from trainer.programs.batch_sizes import micro_batch_size
 from trainer.programs.meaning import Meaning, phase_keys
 from trainer.workers.launchers import find_rank
 
@@ -32,7 +32,7 @@ def resolve(given: Given) -> Meaning:
         "log_every": max(1, int(given["log_freq"])),
     }
     if given.version:
-        keys["gelu"] = "tanh"  # in commit a9e2c1d5; 65211bd9 uses the error function
+        keys["gelu"] = "tanh"  # in commit a9e2c1d5, not in 65211bd9
         if given["cuda_graphs"]:
             keys["device_options"] = {"cuda_graphs": True}
     if keys["world_size"] == 1 and not given.version:
@@ -43,9 +43,9 @@ def resolve(given: Given) -> Meaning:
 
 
 def phase_of(given: Given) -> dict[str, Any]:
-    """Return the keys of a phase that this program and Habana's compute from the same flags."""
+    """Return the configuration keys of a phase that this program and Habana's compute from the same flags."""
     count, scale = given["gradient_accumulation_steps"], float(given["init_loss_scale"])
-    size = micro_batch(given["train_batch_size"], count)
+    size = micro_batch_size(given["train_batch_size"], count)
     if not given["do_train"]:
         raise UsageError("`do_train` must be True.")
     keys = phase_keys(given) | _start(given)
@@ -65,19 +65,19 @@ def phase_of(given: Given) -> dict[str, Any]:
 
 
 def _start(given: Given) -> dict[str, Any]:
-    """Return the keys about the phase's starting point.
+    """Return the configuration keys for the phase's starting point.
 
     Without --resume_from_checkpoint it starts from scratch.
     """
     until, start = given["steps_this_run"], given["init_checkpoint"]
     if not given["resume_from_checkpoint"]:
         ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in given]
-        reason = "acts only with --resume_from_checkpoint: ignored, as by the program"
-        given.warn(*(f"--{name} {reason}" for name in ignored))
-        return started(until=until)
+        for name in ignored:
+            given.warn(f"--{name} acts only with --resume_from_checkpoint: ignored, as by the program")
+        return start_keys(until=until)
     if start:
-        return started(start=start, phase2=given["phase2"], until=until)
-    return continued(
+        return start_keys(start=start, phase2=given["phase2"], until=until)
+    return continue_keys(
         given["output_dir"],
         phase1_end_step=given["phase1_end_step"] if given["phase2"] else None,
         resume_step=None if given["resume_step"] == -1 else given["resume_step"],
@@ -94,10 +94,10 @@ def _last_checkpoint(output_dir: str) -> int:
     return max(find_checkpoints(output_dir), default=0)
 
 
-def continued(
+def continue_keys(
     output_dir: str, *, phase1_end_step: int | None, resume_step: int | None = None, until: int = -1
 ) -> dict[str, Any]:
-    """Return the keys for --resume_from_checkpoint without a checkpoint's name: continue from output_dir.
+    """Return the configuration keys for --resume_from_checkpoint alone, which continues from output_dir.
 
     phase1_end_step: in phase 2, the last step of phase 1. Checkpoints after it belong to phase 2. None in
     phase 1.
@@ -119,8 +119,8 @@ def continued(
     return keys | {"steps_this_run": max(1, until - done) if until >= 0 else None}
 
 
-def started(*, start: str | None = None, phase2: bool = False, until: int = -1) -> dict[str, Any]:
-    """Return the keys of a phase that starts at update 0.
+def start_keys(*, start: str | None = None, phase2: bool = False, until: int = -1) -> dict[str, Any]:
+    """Return the configuration keys of a phase that starts at update 0.
 
     start: checkpoint with the initial weights and moments.
     """

@@ -25,7 +25,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def phase_of(given: Given) -> dict[str, Any]:
-    """Return the keys of a phase that this program and Habana's compute from the same flags."""
+    """Return the configuration keys of a phase that this program and Habana's compute from the same flags."""
     require_work(given, "do_train", "do_eval")
     if given["do_eval"]:
         require_flags(given, "eval_files_dir")

@@ -7,9 +7,9 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.batch_sizes import micro_batch
+from trainer.programs.batch_sizes import micro_batch_size
 from trainer.programs.meaning import Meaning, phase_keys
-from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continued, started
+from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continue_keys, start_keys
 from trainer.programs.shapes import bert_shape
 
 _PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
@@ -52,8 +52,10 @@ def rewritten(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
     if any(word.startswith("--") or word == "-h" for word in arguments):
         return list(arguments), version
     if len(arguments) > len(_POSITIONS):
-        found = f"found {len(arguments)} words, the script reads {len(_POSITIONS)}"
-        raise UsageError(f"rannc/run_pretraining_rannc.sh: {found}")
+        raise UsageError(
+            f"rannc/run_pretraining_rannc.sh: found {len(arguments)} words, the script reads "
+            f"{len(_POSITIONS)}"
+        )
     named = zip(_POSITIONS, arguments, strict=False)
     return [f"--{name}={word}" for name, word in named if word], version
 
@@ -64,8 +66,10 @@ def resolve(given: Given) -> Meaning:
     if precision not in ("fp16", "fp32"):
         raise UsageError(f"Unknown <precision> argument: PREC is {precision!r}, expected fp16 or fp32")
     if given["SKIP_GRAD_SCALING"] != "false":
-        found = f"SKIP_GRAD_SCALING is {given['SKIP_GRAD_SCALING']}"
-        raise UsageError(f"{found}: this trainer averages gradients over the copies of the model")
+        raise UsageError(
+            f"SKIP_GRAD_SCALING is {given['SKIP_GRAD_SCALING']}: this trainer averages gradients over the "
+            "copies of the model"
+        )
     only = [given[f"PHASE{number}_ONLY"] != "0" for number in (1, 2)]
     if all(only):
         raise UsageError("PHASE1_ONLY and PHASE2_ONLY: the script skips both phases")
@@ -99,7 +103,7 @@ def _shape(path: str, given: Given) -> dict[str, Any]:
 
 
 def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, Any]:
-    """Return the keys of a phase.
+    """Return the configuration keys of a phase.
 
     alone: phase 2 without phase 1, which then starts with new weights.
     """
@@ -123,7 +127,7 @@ def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, 
         "base_learning_rate": given["LR"] if rate is None else rate,
         "warmup": given[f"warmup_proportion{suffix}"],
         "precision": precision,
-        "batch_size": micro_batch(_number_of(given, "train_batch_size", number), count),
+        "batch_size": micro_batch_size(_number_of(given, "train_batch_size", number), count),
         "accumulation": count,
         "dist": workers > 1,
         "output_dir": storage.join(results, f"{name}/checkpoints"),
@@ -139,19 +143,22 @@ def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, 
 
 
 def _start(given: Given, number: int, output_dir: str, alone: bool) -> dict[str, Any]:
-    """Return the keys about the phase's starting point. Phase 1 resumes only if an argument says so."""
+    """Return the configuration keys for the phase's starting point.
+
+    Phase 1 resumes only if an argument says so.
+    """
     steps = _number_of(given, "train_steps", 1)
     resumes, start = given["resume_training"], given["init_checkpoint"]
     start = None if start == "None" else start
     if number == 2 and not alone:
-        return continued(output_dir, phase1_end_step=steps) if resumes else _second(steps)
+        return continue_keys(output_dir, phase1_end_step=steps) if resumes else _second(steps)
     if start and number == 1:
         if resumes:
-            return started(start=start)
+            return start_keys(start=start)
         given.warn("init_checkpoint acts only with resume_training true: ignored, as by the program")
-    return continued(output_dir, phase1_end_step=None) if resumes else {}
+    return continue_keys(output_dir, phase1_end_step=None) if resumes else {}
 
 
 def _second(steps: int) -> dict[str, Any]:
-    """Return the keys of phase 2 after phase 1 in the same command."""
+    """Return the configuration keys for phase 2 after phase 1 in the same command."""
     return {"phase2": True, "phase1_end_step": steps}

@@ -11,14 +11,14 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.io.terminal import say_error
 from trainer.config.sections.finetuning import FinetuningSection
-from trainer.tasks.classification.features import pair_examples, settings_of
-from trainer.tasks.classification.head_fit import with_head_labels
+from trainer.tasks.classification.features import fill_in_settings, pair_examples
+from trainer.tasks.classification.head_fit import take_head_labels
 from trainer.tasks.classification.metrics import (
     Guess,
+    describe_dataset_labels,
+    describe_labels,
     read_predictions,
     score_labels,
-    tell_labels,
-    told_labels,
 )
 from trainer.tasks.classification.presets import (
     TASKS,
@@ -32,7 +32,7 @@ from trainer.tasks.classification.reading import (
     with_labels,
 )
 from trainer.tasks.data_file import DataFile, read_file
-from trainer.tasks.names import FileNames, find_name
+from trainer.tasks.names import FileNames, find_task_name
 from trainer.tasks.task_data import CheckedFiles, FineTuningData, Making, Scores
 
 
@@ -53,8 +53,7 @@ class TableData(FineTuningData):
     def check_files(self, given: FinetuningSection, files: CheckedFiles) -> dict[str, Any]:
         """Find the labels, in the order of the head's rows if the head has learned the same labels."""
         # 1. Find the labels: configured, else the task's, else (only to evaluate) the head's, else the
-        # training
-        # file's in sorted order.
+        # training file's in sorted order.
         task, head, keys = chosen_task(given), files.head, dict[str, Any]()
         if task.labels is None and not task.regression:
             if not files.trains and head is not None and head.is_score:
@@ -67,27 +66,26 @@ class TableData(FineTuningData):
                 raise SettingsError(
                     f"task {task.name}: its labels are not known without a training file; give --labels"
                 )
-        # 2. With --ignore-mismatched-sizes, drop a head of another size. A run that is resumed keeps its
-        # head.
+        # 2. With --ignore-mismatched-sizes, drop a head of another size, unless the run is resumed.
         may_draw = given.ignore_mismatched_sizes and files.trains and not files.resumes
         if head is not None and may_draw and head.rows != (len(task.labels or ()) or 1):
             head, keys["new_head"] = None, True
         # 3. Put the labels into the order of the head's rows. Training data [bad, good] and a head trained on
         # [good, bad] would otherwise exchange the two labels without an error.
         if head is not None:
-            task, lines = with_head_labels(task, head, trains=files.trains, resumes=files.resumes)
+            task, lines = take_head_labels(task, head, trains=files.trains, resumes=files.resumes)
             for line in lines:
                 files.tell(line)
         return keys | {"labels": None if task.labels is None else list(task.labels)}
 
     def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
         """Return the labels by id with their counts, or the range of the scores."""
-        return [tell_labels(chosen_task(given), data)]
+        return [describe_dataset_labels(chosen_task(given), data)]
 
     def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
         task = chosen_task(given)
         sizes = ClassificationSettings(lower_case=given.lower_case is not False, max_seq_length=length)
-        return settings_of(task, sizes, labelled=labelled), partial(pair_examples, task)
+        return fill_in_settings(task, sizes, labelled=labelled), partial(pair_examples, task)
 
     def asked_for(self, given: Namespace, source: DataFile, settings: ClassificationSettings) -> Making:
         """Return settings and function. Without labels, the task takes the table's, sorted."""
@@ -95,10 +93,10 @@ class TableData(FineTuningData):
         if labelled:
             found = read_pairs(source, task)
             task = with_labels(task, found)
-            say_error(f"trainer: {source.path}: {told_labels(task, label_ids(found.pairs, task))}")
+            say_error(f"trainer: {source.path}: {describe_labels(task, label_ids(found.pairs, task))}")
         else:
             task = replace(task, labels=task.labels or ())
-        return settings_of(task, settings, labelled=labelled), partial(pair_examples, task)
+        return fill_in_settings(task, settings, labelled=labelled), partial(pair_examples, task)
 
     def score(self, given: Namespace) -> Scores:
         task = _task_of_flags(given)
@@ -137,7 +135,7 @@ def as_regression(task: ClassificationTask) -> ClassificationTask:
 def _task_of_flags(given: Namespace) -> ClassificationTask:
     """Return the task described by the flags of ``features`` and ``score``."""
     keys = FinetuningSection(
-        task=find_name(given.task),
+        task=find_task_name(given.task),
         first_column=given.text_column,
         second_column=given.second_text_column,
         label_column=given.label_column,

@@ -83,7 +83,7 @@ def feature_values(feature: PairFeature, length: int, padding_id: int = 0) -> di
     return {**columns, "label_id": feature.label}
 
 
-def settings_of(
+def fill_in_settings(
     task: ClassificationTask, given: ClassificationSettings, *, labelled: bool
 ) -> ClassificationSettings:
     """Return the settings with the task's filled in. The task's labels must be known (``with_labels``)."""
@@ -117,7 +117,7 @@ def pair_examples(
 ) -> SourceExamples:
     """Make the examples of a table's features, in order.
 
-    settings: from ``settings_of``.
+    settings: from ``fill_in_settings``.
     """
     found = read_pairs(source, task, labelled=bool(settings.label_column))
     features = make_features(found.pairs, label_ids(found.pairs, task), tokenizer, settings.max_seq_length)

@@ -8,8 +8,8 @@ from trainer.tasks.classification.head_labels import (
     MULTI_LABEL,
     REGRESSION,
     HeadLabels,
-    listed,
-    usual_names,
+    default_label_names,
+    list_labels,
 )
 from trainer.tasks.classification.presets import ClassificationTask
 
@@ -17,7 +17,7 @@ NONE, SIGMOID, SOFTMAX = "none", "sigmoid", "softmax"
 """Functions that turn a head's output into a score or probabilities."""
 
 
-def order_of_head(names: Sequence[str], task: ClassificationTask) -> tuple[str, ...] | None:
+def find_head_order(names: Sequence[str], task: ClassificationTask) -> tuple[str, ...] | None:
     """Return the task's labels in the order of the head's rows, or None if the head has other labels.
 
     Case is ignored, as in transformers' run_glue.py, unless two labels differ only in case. The names in
@@ -26,8 +26,7 @@ def order_of_head(names: Sequence[str], task: ClassificationTask) -> tuple[str, 
     labels = task.labels or ()
     others = [task.other_names.get(label, label) for label in labels]
     # Four attempts: the task's labels, then Hugging Face's names for them, each first as they are, then in
-    # lower
-    # case. An attempt fits if it maps the head's names to all labels, each once.
+    # lower case. An attempt fits if it maps the head's names to all labels, each once.
     for spelling in (labels, others):
         for changed in (str, str.lower):
             by_name = {changed(name): label for name, label in zip(spelling, labels, strict=True)}
@@ -37,7 +36,7 @@ def order_of_head(names: Sequence[str], task: ClassificationTask) -> tuple[str, 
     return None
 
 
-def with_head_labels(
+def take_head_labels(
     task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool = False
 ) -> tuple[ClassificationTask, list[str]]:
     """Return the task with its labels in the order of the head's rows, and lines for the log.
@@ -51,7 +50,7 @@ def with_head_labels(
     # 1. The sizes must agree, and a head that gives a score cannot learn labels.
     fits = head.rows == 1 if task.regression else head.rows == len(task.labels or ())
     if not fits or (head.is_score and not task.regression):
-        names = f" ({listed(task.labels)})" if task.labels else ""
+        names = f" ({list_labels(task.labels)})" if task.labels else ""
         raise DataError(
             f"{head.path}: has a head {head.described}, the task {task.name} is about {wanted}{names}"
             f"{_remedy(task, head, trains=trains, resumes=resumes)}"
@@ -64,16 +63,16 @@ def with_head_labels(
     if task.regression or head.names is None:
         return task, lines
     # 2. Match the head's names with the task's labels.
-    ordered = order_of_head(head.names, task)
+    ordered = find_head_order(head.names, task)
     if ordered is None:
         hint = "; --new-head draws another" if trains and not resumes else ""
         lines.append(
             f"warning: {head.path}: has a head {head.described}; its rows are taken in their order for the "
-            f"labels {listed(task.labels or ())}{hint}"
+            f"labels {list_labels(task.labels or ())}{hint}"
         )
         return task, lines
     if ordered != task.labels:
-        lines.append(f"labels are in the order of the head of {head.path}: {listed(ordered)}")
+        lines.append(f"labels are in the order of the head of {head.path}: {list_labels(ordered)}")
     return task.with_labels(ordered), lines
 
 
@@ -106,12 +105,12 @@ def read_head(task: ClassificationTask, head: HeadLabels, *, given: bool) -> Hea
     given: whether the user has set the task's labels.
     """
     if task.regression:
-        with_head_labels(task, head, trains=False)
-        return HeadReading(usual_names(head.rows), NONE)
+        take_head_labels(task, head, trains=False)
+        return HeadReading(default_label_names(head.rows), NONE)
     if task.labels is not None:
-        task, _ = with_head_labels(task, head, trains=False)
+        task, _ = take_head_labels(task, head, trains=False)
     names = task.labels if given or head.names is None else head.names
     if head.problem == REGRESSION:
         raise DataError(f"{head.path}: has a head of {head.rows} scores, which no task here has")
     is_sigmoid = head.problem == MULTI_LABEL or head.rows == 1
-    return HeadReading(names or usual_names(head.rows), SIGMOID if is_sigmoid else SOFTMAX)
+    return HeadReading(names or default_label_names(head.rows), SIGMOID if is_sigmoid else SOFTMAX)

@@ -38,15 +38,15 @@ class HeadLabels:
         if self.is_score:
             return "for a score"
         what = "for 1 label or a score" if self.rows == 1 else f"for {self.rows} labels"
-        return f"{what} ({listed(self.names)})" if self.names else what
+        return f"{what} ({list_labels(self.names)})" if self.names else what
 
 
-def usual_names(rows: int) -> tuple[str, ...]:
+def default_label_names(rows: int) -> tuple[str, ...]:
     """Return the names that transformers gives to unnamed labels."""
     return tuple(f"LABEL_{row}" for row in range(rows))
 
 
-def listed(labels: Sequence[str]) -> str:
+def list_labels(labels: Sequence[str]) -> str:
     """Return the labels as text, with a count in place of all after the first 20."""
     more = [f"{len(labels) - MOST_SHOWN} more"] if len(labels) > MOST_SHOWN else []
     return ", ".join([*map(shown, labels[:MOST_SHOWN]), *more])

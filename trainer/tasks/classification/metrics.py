@@ -82,7 +82,8 @@ METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
 class Guess:
     """The baseline that does not read the text: always the most frequent label, or always the mean score.
 
-    counts: number of examples of each label; empty for scores. mean: mean score; None for labels.
+    counts: number of examples of each label. Empty for scores.
+    mean: mean score. None for labels.
     """
 
     task: ClassificationTask
@@ -122,9 +123,7 @@ class Guess:
         return score_labels(self.task.metrics, np.full_like(gold, guess), gold)
 
     def loss(self, gold: Array) -> float:
-        """Return the mean loss if each label's probability is its share, or each score is guessed as the
-        mean.
-        """
+        """Return the mean loss if each label's probability is its share, or each score is the mean."""
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())
         return float(Frequencies(self.counts).losses()[gold.astype(int)].mean())
@@ -135,12 +134,12 @@ def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:
     return Guess.of_labels(task, _all_labels(task, data))
 
 
-def tell_labels(task: ClassificationTask, data: OpenedDataset) -> str:
-    """Return text about the labels or scores in a dataset of features. See ``told_labels``."""
-    return told_labels(task, _all_labels(task, data))
+def describe_dataset_labels(task: ClassificationTask, data: OpenedDataset) -> str:
+    """Return text about the labels or scores in a dataset of features. See ``describe_labels``."""
+    return describe_labels(task, _all_labels(task, data))
 
 
-def told_labels(task: ClassificationTask, found: Labels) -> str:
+def describe_labels(task: ClassificationTask, found: Labels) -> str:
     """Return each label's id, name and count as text, or the range of the scores.
 
         labels by number: 0 bad (28), 1 good (20)

@@ -1,6 +1,4 @@
-"""Classification tasks by name, with columns, labels and metrics of GLUE's, and settings of their
-features.
-"""
+"""Classification tasks by name, with columns, labels and metrics, and the settings of features."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

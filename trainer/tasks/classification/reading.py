@@ -211,8 +211,7 @@ def _listed(row: Row) -> str:
 
 
 def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask:
-    """Return the task with its labels: the training examples' labels, sorted, unless the task has labels
-    already.
+    """Return the task with its labels: the task's, or else the training examples' labels, sorted.
 
     InputError for an empty label, and for numbers with fractions, which may be scores or classes.
     """

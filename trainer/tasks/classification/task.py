@@ -33,9 +33,9 @@ from trainer.tasks.classification.metrics import (
 from trainer.tasks.classification.presets import ClassificationTask
 from trainer.tasks.classification.reading import TextPair
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
-from trainer.tasks.fine_tuning import FineTuning, is_there, outcome_of, target_of
-from trainer.tasks.heads import classifier_of
-from trainer.tasks.prediction import Trained, refuse
+from trainer.tasks.fine_tuning import FineTuning, example_weights, make_outcome, target_of
+from trainer.tasks.heads import make_classifier
+from trainer.tasks.prediction import Trained, refuse_flags
 from trainer.tasks.task import Columns, Outcome, TaskModel
 
 PREDICTIONS = "predictions.tsv"
@@ -66,10 +66,10 @@ class Classification(FineTuning):
     def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
         """Return the model with random weights. SettingsError if the labels are not known yet."""
         if self.task.regression:
-            return classifier_of(shape, 1, attention)
+            return make_classifier(shape, 1, attention)
         if self.task.labels is None:
             raise SettingsError(f"task {self.name}: its labels are not known; give --labels")
-        return classifier_of(shape, len(self.task.labels), attention)
+        return make_classifier(shape, len(self.task.labels), attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
         """Raise DataError if the checkpoint lacks the head, or a layer before it."""
@@ -77,13 +77,13 @@ class Classification(FineTuning):
         _check_whole(missing, path)
 
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
-        logits, weights = model(batch).float(), is_there(batch)
+        logits, weights = model(batch).float(), example_weights(batch)
         outputs = None if model.training else logits
         if self.task.regression:
-            return outcome_of(weights, (logits[:, 0] - scores_of(batch)) ** 2, outputs=outputs)
+            return make_outcome(weights, (logits[:, 0] - scores_of(batch)) ** 2, outputs=outputs)
         labels = target_of(batch, "label_ids").long()
         losses = F.cross_entropy(logits, labels, reduction="none")
-        return outcome_of(weights, losses, (logits.argmax(1) == labels).float(), outputs=outputs)
+        return make_outcome(weights, losses, (logits.argmax(1) == labels).float(), outputs=outputs)
 
     def survey(self, data: OpenedDataset) -> dict[str, Any]:
         """Return the counts of the labels, or the mean score."""
@@ -101,7 +101,7 @@ class Classification(FineTuning):
     @classmethod
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
         """Print the label, or the score."""
-        refuse(given, ("num", "context"))
+        refuse_flags(given, ("num", "context"))
         say(_label_line(given, opened))
 
 
@@ -135,7 +135,7 @@ class ClassificationEvaluation(TaskEvaluation):
         self._kept = []
 
     def add(self, batch: Batch, outputs: Tensor) -> None:
-        there = is_there(batch).bool()
+        there = example_weights(batch).bool()
         gold = scores_of(batch) if self._task.regression else target_of(batch, "label_ids")
         guessed = outputs[:, 0] if self._task.regression else outputs.argmax(1)
         self._kept += torch.stack([guessed[there].double(), gold[there].double()], 1).tolist()
@@ -187,7 +187,7 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     if opened.head is None:
         raise DataError(f"{opened.source}: has no head for labels; fine-tune it with --task {given.task}")
     read = read_head(learned.task, opened.head, given=bool(given.labels))
-    model = classifier_of(opened.shape, opened.head.rows).eval()
+    model = make_classifier(opened.shape, opened.head.rows).eval()
     _check_whole(opened.fill_from(model), opened.source)
     longest = opened.shape.max_position_embeddings
     length = min(TableData.feature_length(config), longest) if is_trained else longest

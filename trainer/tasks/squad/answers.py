@@ -35,8 +35,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A question's answer, its n best answers with probabilities, and for SQuAD 2.0 its score of no
-    answer.
+    """A question's answer, and its n best answers with probabilities.
+
+    null_odds: with version_2_with_negative, the score of no answer minus the best answer's score.
     """
 
     answer: str
@@ -94,7 +95,7 @@ def best_logits(logits: Array, count: int) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
-    """The features of a file and the best logits of each. A row is a feature."""
+    """The features of a file, one per row, and the best logits of each."""
 
     features: Sequence[Feature]
     logits: Array
@@ -106,7 +107,7 @@ class _Search:
     def null(self, rows: list[int]) -> Scored | None:
         """Return the score of no answer: the logits of position 0 in the row where their sum is smallest.
 
-        None without negatives.
+        None unless version_2_with_negative is set.
         """
         if not rows or not self.settings.version_2_with_negative:
             return None

@@ -39,9 +39,7 @@ class SquadData(FineTuningData):
         return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
 
     def check_files(self, given: FinetuningSection, files: CheckedFiles) -> dict[str, Any]:
-        """Raise InputError if a question in the evaluation file has no answer, unless the rules of SQuAD 2.0
-        apply.
-        """
+        """Raise InputError if a question to evaluate has no answer, unless SQuAD 2.0's rules apply."""
         evaluation = files.evaluation
         if evaluation is None or given.version_2_with_negative:
             return {}

@@ -200,7 +200,7 @@ class Feature:
         return int(self.context.words[self.span.first + position - self.document])
 
 
-def shuffled(questions: Sequence[Question]) -> list[Question]:
+def shuffle_questions(questions: Sequence[Question]) -> list[Question]:
     """Return the questions in the order in which Google's program makes training features."""
     found = list(questions)
     Random(SHUFFLE_SEED).shuffle(found)
@@ -313,7 +313,7 @@ def squad_examples(
 
     Predictions also need the words of the contexts and the spans of features. They are made again from the
     file by ``read_squad`` and ``make_features``, which takes a second for 10,000 questions.
-    shuffle: use the order of ``shuffled``.
+    shuffle: use the order of ``shuffle_questions``.
     """
     found = read_squad(
         source,
@@ -321,7 +321,7 @@ def squad_examples(
         negatives=settings.version_2_with_negative,
         first_answer=settings.first_answer,
     )
-    questions = shuffled(found.questions) if shuffle else found.questions
+    questions = shuffle_questions(found.questions) if shuffle else found.questions
     features, vocabulary = make_features(questions, tokenizer, settings), tokenizer.vocabulary
     examples = [
         SquadExample(

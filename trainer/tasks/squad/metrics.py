@@ -53,8 +53,7 @@ def score_answers_or_none(
     no_answer: Mapping[str, float] | None = None,
     threshold: float = 1.0,
 ) -> dict[str, float]:
-    """Return version 2.0's metrics over the questions with a prediction: of all, and of those with and
-    without answer.
+    """Return version 2.0's metrics over questions with a prediction: all, with, and without answer.
 
     Gold answers that are empty after normalisation do not count. A question without other gold answers has
     the answer "".
@@ -102,16 +101,14 @@ def best_threshold(
     answered: Mapping[str, bool],
     without: int,
 ) -> tuple[float, float]:
-    """Return the best score in per cent that a threshold on no_answer can reach, and the lowest such
-    threshold.
+    """Return the best score in per cent for any threshold on no_answer, and the lowest threshold for it.
 
     answered: for each question with a score, whether it has an answer.
     without: number of questions in the file that have none.
     """
     # Start with a threshold below all numbers, where every prediction is "": only questions without an answer
     # score. Raise it past one question at a time, whose prediction then counts. A question with an answer
-    # adds
-    # its score. A question without one loses its point, unless its prediction is "" too.
+    # adds its score. A question without one loses its point, unless its prediction is "" too.
     score = best = float(without)
     threshold = 0.0
     for one in sorted(no_answer, key=no_answer.__getitem__):
@@ -127,8 +124,9 @@ def best_threshold(
 
 
 def _by_kind(scores: Mapping[str, Mapping[str, float]], answered: Mapping[str, bool]) -> dict[str, float]:
-    """Return the mean of each metric in per cent: over all questions, HasAns_ with and NoAns_ without an
-    answer.
+    """Return the mean of each metric in per cent, over all questions and over both types of questions.
+
+    The prefix HasAns_ means questions with an answer, NoAns_ questions without.
     """
     result: dict[str, float] = {}
     for prefix, wanted in (("", None), ("HasAns_", True), ("NoAns_", False)):

@@ -32,9 +32,7 @@ class Context:
     starts: list[int]
 
     def word_at(self, place: int) -> int:
-        """Return the index of the word at this character, or of the last word before it. -1 before the first
-        word.
-        """
+        """Return the index of the word at this offset, or before it. -1 before the first word."""
         return bisect_right(self.starts, place) - 1
 
 
@@ -119,8 +117,7 @@ def read_squad(
     split = cache(split_context)
     for place, context, entry in _read_entries(file):
         flat = context is None
-        # A flat entry's place names its line. A nested entry is named by its id, or by its number if it has
-        # none.
+        # A flat entry's place names its line. A nested entry has its number, until its id is known.
         identity: str = _member(entry, "id", str, place if flat else f"{name}: question {len(seen)}")
         where = f"{place}: question {identity}"
         if identity in seen:
@@ -130,8 +127,7 @@ def read_squad(
         context = context or split(_member(entry, "context", str, where))
         contexts.add(context)
         answers = _answers(entry, where, flat=flat)
-        # Flat files have no is_impossible: there an empty list of answers means that the question is
-        # impossible.
+        # Flat files have no is_impossible. There, an empty list of answers marks an impossible question.
         marked = flat and not answers
         if "is_impossible" in entry:
             marked = _member(entry, "is_impossible", bool, where)
@@ -168,8 +164,10 @@ def _answers(entry: Any, where: str, *, flat: bool) -> list[tuple[str, int]]:
         where = f"{where}: answers"
         texts, starts = _member(found, "text", list, where), _member(found, "answer_start", list, where)
         if len(texts) != len(starts):
-            lengths = f"'text' has {len(texts)} values and 'answer_start' {len(starts)}"
-            raise InputError(f"{where}: {lengths}, expected equally many")
+            raise InputError(
+                f"{where}: 'text' has {len(texts)} values and 'answer_start' {len(starts)}, expected equally "
+                "many"
+            )
         pairs = zip(texts, starts, strict=True)
         found = [{"text": text, "answer_start": start} for text, start in pairs]
     return [(_member(one, "text", str, where), _member(one, "answer_start", int, where)) for one in found]

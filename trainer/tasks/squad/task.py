@@ -26,12 +26,12 @@ from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
 from trainer.tasks.fine_tuning import (
     FineTuning,
     configured_tokenizer,
-    is_there,
-    outcome_of,
+    example_weights,
+    make_outcome,
     target_of,
 )
-from trainer.tasks.heads import answerer_of, sequence_rows
-from trainer.tasks.prediction import Trained, refuse, single_text
+from trainer.tasks.heads import make_answerer, sequence_rows
+from trainer.tasks.prediction import Trained, refuse_flags, single_text
 from trainer.tasks.squad.answers import (
     Prediction,
     best_logits,
@@ -86,7 +86,7 @@ class Squad(FineTuning):
             self.columns = replace(self.columns, evaluation=(*names, *of_guess))
 
     def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
-        model = answerer_of(shape, attention)
+        model = make_answerer(shape, attention)
         if not self.keys.padding_learns:
             model.bert.embeddings.word_embeddings.padding_idx = shape.pad_token_id
         return model
@@ -101,7 +101,7 @@ class Squad(FineTuning):
         places = torch.stack([target_of(batch, "answer_starts"), target_of(batch, "answer_ends")], 1).long()
         losses = -logs.gather(1, places[:, None]).squeeze(1).mean(1)
         right = (logits.argmax(1) == places).all(1).float()
-        return outcome_of(is_there(batch), losses, right, outputs=None if model.training else logits)
+        return make_outcome(example_weights(batch), losses, right, outputs=None if model.training else logits)
 
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
@@ -114,7 +114,7 @@ class Squad(FineTuning):
     @classmethod
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
         """Print the answer, or an empty line and a message if the text contains none."""
-        refuse(given, ("num", "labels"))
+        refuse_flags(given, ("num", "labels"))
         question = single_text(given)
         if given.context is None:
             raise UsageError(
@@ -177,7 +177,7 @@ class SquadEvaluation(TaskEvaluation):
         self._best = []
 
     def add(self, batch: Batch, outputs: Tensor) -> None:
-        there = is_there(batch).bool()
+        there = example_weights(batch).bool()
         self._best += best_logits(outputs[there].numpy(), self._settings.n_best_size).tolist()
 
     def kept(self) -> list[list[list[float]]]:
@@ -208,8 +208,7 @@ class SquadEvaluation(TaskEvaluation):
 
 
 def _find_context(given: str) -> tuple[str, str]:
-    """Return name and text of a file, or a fixed name and the argument itself if it is a text of several
-    words.
+    """Return name and text of a file, or the argument itself if it is a text of several words.
 
     MissingInputError for one word that names no file, since it is probably a misspelt name.
     """
@@ -227,7 +226,7 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
 
     Empty if the run allows questions without an answer (SQuAD 2.0) and finds none.
     """
-    model = answerer_of(opened.shape).eval()
+    model = make_answerer(opened.shape).eval()
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
     config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
     length = min(SquadData.feature_length(config), opened.shape.max_position_embeddings)

@@ -12,7 +12,7 @@ from tests.support.saved_models import add_keys, new_model, rewrite, save
 from tests.support.training_runs import refuse, words
 from trainer.checkpoints.formats.kinds import read_checkpoint
 from trainer.checkpoints.source import open_checkpoint
-from trainer.tasks.heads import classifier_of
+from trainer.tasks.heads import make_classifier
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +74,11 @@ def test_classifier_dropout_is_that_of_transformers(tmp_path, kind):
     place = save(new_model(kind), tmp_path)
     add_keys(place, classifier_dropout=0.4)
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(place)
-    ours = classifier_of(read_checkpoint(str(place)).expect_config(), 2)
+    ours = make_classifier(read_checkpoint(str(place)).expect_config(), 2)
     found = (theirs.dropout if kind == "bert" else theirs.classifier.dropout).p
     assert ours.dropout == found == 0.4
     add_keys(place, classifier_dropout=None)
-    assert classifier_of(read_checkpoint(str(place)).expect_config(), 2).dropout == 0.1
+    assert make_classifier(read_checkpoint(str(place)).expect_config(), 2).dropout == 0.1
 
 
 def test_classifier_dropout_is_written_back(trainer, tmp_path):

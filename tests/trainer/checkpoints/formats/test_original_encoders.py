@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tests.support.kit_models import KitBatch, gradients
-from trainer.checkpoints.any_checkpoint import StoredTensor, unpadded
+from trainer.checkpoints.any_checkpoint import StoredTensor, unpad_vocabulary
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.huggingface import read_huggingface
 from trainer.checkpoints.formats.modernbert import to_modernbert
@@ -72,7 +72,7 @@ def test_norm_and_sum_of_each_gradient_are_the_originals(kit, name, form):
     logits = model(made).masked_lm[tokens, : model.config.vocab_size]
     cross_entropy(logits, batch.expected("labels").long()).backward()
     found = {name: StoredTensor.of(weight.grad) for name, weight in model.named_parameters()}
-    ours = TO_THEIRS[name](unpadded(found, model.config), model.config)
+    ours = TO_THEIRS[name](unpad_vocabulary(found, model.config), model.config)
     expected = gradients(place)
     assert ours.keys() == expected.keys()
     for name, (norm, total) in expected.items():

@@ -8,7 +8,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.model.headed import BertForMaskedLM, BertForPreTraining
 from trainer.splitting.plan.footprint import LiveBytes, measure_footprints, measure_part
 from trainer.splitting.plan.parts import Shape, list_layer_names, make_part, part_names
-from trainer.tasks.heads import answerer_of
+from trainer.tasks.heads import make_answerer
 from trainer.tasks.pretraining import MaskedWords
 
 MODEL = {"vocab_size": 96, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
@@ -104,7 +104,7 @@ def test_the_parts_of_a_modernbert_have_all_its_parameters():
     assert whole == BertForMaskedLM(modern()).count_weights()
     small = measure_footprints(modern(), shape, "fp32", "squad")
     whole = small["embeddings"].parameters + layers + small["heads"].parameters
-    assert whole == answerer_of(modern()).count_weights()
+    assert whole == make_answerer(modern()).count_weights()
 
 
 @pytest.mark.parametrize("attention", ["flat", "fused"])

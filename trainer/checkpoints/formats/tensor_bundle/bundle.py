@@ -65,11 +65,10 @@ _STRING = 7
 
 
 def find_prefix(path: str) -> str | None:
-    """Return the prefix of a bundle: the path itself, one of its files without suffix, or a directory's
-    newest.
+    """Return the prefix of the bundle at a path, or None.
 
-    None if there is no bundle. DataError for a directory with several bundles and no file ``checkpoint`` that
-    names one.
+    The path may be the prefix, one of the bundle's files, or a directory, whose newest bundle is taken.
+    DataError for a directory with several bundles and no file ``checkpoint`` that names one.
     """
     if not storage.is_directory(path):
         prefix = _ENDING.sub("", path)
@@ -82,8 +81,10 @@ def find_prefix(path: str) -> str | None:
             return prefix
     names = [name for name in storage.list_files(path) if name.endswith(".index") and "/" not in name]
     if len(names) > 1:
-        several = f"{len(names)} TensorFlow checkpoints, the first {names[0]}"
-        raise DataError(f"{path}: holds {several}; name one of them without its ending")
+        raise DataError(
+            f"{path}: holds {len(names)} TensorFlow checkpoints, the first {names[0]}; name one of them "
+            "without its ending"
+        )
     return storage.join(path, names[0].removesuffix(".index")) if names else None
 
 

@@ -51,8 +51,7 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
         footer = data[-_FOOTER_BYTES:-8]
         places, _ = read_varints(footer, 0, 4)
         # A varint can be written with more bytes than needed. The footer must have the shortest form, so that
-        # a
-        # changed byte in it is noticed.
+        # a changed byte in it is noticed.
         shortest = b"".join(map(varint, places))
         if footer != shortest.ljust(len(footer), b"\0"):
             raise WireError("its footer is damaged")
@@ -128,7 +127,7 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     offset = 0
 
     def write(block: _Block) -> bytes:
-        """Write the block. Returns its offset and size, as index and footer hold them."""
+        """Write a block. Return its offset and size in the encoding of index and footer."""
         nonlocal offset
         body = block.finish()
         place = varint(offset) + varint(len(body))
