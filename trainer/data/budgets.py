@@ -17,7 +17,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, lengths
 from bertdata.examples.groups import MASKS, has_group, masks_of
 from bertdata.records import ShardLayout
-from trainer.data.order import numbers
+from trainer.data.order import random_numbers
 
 _NEARLY_WHOLE = 0.97  # share of the full size from which a budget is replaced by the full size
 
@@ -52,7 +52,7 @@ def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> Ex
     tokens come from the first examples, decoded, as masked slots always do.
     masked: the same examples with the masks that will be trained on. None: the masks of ``data``.
     """
-    found = ExampleSizes.of(*first_examples(masked or data))
+    found = ExampleSizes.of(*decode_first_sizes(masked or data))
     if not data.has_lengths:
         return found
     used = [shard for shard in data.shards if shard.examples]
@@ -61,7 +61,7 @@ def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> Ex
     return replace(found, lengths=np.concatenate([np.asarray(data.lengths(one)[:each]) for one in chosen]))
 
 
-def first_examples(data: OpenedDataset) -> tuple[Array, Array]:
+def decode_first_sizes(data: OpenedDataset) -> tuple[Array, Array]:
     """Decode the first batches, with at least 4096 examples.
 
     Return tokens and masked slots of each example.
@@ -184,7 +184,7 @@ def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Arra
     """
     drawn = batch_size * group
     batches = min(max((1 << 20) // (drawn * bins), -(-64 // bins)), -(-4096 // bins))
-    chosen = numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
+    chosen = random_numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
     # A group deals its examples evenly, so each of its micro-batches gets the mean, rounded up.
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
     totals: Array = -(-sums // group)

@@ -22,9 +22,9 @@ from trainer.config.sections.data import LoadingSection
 from trainer.data.bins import RowsFromBins
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows
-from trainer.data.order import Dealer, FileRows, OwnRows, Position, numbers
+from trainer.data.order import Dealer, FileRows, OwnRows, Position, random_numbers
 from trainer.data.packs import FullRows, expand
-from trainer.data.windows import Window, lengths_of
+from trainer.data.windows import Window, find_lengths
 
 ROW_LAYOUT = "load"
 """Name in a ShardLayout for rows that are packed while loading."""
@@ -256,7 +256,7 @@ class PackedOrder:
         parts = list(self._order.find(position, np.arange(count)))
         behind = count + np.arange(self._rows.window)
         offsets = np.concatenate([behind, behind + self._dealer.ahead])
-        rows = self._rows.pack(lengths_of(parts, count, self._dealer.lengths))
-        shuffle = numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
+        rows = self._rows.pack(find_lengths(parts, count, self._dealer.lengths))
+        shuffle = random_numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
         coming = [part.file for part in self._order.find(position, offsets)]
         return PackedWindow(parts, coming, rows, shuffle)

@@ -49,7 +49,7 @@ class FileRows(NamedTuple):
     epoch: int
 
 
-def numbers(count: int, *key: object) -> Array:
+def random_numbers(count: int, *key: object) -> Array:
     """Return ``count`` random 64-bit numbers from the key, the same on every machine.
 
     SplitMix64 (Steele et al. 2014), started from a hash of the key.
@@ -98,7 +98,7 @@ class Order:
     def _permute(self, epoch: int, file: int) -> Array:
         """Return the random order of a file's examples in an epoch."""
         name, examples = self._files[file]
-        return np.argsort(numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
+        return np.argsort(random_numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
 
     def _deal(self, epoch: int) -> "_Epoch":
         """Deal the files to the queues for an epoch."""

@@ -10,7 +10,7 @@ PREFIX = "DLLL "
 _START = "start_point"
 
 
-def take_up_lines(path: Path, resume_step: int) -> None:
+def keep_lines(path: Path, resume_step: int) -> None:
     """Remove lines of updates after the resumed one, which will be made again, and an incomplete last line.
 
     Lines from before the phase began are kept, because its updates are counted from 0 again.

@@ -96,9 +96,9 @@ class Dllogger(Logger):
         self._form, self._workers, self._accumulation = form, 1, 1
         path.parent.mkdir(parents=True, exist_ok=True)
         if resume_step is not None and path.exists():
-            from trainer.logs.dllogger_lines import take_up_lines
+            from trainer.logs.dllogger_lines import keep_lines
 
-            take_up_lines(path, resume_step)
+            keep_lines(path, resume_step)
         self._file = path.open("a", buffering=1, encoding="utf-8")  # line buffering: flushed after each line
         self._start = start
 
@@ -211,9 +211,9 @@ def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) 
     """Begin the table, or keep its rows up to the resumed step."""
     rows: list[dict[str, str]] = []
     if path.exists():
-        from trainer.logs.table_rows import take_up
+        from trainer.logs.table_rows import keep_rows
 
-        rows = take_up(path, resume_step)
+        rows = keep_rows(path, resume_step)
     lines = [_line(columns), *(_line(row.get(name, "") for name in columns) for row in rows)]
     with storage.open_output(str(path)) as file:
         file.write("".join(lines).encode())

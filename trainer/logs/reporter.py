@@ -17,7 +17,7 @@ MEASURES = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StepRecord:
+class UpdateRecord:
     """What is known about an update. step: its number, from 1.
 
     is_timed: False if the model was compiled during the update.
@@ -47,7 +47,7 @@ class Logger:
     """Base class of a log. Subclasses override the methods that they need.
 
     Times are seconds since 1970.
-    row: has the fields of a StepRecord and its metrics by name. They are those of the row's last update,
+    row: has the fields of a UpdateRecord and its metrics by name. They are those of the row's last update,
     except that loss, metrics, seconds and data_wait are means over the row's updates. Unknown values are left
     out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of all updates so
     far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of ``Reporter._rates``.
@@ -72,7 +72,7 @@ class Logger:
 
 
 _SUMMED = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait", "is_timed")
-"""Numbers of a StepRecord from whose sums over timed updates the rates are computed."""
+"""Numbers of a UpdateRecord from whose sums over timed updates the rates are computed."""
 
 SETTLING_UPDATES = 6
 """Updates after the start and after each checkpoint that are not timed, because they are slower than others.
@@ -126,7 +126,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._devices, self._peak = devices, peak
         self._steps_of_update, self._trains = steps_of_update, trains
         self._start = clock()
-        self._waiting: list[StepRecord] = []
+        self._waiting: list[UpdateRecord] = []
         # sums over timed updates: of the current row, and of the whole run
         self._row_sums, self._sums = _no_sums(), _no_sums()
         self._settling = SETTLING_UPDATES
@@ -141,7 +141,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         """Write the events for the start of training."""
         self._enter("block", "run_start")
 
-    def step(self, record: StepRecord) -> None:
+    def update(self, record: UpdateRecord) -> None:
         """Add the record of an update. Write a row if its number is a multiple of log_every."""
         if self._between is not None:
             self._start_block()
@@ -279,7 +279,7 @@ def _no_sums() -> dict[str, float]:
     return dict.fromkeys(_SUMMED, 0.0)
 
 
-def _flat(record: StepRecord) -> Values:
+def _flat(record: UpdateRecord) -> Values:
     """Return the record's known fields and metrics by name, without counts that are only needed for rates."""
     row = {name: value for name, value in asdict(record).items() if value is not None}
     del row["tokens"], row["operations"], row["slots"], row["is_timed"]

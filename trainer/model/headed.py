@@ -162,7 +162,7 @@ class Counted(NamedTuple):
     slots: int
 
 
-def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
+def count_operations(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
     """Count tokens and operations, forward and backward, of micro-batches in host memory."""
     tokens = operations = slots = 0
     for batch in batches:

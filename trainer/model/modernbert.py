@@ -163,17 +163,17 @@ class Rotate(torch.autograd.Function):
     def forward(ctx: Any, joined: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         ctx.save_for_backward(cosine, sine)
         query, key, value = joined.unbind(1)
-        return turn(query, cosine, sine), turn(key, cosine, sine), value.clone()
+        return rotate(query, cosine, sine), rotate(key, cosine, sine), value.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         cosine, sine = ctx.saved_tensors
         query, key, value = gradients
-        turned = turn(query, cosine, -sine), turn(key, cosine, -sine), value
+        turned = rotate(query, cosine, -sine), rotate(key, cosine, -sine), value
         return torch.stack(turned, 1), None, None
 
 
-def turn(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+def rotate(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """Return the vectors rotated by their token's angles, (T, heads, head size).
 
     Nothing is changed in place, and each half is cast separately. This lets a compiler read and write each

@@ -44,24 +44,24 @@ def _facts(run: RecordedRun) -> dict[str, str]:
         "task": _task(run),
         "labels": _labels(config),
         "model": _model(run),
-        "weights": _told(start.get("weights")),
-        "training data": _told(config.get("train_data")),
-        "evaluation data": _told(config.get("eval_data")),
-        "evaluation and guess": _told(log.events.get("evaluation")),
+        "weights": _as_text(start.get("weights")),
+        "training data": _as_text(config.get("train_data")),
+        "evaluation data": _as_text(config.get("eval_data")),
+        "evaluation and guess": _as_text(log.events.get("evaluation")),
         "updates made": _progress(run),
-        "an update": _told(start.get("updates")),
-        "micro-batches": _told(start.get("micro_batches")),
+        "an update": _as_text(start.get("updates")),
+        "micro-batches": _as_text(start.get("micro_batches")),
         "optimiser": f"{optimiser}, learning rate {rate:g} at most" if has_update else "",
-        "precision": _told(config.get("precision")),
-        "device": _told(start.get("device")),
-        "workers": _told(start.get("workers")),
-        "began": "; ".join(_told(one.get("start_point")) for one in log.starts),
+        "precision": _as_text(config.get("precision")),
+        "device": _as_text(start.get("device")),
+        "workers": _as_text(start.get("workers")),
+        "began": "; ".join(_as_text(one.get("start_point")) for one in log.starts),
         "time": "" if log.seconds is None else f"{log.seconds:,.0f} s {first_to_last}",
         "versions": ", ".join(run.state.get("versions", ())),
     }
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return a value of a run's log or settings as text, "" for None."""
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 

@@ -169,14 +169,14 @@ def _compare(runtime: Runtime, lines: Lines, kind: type[BertDataError], remedy: 
     digest = md5(json.dumps(lines).encode(), usedforsecurity=False).hexdigest()
     if len(set(runtime.workers.gather(digest))) == 1:
         return
-    runtime.stop_all(kind(f"{difference(runtime.workers.gather(dict(lines)))}; {remedy}"))
+    runtime.stop_all(kind(f"{describe_difference(runtime.workers.gather(dict(lines)))}; {remedy}"))
 
 
-def difference(found: Sequence[Lines]) -> str:
+def describe_difference(found: Sequence[Lines]) -> str:
     """Describe the first difference between the workers' lines, with all values, and name the other
     differences.
 
-    >>> difference([{"--seed": "1"}, {"--seed": "1"}, {"--seed": "2"}])
+    >>> describe_difference([{"--seed": "1"}, {"--seed": "1"}, {"--seed": "2"}])
     'workers differ: --seed is 1 on worker 0, 2 on worker 2'
     """
     names = list(dict.fromkeys(name for lines in found for name in lines))

@@ -24,13 +24,13 @@ from trainer.logs.logs import Terminal
 from trainer.logs.reporter import Logger, Reporter
 from trainer.model.headed import HeadedBert
 from trainer.run.agreement import agree_on_data
+from trainer.run.configured_shape import describe_differences, override_stored
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
-from trainer.run.given_shape import differences, lay_over
 from trainer.run.placing import place_model
-from trainer.run.runtime import begin, find_model_config, make_model
+from trainer.run.runtime import find_model_config, make_model, open_runtime
 from trainer.run.strategies import find_inference
-from trainer.run.weights import give_weights
+from trainer.run.weights import load_weights
 from trainer.update.worker import Runtime
 
 _PAUSE_SECONDS = 2.0  # between two looks for new checkpoints
@@ -49,7 +49,7 @@ def evaluate(
     later step.
     """
     config.require("eval_data", "output_dir")
-    runtime = begin(config)
+    runtime = open_runtime(config)
     evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
     runtime.workers.close()
 
@@ -99,7 +99,7 @@ def evaluate_checkpoints(
                 shape = known
                 runtime, evaluation, model = _prepare(runtime, shape)
                 inference = find_inference(runtime.worker(model))
-            if not give_weights(runtime, model, inference, path, read):
+            if not load_weights(runtime, model, inference, path, read):
                 continue
             report.begin_evaluation(step, trained)
             record = evaluation.measure(inference, step=step, trained=trained)
@@ -174,8 +174,8 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, E
     """
     config = runtime.config
     if shape is not None:
-        stored, shape = shape, lay_over(config, shape)
-        for difference in differences(stored, shape):
+        stored, shape = shape, override_stored(config, shape)
+        for difference in describe_differences(stored, shape):
             runtime.log(f"warning: {difference}")
     tokens = shape["vocab_size"] if shape else None
     task = runtime.task

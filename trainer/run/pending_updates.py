@@ -15,8 +15,8 @@ from torch import Tensor
 
 from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
-from trainer.logs.reporter import Reporter, StepRecord
-from trainer.model.headed import Counted, count
+from trainer.logs.reporter import Reporter, UpdateRecord
+from trainer.model.headed import Counted, count_operations
 from trainer.run.training_state import Training
 from trainer.update.strategy import named_means
 
@@ -70,7 +70,11 @@ class PendingUpdates:
         compile_seconds: seconds of compiling in this update, usually 0.
         """
         is_counted = self._runtime.division.stage == 0  # all stages of a divided model see the same examples
-        counted = count(update.batches, self._training.model.config) if is_counted else Counted(0, 0.0, 0)
+        counted = (
+            count_operations(update.batches, self._training.model.config)
+            if is_counted
+            else Counted(0, 0.0, 0)
+        )
         rate, epoch = self._training.learning_rate, update.position.epoch
         self._waiting.append(Pending(values, sequences, counted, rate, epoch, compile_seconds))
 
@@ -112,7 +116,7 @@ class PendingUpdates:
             # all examples even if one worker had more masked words.
             *sums, tokens, operations, slots, _ = (sum(column) for column in zip(*by_rank, strict=True))
             means = named_means(self._runtime.task, sums)
-            record = StepRecord(
+            record = UpdateRecord(
                 step=self._reported,
                 epoch=one.epoch,
                 loss=means.pop("loss"),
@@ -128,7 +132,7 @@ class PendingUpdates:
                 gradient_norm=norm if one is self._waiting[-1] else None,
                 memory_gib=max(memory) / 2**30 or None,
             )
-            self._report.step(record)
+            self._report.update(record)
         self._waiting = []
         self._warn_of_waiting()
         self.restart_clock()

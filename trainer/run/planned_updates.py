@@ -9,7 +9,7 @@ from trainer.data.batches import Form
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
-from trainer.run.mixture_epochs import tell_epochs
+from trainer.run.mixture_epochs import log_epochs
 from trainer.update.worker import Runtime
 
 
@@ -86,10 +86,10 @@ class PlannedUpdates:
         """Return a loader of the planned rows. settings: arguments of ``Loader``."""
         return Loader(self.rows, **settings)
 
-    def tell_epochs(self, state: State) -> None:
+    def log_epochs(self, state: State) -> None:
         """Log the epochs of each source, if the data are a mixture."""
         if self.rows.data.sources:
-            tell_epochs(
+            log_epochs(
                 self.rows.data,
                 state,
                 self.runtime.log,
@@ -117,7 +117,7 @@ def last_update(config: Config, start: int) -> int:
     return min(steps, start + (config.run.steps_this_run or steps))
 
 
-def passes(interval: int, before: int, now: int) -> bool:
+def crosses_multiple(interval: int, before: int, now: int) -> bool:
     """Return True if a multiple of the interval lies in (before, now]. Always False for interval 0."""
     return interval > 0 and now // interval > before // interval
 

@@ -25,19 +25,19 @@ from trainer.workers.choice import find_collective
 from trainer.workers.launchers import VARIABLES, find_local_rank, find_rank
 
 
-def begin(*phases: Config) -> Runtime:
+def open_runtime(*phases: Config) -> Runtime:
     """Connect this process with the other workers and return its runtime.
 
     Logs the settings that have no effect here, and warnings about the model's settings.
     """
-    runtime = connect(*phases)
-    runtime.name_idle_keys()
+    runtime = connect_workers(*phases)
+    runtime.log_idle_keys()
     for warning in dict.fromkeys(line for config in phases for line in config.model.warnings()):
         runtime.log(f"warning: {warning}")
     return runtime
 
 
-def connect(*phases: Config) -> Runtime:
+def connect_workers(*phases: Config) -> Runtime:
     """Connect this process with the other workers and return its runtime.
 
     Ends all workers unless they have the same settings. The runtime's configuration is the first phase's,
@@ -45,9 +45,9 @@ def connect(*phases: Config) -> Runtime:
     """
     config = phases[0]
     if config.run.device == "auto":
-        from trainer.run.chosen_device import find_chosen
+        from trainer.run.chosen_device import open_chosen_device
 
-        device = find_chosen(config)
+        device = open_chosen_device(config)
     else:
         device = find_device(config, find_local_rank())
     rank, size = find_rank()

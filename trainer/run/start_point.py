@@ -28,7 +28,7 @@ from trainer.config.settings import Config
 from trainer.data.order import Position
 from trainer.data.trained_length import longer_of
 from trainer.errors import CheckpointError
-from trainer.run.given_shape import lay_over
+from trainer.run.configured_shape import override_stored
 from trainer.run.path_check import check_free, find_used
 from trainer.run.runtime import find_model_config
 from trainer.run.training_state import Training
@@ -215,7 +215,7 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     known = dict(start or {})
     if data.vocabulary_size is not None and "vocab_size" in known:
         known["vocab_size"] = max(known["vocab_size"], data.vocabulary_size)
-    shape = find_model_config(config, data, lay_over(config, known))
+    shape = find_model_config(config, data, override_stored(config, known))
     if start and start["hidden_act"] != shape.hidden_act:
         found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
         runtime.log(f"warning: {found}; its weights know the latter")

@@ -102,7 +102,7 @@ class Runtime:
         """True if batches are padded rows, False if they are flat (all sequences end to end in one row)."""
         return bool(self.config.loading.rows or self.device.needs_rows)
 
-    def name_idle_keys(self) -> None:
+    def log_idle_keys(self) -> None:
         """Log the configured settings that have no effect here."""
         config, idle_here = self.config, [*self.device.idle]
         if config.update.clipping_norm != "whole" and not has_row_norms(
