@@ -120,9 +120,10 @@ class Budgets:
         # Masked slots: the expected number plus three standard deviations of a sum over batch_size examples.
         margin = 3 * examples.deviation * math.sqrt(batch_size)
         self.budgets = []
-        # A batch in a budget has more tokens than the budget before it, so that its padding is at most the
-        # difference. Padding is divided into sequences of at most ``longest`` tokens, which is how many extra
-        # sequences are needed.
+        # A batch gets the smallest budget that fits, so it has more tokens than the budget before, and its
+        # padding is less than the difference. The padding needs room for sequences of at most ``longest``
+        # tokens: budgets 4096 and 5120, longest 512 -> 1024 / 512 = 2 sequences, plus half a sequence to
+        # spare.
         for before, size in zip([min(least, sizes[0]), *sizes], sizes, strict=False):
             masks = min(every_mask, _round_up(math.ceil(examples.masks_per_token * size + margin), 8))
             # with packing, a few rows of several examples may have as many tokens

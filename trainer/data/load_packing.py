@@ -123,8 +123,8 @@ def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
     order in which they begin.
     room: tokens of a row. No length is larger. most: most examples of a row.
     """
-    # room 10, lengths [4, 7, 3, 6] -> examples 1 (7), 3 (6), 0 (4), 2 (3) -> rows {7, 3} and {6, 4} -> [1, 0,
-    # 0, 1]
+    # Room 10, lengths [4, 7, 3, 6]. In the order 7, 6, 4, 3 they make the rows 7 + 3 and 6 + 4.
+    # The result is the row of each example: [1, 0, 0, 1].
     tokens = lengths.tolist()
     rows = [0] * len(tokens)
     sizes = list[int]()  # examples of each row

@@ -58,8 +58,10 @@ class Cuda(Device):
             _set_cublas_workspace()
         if local_rank >= (found := torch.cuda.device_count()):
             build = f"for CUDA {torch.version.cuda} finds {found}" if torch.version.cuda else "has no CUDA"
-            lacks = f"worker {local_rank} has no GPU, torch {torch.__version__} {build}"
-            raise SettingsError(f"device 'cuda' is not there: {lacks}")
+            raise SettingsError(
+                f"device 'cuda' is not there: worker {local_rank} has no GPU, torch "
+                f"{torch.__version__} {build}"
+            )
         super().__init__(config)
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
@@ -224,5 +226,7 @@ def _set_cublas_workspace() -> None:
     """Set CUBLAS_WORKSPACE_CONFIG before CUDA starts. Raises SettingsError if it has another value."""
     found = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", _DETERMINISTIC[0])
     if found not in _DETERMINISTIC:
-        wanted = f"expected {' or '.join(_DETERMINISTIC)}, or nothing"
-        raise SettingsError(f"deterministic: CUBLAS_WORKSPACE_CONFIG is {found!r}, {wanted}")
+        raise SettingsError(
+            f"deterministic: CUBLAS_WORKSPACE_CONFIG is {found!r}, expected "
+            f"{' or '.join(_DETERMINISTIC)}, or nothing"
+        )

@@ -40,8 +40,10 @@ class TensorBoard(ScalarLogger):
         try:
             str(folder).encode()
         except UnicodeEncodeError:
-            found = f"tensorboard: this locale has no letters for the name {str(folder)!a}"
-            raise SettingsError(f"{found}; set LC_ALL=C.UTF-8, or PYTHONUTF8=1") from None
+            raise SettingsError(
+                f"tensorboard: this locale has no letters for the name {str(folder)!a}; set "
+                "LC_ALL=C.UTF-8, or PYTHONUTF8=1"
+            ) from None
         purge_step = None if resume_step is None else resume_step + 1
         self._writer: Any = SummaryWriter(str(folder), purge_step=purge_step)
 

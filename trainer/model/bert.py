@@ -159,6 +159,9 @@ def host_memory() -> int:
 def check_memory(parameters: int) -> None:
     """Raise SettingsError if this machine's memory cannot hold a model with this number of weights."""
     needed, there = 4 * parameters, host_memory()
-    sizes = f"takes {needed / 2**30:,.1f} GiB, this machine has {there / 2**30:,.1f} GiB"
     remedy = "choose a smaller hidden_size, intermediate_size or num_hidden_layers"
-    check(needed <= there, f"a model of {parameters:,} parameters {sizes}; {remedy}")
+    check(
+        needed <= there,
+        f"a model of {parameters:,} parameters takes {needed / 2**30:,.1f} GiB, this machine has "
+        f"{there / 2**30:,.1f} GiB; {remedy}",
+    )

@@ -87,8 +87,8 @@ def evaluate_checkpoints(
             known, step, trained, is_last, unit = found
             if until_step is not None:
                 step = 0 if path == config.start.start_from_ckpt else step
-                # Logs of other programs may count several steps per update. The last update starts no later
-                # step.
+                # An update may count as several steps (unit). Stop where the next update would pass
+                # until_step.
                 is_last = step > until_step - unit
             # Build the model again only if this checkpoint's model has another shape than the last one's.
             if evaluation is None or known != shape:

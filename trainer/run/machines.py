@@ -95,8 +95,8 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
             if output.used is not None and not config.run.overwrite_output_dir:
                 runtime.stop_all(in_use_error(_where(output, outputs), output.used))
         return list(phases)
-    # A continued run: any machine may have the checkpoint. machine 0 has [100, 200], machine 1 has [100] ->
-    # numbers [100, 200], take 200, give it to machine 1
+    # A continued run: any machine may have the checkpoint. If machine 0 has [100, 200] and machine 1 has
+    # [100], the run continues from 200, and machine 1 gets a copy.
     numbers = sorted({number for output in outputs for number in output.checkpoints})
     if not numbers:
         if config.start.resume and not may_be_new:
@@ -156,8 +156,10 @@ def _refuse_near_name(runtime: Runtime, outputs: Sequence[MachineOutput]) -> Non
     if any(output.used for output in outputs):
         return runtime.log(f"{path}: holds no checkpoint yet: training begins at update 0")
     if near := find_near_run(path):
-        found = f"{path}: holds no run to resume, but {near} does"
-        raise SettingsError(f"{found}; give --output-dir {near}, or leave out --resume to begin a new run")
+        raise SettingsError(
+            f"{path}: holds no run to resume, but {near} does; give --output-dir {near}, or leave out "
+            "--resume to begin a new run"
+        )
     runtime.log(f"warning: {path}: holds no run to resume: a new one begins at update 0")
     return None
 
@@ -178,9 +180,12 @@ def _check_one_run(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
         differing = [number for number, (one, other) in digests.items() if one != other]
         if differing or (not digests and output.run != first.run):
             what = f"a checkpoint {differing[0]}" if differing else "checkpoints"
-            found = f"{_where(first, outputs)} and {_where(output, outputs)} hold {what} of different runs"
-            remedy = "name the directories of one run, or empty the other ones, which a resume fills"
-            runtime.stop_all(DatasetError(f"{found}; {remedy}"))
+            runtime.stop_all(
+                DatasetError(
+                    f"{_where(first, outputs)} and {_where(output, outputs)} hold {what} of different "
+                    "runs; name the directories of one run, or empty the other ones, which a resume fills"
+                )
+            )
 
 
 def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int) -> None:

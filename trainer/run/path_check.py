@@ -109,8 +109,10 @@ def in_use_error(output_dir: str, used: str) -> DatasetError:
 
     used: name in the directory that shows it, for example "checkpoints".
     """
-    remedy = "give --resume to continue there, --overwrite-output-dir, or another --output-dir"
-    return DatasetError(f"{output_dir}: is in use: holds {used}; {remedy}")
+    return DatasetError(
+        f"{output_dir}: is in use: holds {used}; give --resume to continue there, "
+        "--overwrite-output-dir, or another --output-dir"
+    )
 
 
 def _check_output(output_dir: str, config: Config) -> None:

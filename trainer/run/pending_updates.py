@@ -91,8 +91,8 @@ class PendingUpdates:
         if not self._waiting:
             return
         self._read_skipped()
-        # Copying the sums waits until the device has finished every pending update. Only after that the
-        # elapsed time covers all of them.
+        # Copying the sums waits until the device has finished every pending update. So the time is taken
+        # after the copy, not before it.
         mine, norm = self._read()
         elapsed = time.perf_counter() - self._since
         wait = (self._loader.waited - self._waited_before) / len(mine)
@@ -102,8 +102,8 @@ class PendingUpdates:
         ]
         own = [told, elapsed, wait, self._runtime.device.peak_memory()]
         of_ranks, elapsed_by_rank, waits, memory = zip(*self._runtime.workers.gather(own), strict=True)
-        # zip turns rows by rank into rows by update: [[a0, b0], [a1, b1]] (2 workers, updates a and b) ->
-        # [(a0, a1), (b0, b1)]
+        # Turn rows by rank into rows by update. Two workers, updates a and b:
+        # [[a0, b0], [a1, b1]] -> [(a0, a1), (b0, b1)]
         by_update = list(zip(*of_ranks, strict=True))
         compiling = [max(values[-1] for values in by_rank) for by_rank in by_update]
         seconds = _seconds_of_one(elapsed_by_rank[0], compiling)
@@ -144,16 +144,18 @@ class PendingUpdates:
             from trainer.run.slow_data import remedy
 
             self._is_warned = True
-            found = f"the device waits for data {share:.0%} of the time"
-            self._runtime.log(f"warning: {found}; {remedy(self._runtime.config)}")
+            self._runtime.log(
+                f"warning: the device waits for data {share:.0%} of the time; {remedy(self._runtime.config)}"
+            )
 
     def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
         """End all workers with NotFiniteError if the loss of an update is not a number on some rank."""
         for rank, values in enumerate(by_rank):
             loss = values[0] / max(values[1], 1.0)  # with synthetic data the IPU returns no sums
             if not math.isfinite(loss):
-                found = f"update {self._reported}: the loss of rank {rank} is {loss}"
-                self._runtime.stop_all(NotFiniteError(f"{found}; {REMEDY}"))
+                self._runtime.stop_all(
+                    NotFiniteError(f"update {self._reported}: the loss of rank {rank} is {loss}; {REMEDY}")
+                )
 
     def _read(self) -> tuple[list[list[float]], float | None]:
         """Return the sums of each update, and the norm of the last update's gradients, after a single copy to

@@ -33,5 +33,7 @@ def check_strategy(asked: str, device: Device) -> None:
     """Raise SettingsError if the device cannot train with the configured strategy."""
     own = device.strategy
     if own != "replicated" and asked not in ("auto", own):
-        found = f"device {device.name!r} has a strategy of its own ({own})"
-        raise SettingsError(f"strategy is {asked}, but {found}; leave --strategy out")
+        raise SettingsError(
+            f"strategy is {asked}, but device {device.name!r} has a strategy of its own ({own}); "
+            "leave --strategy out"
+        )

@@ -83,8 +83,10 @@ def find_model_config(
     """
     settings = {"vocab_size": data.vocabulary_size, **(config.model_settings if given is None else given)}
     if settings["vocab_size"] is None:
-        found = f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size"
-        raise SettingsError(f"{found}; give --vocab-size")
+        raise SettingsError(
+            f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size; give "
+            "--vocab-size"
+        )
     shape = read_model_config(settings, config.model.model_config or "model")
     has_pairs = has_group(find_objective(data.layout.objective).batch_type, SEGMENT)
     if shape.type_vocab_size < 2 and has_pairs and not config.is_finetuning:

@@ -217,8 +217,10 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
         known["vocab_size"] = max(known["vocab_size"], data.vocabulary_size)
     shape = find_model_config(config, data, override_stored(config, known))
     if start and start["hidden_act"] != shape.hidden_act:
-        found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
-        runtime.log(f"warning: {found}; its weights know the latter")
+        runtime.log(
+            f"warning: hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}; its "
+            "weights know the latter"
+        )
     return shape
 
 

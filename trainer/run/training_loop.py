@@ -277,7 +277,7 @@ def make_updates(
             # worker that stops alone leaves the others waiting in the next exchange of gradients. The
             # strategy may check again between micro-batches.
             stopping.check(exchanges=True)
-            # A second signal asks for a checkpoint without stopping (--checkpoint-signal).
+            # Another signal (--checkpoint-signal) asks for a checkpoint without stopping.
             if stopping.takes_save() and planned.start < training.state.step != training.saved_step:
                 pending.flush()
                 training.save()

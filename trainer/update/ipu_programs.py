@@ -143,8 +143,10 @@ class IpuPrograms(Strategy, Inference):
         state = optimiser.state_dict()
         targets = self._moments_of(state)
         if foreign := sorted(moments.keys() ^ targets.keys()):
-            whose = f"checkpoint and PopTorch's {type(optimiser).__name__} differ in {foreign[0]}"
-            raise CheckpointError(f"{whose}; continue with the checkpoint's optimiser, or --start-from-ckpt")
+            raise CheckpointError(
+                f"checkpoint and PopTorch's {type(optimiser).__name__} differ in {foreign[0]}; "
+                "continue with the checkpoint's optimiser, or --start-from-ckpt"
+            )
         for key, target in targets.items():
             target.copy_(moments[key])
         for key, target in state["ipu_state"].items():

@@ -126,8 +126,10 @@ def join_environment() -> None:
         address = _find_address(place)
         if address is None:
             remedy = f"set it: {name} -x MASTER_ADDR=HOST ..." if name == "mpirun" else "export it"
-            found = "the workers are on several machines and MASTER_ADDR, rank 0's machine, is not set"
-            raise SettingsError(f"{name}: {found}; {remedy}")
+            raise SettingsError(
+                f"{name}: the workers are on several machines and MASTER_ADDR, rank 0's machine, is "
+                f"not set; {remedy}"
+            )
         os.environ["MASTER_ADDR"] = address
     # All workers must choose the same port, and two jobs on a machine should choose different ones. So the
     # port is derived from the job's number.
@@ -144,9 +146,11 @@ def refuse_unknown_launchers() -> None:
     if any(_first(*launcher.size) == "1" for launcher in JOB_LAUNCHERS):
         return
     if variable := next((name for name in _OTHERS if name in os.environ), None):
-        lacks = "and nothing tells the number of workers, or a worker's number on its machine"
         remedy = "start by torchrun, set RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, or train alone"
-        raise SettingsError(f"a launcher set {variable}, {lacks}: {remedy} with --collective single")
+        raise SettingsError(
+            f"a launcher set {variable}, and nothing tells the number of workers, or a worker's "
+            f"number on its machine: {remedy} with --collective single"
+        )
 
 
 def _first(*names: str) -> str | None:

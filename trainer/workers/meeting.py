@@ -81,8 +81,10 @@ def _resolve(address: str) -> None:
     threading.Thread(target=look_up, daemon=True).start()
     if not is_known.wait(_RESOLVE_SECONDS):
         is_known.set()  # ends the thread
-        found = f"MASTER_ADDR is {address!r}, which this machine does not know ({faults[-1]})"
-        raise SettingsError(f"{found}; set the name or address of rank 0's machine")
+        raise SettingsError(
+            f"MASTER_ADDR is {address!r}, which this machine does not know ({faults[-1]}); set the "
+            "name or address of rank 0's machine"
+        )
 
 
 @contextmanager

@@ -32,8 +32,10 @@ class WorkerGroup(Collective, ABC):
         if missing := [variable for variable in VARIABLES[name] if not os.environ.get(variable)]:
             raise SettingsError(f"{name}: {missing[0]} is not set; start under {LAUNCHERS[name]}")
         if name not in device.collectives:
-            remedy = f"start the workers with {LAUNCHERS[device.collectives[1]]}"
-            raise SettingsError(f"{name}: not for device {device.name!r}; {remedy}")
+            raise SettingsError(
+                f"{name}: not for device {device.name!r}; start the workers with "
+                f"{LAUNCHERS[device.collectives[1]]}"
+            )
 
     def __init__(self, rank: int, size: int, device: Device, address: str) -> None:
         """address: this worker's address for other workers. Only rank 0's is used."""

@@ -64,8 +64,9 @@ def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
         begins = ["", *begins[1:], _HEADS]
     on = keys.device_mapping or [*range(len(begins) - 1), 0]
     if len(on) != len(begins) or sorted(set(on)) != list(range(max(on) + 1)):
-        wanted = f"expected the IPU, counted from 0, of each of {len(begins)} stages"
-        raise SettingsError(f"device_mapping is {on}, {wanted}")
+        raise SettingsError(
+            f"device_mapping is {on}, expected the IPU, counted from 0, of each of {len(begins)} stages"
+        )
     return IpuPipeline(tuple(begins), tuple(on))
 
 
@@ -97,8 +98,10 @@ def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
     tail = flat[1 + layers :]
     is_whole = flat[: 1 + layers] == ["emb", *["hid"] * layers] and set(tail) == {"pool", "enc_out", "heads"}
     if not is_whole or begins.count(_HEADS) > 1 or "?" in begins:
-        names = f"emb, {layers} times hid, and enc_out, pool and heads, those three in one stage"
-        raise SettingsError(f"pipeline_stages is {stages}, expected lists of, in order, {names}")
+        raise SettingsError(
+            f"pipeline_stages is {stages}, expected lists of, in order, emb, {layers} times hid, and "
+            "enc_out, pool and heads, those three in one stage"
+        )
     return begins
 
 
@@ -128,8 +131,10 @@ def checkpoint_layers(poptorch: ModuleType, model: HeadedBert) -> None:
 def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
     """Compute the product with the word embeddings in ``factor`` parts in turn, to save memory."""
     if factor < 1 or model.config.padded_vocab_size % factor:
-        wanted = f"expected a divisor of the {model.config.padded_vocab_size} rows of the word embeddings"
-        raise SettingsError(f"matmul_serialize_factor is {factor}, {wanted}")
+        raise SettingsError(
+            f"matmul_serialize_factor is {factor}, expected a divisor of the "
+            f"{model.config.padded_vocab_size} rows of the word embeddings"
+        )
     mode = poptorch.MatMulSerializationMode.OutputChannels
 
     def project(rows: Tensor, words: Tensor, bias: Tensor) -> Tensor:
