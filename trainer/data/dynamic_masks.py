@@ -144,7 +144,7 @@ class UnmaskedData(OpenedDataset):
 
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     """Return the opened training data in the form in which the loader draws masks."""
-    source = unmasked_source(config, data)
+    source = without_drawn_masks(config, data)
     rate = MaskRate(config.masking, config.schedule.steps)
     masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
     masked = masked_data(source, masker, seed=config.data.seed, rate=rate.largest)
@@ -164,7 +164,7 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
     return masked_data(data, masker, seed=config.data.seed, rate=rate)
 
 
-def unmasked_source(config: Config, data: OpenedDataset) -> OpenedDataset:
+def without_drawn_masks(config: Config, data: OpenedDataset) -> OpenedDataset:
     """Return the opened training data without masks that were drawn when they were opened."""
     return data.source if isinstance(data, MaskedData) else data
 

@@ -24,7 +24,7 @@ from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
-from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, unmasked_source
+from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, without_drawn_masks
 from trainer.data.examples import CompactExamples, GatheredExamples, Piece, empty_columns
 from trainer.data.order import Dealer, OwnRows, Position
 from trainer.data.packs import FullRows
@@ -256,7 +256,7 @@ def modernbert_source(config: Config, data: OpenedDataset) -> OpenedDataset:
 
     ModernBERT's program may mask any token except padding.
     """
-    source = unmasked_source(config, data)
+    source = without_drawn_masks(config, data)
     _, vocabulary = find_vocabulary(config, source, str(config.data.train_data), "modernbert")
     never = bytearray(vocabulary.size)
     never[vocabulary.role("pad")] = 1

@@ -70,7 +70,7 @@ class Cuda(Device):
         if self._graphs:
             self.compile_mode = "reduce-overhead"
         # Compile unless the configuration or the machine speaks against it.
-        self._why_plain = "" if self.must_compile else _why_plain(config)
+        self._why_plain = "" if self.must_compile else _find_reason_not_to_compile(config)
         self.compiles = not self._why_plain
         # with CUDA graphs, a graph would copy them into its own memory each time
         self.casts_once = not self._graphs
@@ -208,7 +208,7 @@ def _reason(kernel: str, messages: list[str]) -> str:
     return next((lines[one] for one in reasons if one not in heads and lines[one:]), "no reason given")
 
 
-def _why_plain(config: Config) -> str:
+def _find_reason_not_to_compile(config: Config) -> str:
     """Return the reason not to compile the model although nobody forbade it, or "" to compile it."""
     is_split = config.run.strategy not in ("auto", "replicated") or config.split.plan is not None
     if config.run.compile is not None or is_split:

@@ -72,7 +72,7 @@ class Logger:
 
 
 _SUMMED = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait", "is_timed")
-"""Numbers of a UpdateRecord from whose sums over timed updates the rates are computed."""
+"""Fields of UpdateRecord that are summed over timed updates to compute the rates."""
 
 SETTLING_UPDATES = 6
 """Updates after the start and after each checkpoint that are not timed, because they are slower than others.
@@ -158,7 +158,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def begin_evaluation(self, step: int = 0, trained: int = 0) -> None:
         """Write the event for the start of an evaluation, after this update and this number of examples."""
-        self._each("reach", step * self._steps_of_update, trained)
+        self._call_loggers("reach", step * self._steps_of_update, trained)
         self._between = None
         self._enter("eval")
 
@@ -168,7 +168,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         Training may continue. Its next block begins now, but the event is written with the next update,
         because there may be none.
         """
-        self._each("evaluation", {**values, "step": values["step"] * self._steps_of_update}, text)
+        self._call_loggers("evaluation", {**values, "step": values["step"] * self._steps_of_update}, text)
         self.event("eval_stop")
         self._phase, self._between = "", self._clock()
 
@@ -192,16 +192,16 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def describe(self, **values: Any) -> None:
         """Write what this process trains and on what, as numbers and texts by name."""
-        self._each("describe", values)
+        self._call_loggers("describe", values)
 
     def plan(self, planned: RunPlan) -> None:
         """Send the numbers of the run to every log."""
         told = asdict(planned) | {"step": planned.step * self._steps_of_update}
-        self._each("plan", told)
+        self._call_loggers("plan", told)
 
     def event(self, name: str, value: Any = True) -> None:
         """Send an event to every log."""
-        self._each("event", name, value)
+        self._call_loggers("event", name, value)
 
     def close(self, status: str = "success") -> Values:
         """Write the last row and close every log. Return the summary.
@@ -216,7 +216,7 @@ class Reporter(AbstractContextManager["Reporter"]):
             self.event("run_stop", "aborted" if status == "stopped" else status)
         summary = self._summary | {"e2e_train_time": self._clock() - self._start}
         summary |= {f"training_{name}": rate for name, rate in self._rates(self._sums).items()}
-        self._each("close", summary, status)
+        self._call_loggers("close", summary, status)
         self._loggers = []
         return summary
 
@@ -227,7 +227,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def _write_row(self) -> None:
         """Write the mean of the collected records as a row."""
-        rows = [_flat(record) for record in self._waiting]
+        rows = [_flatten_record(record) for record in self._waiting]
         means = ("loss", *self._waiting[0].metrics, "seconds", "data_wait")
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
@@ -237,7 +237,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         if "memory_gib" in row:
             self._summary["peak_memory_gib"] = row["memory_gib"]
         self._waiting, self._row_sums = [], _no_sums()
-        self._each("row", row)
+        self._call_loggers("row", row)
 
     def _rates(self, sums: Mapping[str, float]) -> Values:
         """Return the rates by name, or {} if no time was measured. Rates of tokens need a count of tokens.
@@ -260,7 +260,7 @@ class Reporter(AbstractContextManager["Reporter"]):
                 found["fill"] = tokens / slots
         return found
 
-    def _each(self, method: str, *values: Any) -> None:
+    def _call_loggers(self, method: str, *values: Any) -> None:
         """Call a method of every logger, with the current time as last argument."""
         now = self._clock()
         for logger in self._loggers:
@@ -279,7 +279,7 @@ def _no_sums() -> dict[str, float]:
     return dict.fromkeys(_SUMMED, 0.0)
 
 
-def _flat(record: UpdateRecord) -> Values:
+def _flatten_record(record: UpdateRecord) -> Values:
     """Return the record's known fields and metrics by name, without counts that are only needed for rates."""
     row = {name: value for name, value in asdict(record).items() if value is not None}
     del row["tokens"], row["operations"], row["slots"], row["is_timed"]

@@ -92,7 +92,7 @@ def evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
         for row in phase.evaluations:
             update = int(row["step"]) + phase.offset
             label = f"{phase.label()}: {update:,}" if phase.label() else update
-            rows.append((label, *(_whole(row.get(column)) for column in columns)))
+            rows.append((label, *(_as_int_if_whole(row.get(column)) for column in columns)))
     if not rows:
         return None
     first = "update" if not isinstance(rows[0][0], str) else "run and update"
@@ -122,7 +122,7 @@ def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
     done = (("task", _task(run)), ("updates", f"{run.updates:,}"), ("model", _model(run)))
     return (
         *_dataset_steps("Trained on", run.config.get("train_data")),
-        PathStep(f"Run {run.path}", _known(*done)),
+        PathStep(f"Run {run.path}", _drop_empty(*done)),
         *_dataset_steps("Evaluated on", run.config.get("eval_data")),
     )
 
@@ -147,7 +147,7 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
     fill = tokens / (examples * length) if length and examples else 0
     return PathStep(
         title,
-        _known(
+        _drop_empty(
             ("objective", manifest.plan.objective or DEFAULT_OBJECTIVE),
             ("shards", f"{len(manifest.shards):,}"),
             ("examples", f"{examples:,}"),
@@ -177,7 +177,7 @@ def data_notes(run: RecordedRun) -> Iterator[str]:
             yield f"evaluation files in training: {shared} of {len(evaluated.shards)}"
 
 
-def _known(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+def _drop_empty(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the facts with a value."""
     return tuple((name, value) for name, value in facts if value)
 
@@ -237,6 +237,6 @@ def _setting(value: Any) -> Value:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _whole(value: float | None) -> Value:
+def _as_int_if_whole(value: float | None) -> Value:
     """Return the value as int if it is a whole number."""
     return int(value) if value is not None and value.is_integer() and abs(value) >= 1 else value

@@ -99,8 +99,8 @@ def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, 
             runtime.stop_all(
                 TrainerError(
                     f"update {step}: the weights of worker {rank} differ from those of worker {first}; "
-                    "one of them has computed something else: look for other hardware or packages, or damage; "
-                    "nothing is saved; --resume continues from the last checkpoint"
+                    "one of them has computed something else: look for other hardware or packages, or "
+                    "damage; nothing is saved; --resume continues from the last checkpoint"
                 )
             )
 

@@ -108,11 +108,11 @@ def evaluate_fine_tuned(
     known = runtime.on_rank_0(lambda: fine_tuned_keys(runtime.config, trained))
     runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
     runtime.log_idle_keys()
-    runtime.on_rank_0(lambda: _tell_trained_file(runtime, trained.get("task_train_file")))
+    runtime.on_rank_0(lambda: _warn_of_trained_file(runtime, trained.get("task_train_file")))
     run_task(runtime, poll=poll, timeout=timeout)
 
 
-def _tell_trained_file(runtime: Runtime, train_file: str | None) -> None:
+def _warn_of_trained_file(runtime: Runtime, train_file: str | None) -> None:
     """Log a warning if the file to evaluate on is the file that the run was trained on."""
     for warning in same_file_warnings(find_files(runtime.config)._replace(train=train_file)):
         runtime.log(f"warning: {warning}")

@@ -129,7 +129,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     Rank 0 calls this alone. The model's settings are the checkpoint's, overridden by the configured ones.
     """
     config, given = runtime.config, runtime.config.finetuning
-    source = _source(config)
+    source = _find_model_path(config)
     keys: dict[str, Any] = {}
     if config.start.start_from_ckpt is not None and source != config.run.output_dir:
         keys["start_from_ckpt"] = source
@@ -160,13 +160,13 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         keys["train_data"] = made.directory
         data = runtime.task.open(config, made.directory)
         lengths.append(longest_feature(data))
-        _tell_labels(runtime, files.train, data)
+        _log_labels(runtime, files.train, data)
         planned = plan_updates(runtime, data)
         keys |= schedule_of_epochs(config, made.examples, planned.examples)
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
         data = runtime.task.open(config, made.directory)
-        _tell_labels(runtime, files.evaluation, data)
+        _log_labels(runtime, files.evaluation, data)
         lengths.append(longest_feature(data))
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
     predicted = None
@@ -205,13 +205,13 @@ def _keys_of_files(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -
     )
 
 
-def _tell_labels(runtime: Runtime, path: str, data: OpenedDataset) -> None:
+def _log_labels(runtime: Runtime, path: str, data: OpenedDataset) -> None:
     """Log how often each label occurs in the features of a file."""
     for line in find_data(runtime.config.task).tell(runtime.config.finetuning, data):
         runtime.log(f"{path}: {line}")
 
 
-def _source(config: Config) -> str:
+def _find_model_path(config: Config) -> str:
     """Return the path of the checkpoint that determines model and tokeniser.
 
     This is start_from_ckpt if it is set, otherwise the newest checkpoint in output_dir.

@@ -93,7 +93,7 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
     if not config.start.continues_here:
         for output in outputs:
             if output.used is not None and not config.run.overwrite_output_dir:
-                runtime.stop_all(in_use_error(_where(output, outputs), output.used))
+                runtime.stop_all(in_use_error(_name_directory(output, outputs), output.used))
         return list(phases)
     # A continued run: any machine may have the checkpoint. If machine 0 has [100, 200] and machine 1 has
     # [100], the run continues from 200, and machine 1 gets a copy.
@@ -116,11 +116,13 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
             runtime.log(f"warning: checkpoint {number} is passed over: {fault}")
         phases = [one.changed(resume=True, resume_step=wanted) for one in phases]
     else:
-        wanted = _wanted(config, numbers)
+        wanted = _choose_number(config, numbers)
     if wanted in numbers:
         _copy_to_all(runtime, outputs, wanted)
     elif len(outputs) > 1:
-        there = "; ".join(f"{_where(output, outputs)}: {_listed(output.checkpoints)}" for output in outputs)
+        there = "; ".join(
+            f"{_name_directory(output, outputs)}: {_join_numbers(output.checkpoints)}" for output in outputs
+        )
         runtime.stop_all(MissingInputError(f"no machine holds checkpoint {wanted}; there are {there}"))
     return list(phases)
 
@@ -134,7 +136,7 @@ def _from_json(found: Mapping[str, object]) -> MachineOutput:
     return MachineOutput(**{**found, **numbered})  # type: ignore[arg-type]
 
 
-def _wanted(config: Config, numbers: Sequence[int]) -> int:
+def _choose_number(config: Config, numbers: Sequence[int]) -> int:
     """Return the number of the checkpoint to continue from.
 
     numbers: numbers of the checkpoints that any machine has, ascending.
@@ -182,8 +184,8 @@ def _check_one_run(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
             what = f"a checkpoint {differing[0]}" if differing else "checkpoints"
             runtime.stop_all(
                 DatasetError(
-                    f"{_where(first, outputs)} and {_where(output, outputs)} hold {what} of different "
-                    "runs; name the directories of one run, or empty the other ones, which a resume fills"
+                    f"{_name_directory(first, outputs)} and {_name_directory(output, outputs)} hold {what} "
+                    "of different runs; name the directories of one run, or empty the other ones, which a resume fills"
                 )
             )
 
@@ -197,7 +199,7 @@ def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int
     if source is None:
         output = next(output for output in outputs if number in output.faults)
         fault = output.faults[number]
-        runtime.stop_all(CheckpointError(f"{fault}; {_remedy_of(runtime, output, number)}"))
+        runtime.stop_all(CheckpointError(f"{fault}; {_find_remedy(runtime, output, number)}"))
     lacking = [output.rank for output in outputs if output.checkpoints.get(number) is None]
     if not lacking:
         return
@@ -209,7 +211,7 @@ def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int
     copy_directory(runtime, source.rank, path, target)
 
 
-def _remedy_of(runtime: Runtime, output: MachineOutput, number: int) -> str:
+def _find_remedy(runtime: Runtime, output: MachineOutput, number: int) -> str:
     """Return the remedy for a damaged checkpoint. The machine that has the checkpoint finds it."""
     found = None
     if runtime.workers.rank == output.rank:
@@ -224,11 +226,11 @@ def _digest(value: object) -> str:
     return md5(json.dumps(value, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
-def _where(output: MachineOutput, outputs: Sequence[MachineOutput]) -> str:
+def _name_directory(output: MachineOutput, outputs: Sequence[MachineOutput]) -> str:
     """Return the directory of a output, with the worker's rank if there are several machines."""
     return output.path if len(outputs) == 1 else f"worker {output.rank}'s {output.path}"
 
 
-def _listed(checkpoints: Mapping[int, str | None]) -> str:
+def _join_numbers(checkpoints: Mapping[int, str | None]) -> str:
     """Return the checkpoints' numbers as text."""
     return ", ".join(map(str, checkpoints)) or "none"

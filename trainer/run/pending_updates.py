@@ -174,7 +174,7 @@ class PendingUpdates:
         """Log how many updates were skipped since the last flush, if any."""
         updates = len(self._waiting)
         try:
-            found = self._training.strategy.step.tell_skipped(updates)
+            found = self._training.strategy.step.describe_skipped(updates)
         except NotFiniteError as error:
             self._runtime.stop_all(error)
         if found:

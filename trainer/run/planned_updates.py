@@ -56,7 +56,7 @@ class PlannedUpdates:
         """Return the examples of this update over all workers."""
         return self.examples
 
-    def warmed_up(self, schedule: Schedule) -> Schedule:
+    def add_warmup(self, schedule: Schedule) -> Schedule:
         """Return the schedule with the warm-up that these updates need. Updates of equal size need none."""
         return schedule
 
@@ -103,7 +103,7 @@ class PlannedUpdates:
         """Describe the numbers of the updates, and the micro-batches and examples of each."""
         runtime = self.runtime
         kind = ("cop", "ies", "y") if runtime.division.stages > 1 else ("worker",)
-        parts = f"{_counted(runtime.copies, *kind)} x {_counted(self.accumulation, 'micro-batch', 'es')}"
+        parts = f"{_with_noun(runtime.copies, *kind)} x {_with_noun(self.accumulation, 'micro-batch', 'es')}"
         rows = f"{self.batch_size}"
         if self.examples_per_row > 1:
             rows += f" packed rows x {self.examples_per_row:.3f} (on average)"
@@ -122,7 +122,7 @@ def crosses_multiple(interval: int, before: int, now: int) -> bool:
     return interval > 0 and now // interval > before // interval
 
 
-def _counted(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
+def _with_noun(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
     """Return the number with its noun: "1 worker", "2 copies".
 
     ending: ending of the plural. of_one: ending of the singular.

@@ -62,7 +62,7 @@ def connect_workers(*phases: Config) -> Runtime:
     # By now the number of workers is known: compare it with the number that was asked for.
     if (wanted := config.workers.world_size or workers.size) != workers.size:
         remedy = "start as many workers, or, without a launcher, give --dist"
-        if config.workers.dist:  # which has no effect under a launcher
+        if config.workers.dist:  # --dist has no effect under a launcher
             variables = ", ".join(name for name in VARIABLES.get(workers.name, ()) if os.environ.get(name))
             remedy = (
                 f"{variables or 'variables'} are set as by a launcher, so --dist does nothing: unset them"

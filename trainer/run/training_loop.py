@@ -64,7 +64,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     longest = longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
     # The state of a run that starts at update 0. If the run continues a checkpoint, load_start replaces it.
     fresh = new_state(config, shape, data.digest, order, runtime.task.name, longest)
-    schedule = planned.warmed_up(config.make_schedule(runtime.copies))
+    schedule = planned.add_warmup(config.make_schedule(runtime.copies))
     training = Training(runtime, make_model(runtime, shape), fresh, schedule)
     if config.run.compile_only:
         from trainer.run.compiling import compile_shapes

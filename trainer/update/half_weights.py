@@ -25,7 +25,7 @@ class HalfWeights:
             name: weight.detach().to(half).requires_grad_() for name, weight in self._weights.items()
         }
         for name, copy in self._copies.items():
-            copy.register_post_accumulate_grad_hook(_adder(self._weights[name]))  # type: ignore[no-untyped-call]
+            copy.register_post_accumulate_grad_hook(_make_adding_hook(self._weights[name]))  # type: ignore[no-untyped-call]
 
     def __call__(self, batch: Batch) -> Outcome:
         outcome: Outcome = functional_call(self._learner, self._copies, (batch,))
@@ -54,7 +54,7 @@ def linear_weights(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _adder(weight: Tensor) -> Callable[[Tensor], None]:
+def _make_adding_hook(weight: Tensor) -> Callable[[Tensor], None]:
     """Return a hook that adds the gradient of a copy to ``weight.grad``."""
 
     def add(copy: Tensor) -> None:

@@ -95,7 +95,7 @@ class WeightStep:
     def applied(self, count: int) -> None:
         self._applied.fill_(count)
 
-    def tell_skipped(self, updates: int) -> str:
+    def describe_skipped(self, updates: int) -> str:
         """Say how many of the last ``updates`` updates were skipped because of a gradient, or return "" for
         none.
 

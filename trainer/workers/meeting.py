@@ -50,7 +50,7 @@ def meet() -> tuple[Store, int, int]:
     _resolve(address)
     place = f"{address}:{port} (MASTER_ADDR, MASTER_PORT)"
     where = "where rank 0 must be the only program"
-    with _telling_of_waiting(f"trainer: rank {rank} of {size} waits for the others at {place}, {where}"):
+    with _announcing_wait(f"trainer: rank {rank} of {size} waits for the others at {place}, {where}"):
         try:
             store, *_ = next(rendezvous("env://", timeout=timedelta(seconds=_JOIN_SECONDS)))
             if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
@@ -88,7 +88,7 @@ def _resolve(address: str) -> None:
 
 
 @contextmanager
-def _telling_of_waiting(line: str) -> Iterator[None]:
+def _announcing_wait(line: str) -> Iterator[None]:
     """Print the line if the block takes long."""
     timer = threading.Timer(_SILENT_SECONDS, lambda: say_error(line))
     timer.daemon = True

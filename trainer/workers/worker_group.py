@@ -25,7 +25,7 @@ class WorkerGroup(Collective, ABC):
 
     @classmethod
     def check(cls, device: Device) -> None:
-        """Raise SettingsError if its launcher did not start this process, or the device has no such group."""
+        """Raise SettingsError without the collective's launcher, or if the device does not support it."""
         name = cls.name
         if name == "torch_distributed" and not os.environ.get("RANK") and is_in_job():
             join_environment()
