@@ -185,7 +185,8 @@ def _check_one_run(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
             runtime.stop_all(
                 DatasetError(
                     f"{_name_directory(first, outputs)} and {_name_directory(output, outputs)} hold {what} "
-                    "of different runs; name the directories of one run, or empty the other ones, which a resume fills"
+                    "of different runs; name the directories of one run, or empty the other ones, which a "
+                    "resume fills"
                 )
             )
 
