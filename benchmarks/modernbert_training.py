@@ -37,7 +37,7 @@ from trainer.devices import counting
 from trainer.devices.clipping import clip_
 from trainer.model.bert import PASSES
 from trainer.model.headed import BertForMaskedLM, count_operations
-from trainer.model.modernbert import seen_pairs
+from trainer.model.modernbert import count_seen_pairs
 from trainer.plugins import find
 from trainer.run.runtime import make_model, open_runtime
 from trainer.run.training_state import Training
@@ -143,7 +143,11 @@ def scores(batch: Batch, shape: ModernBertConfig) -> int:
     """Operations of the products of query and key, once in each layer."""
     lengths = batch.lengths()
     reaches = (None if shape.is_global(layer) else shape.reach for layer in range(shape.num_hidden_layers))
-    return 2 * shape.hidden_size * sum(seen_pairs(lengths, reach or int(lengths.max())) for reach in reaches)
+    return (
+        2
+        * shape.hidden_size
+        * sum(count_seen_pairs(lengths, reach or int(lengths.max())) for reach in reaches)
+    )
 
 
 def main() -> None:
