@@ -106,8 +106,9 @@ class Batch(ABC):
 
     @abstractmethod
     def lengths(self) -> Array:
-        """Return the number of tokens of each sequence without padding, int64. The batch must be in host
-        memory.
+        """Return the number of tokens of each sequence without padding, int64.
+
+        The batch must be in host memory.
         """
 
     def __len__(self) -> int:
@@ -200,8 +201,9 @@ class Form:
             yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
 
     def blanks(self) -> Iterator[Batch]:
-        """Yield a batch of missing examples for each usual shape, to compile with. Yields nothing if there is
-        one shape.
+        """Yield a batch of missing examples for each usual shape, to compile with.
+
+        Yields nothing if there is one shape.
         """
         # the largest first, because the smaller ones can reuse its memory
         for budget in reversed(self.budgets.usual):

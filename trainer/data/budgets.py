@@ -104,8 +104,10 @@ class Budgets:
         least: int = 0,
         most: float = math.inf,
     ) -> None:
-        """sizes: tokens of the budgets, ascending. Sizes near batch_size * max_seq_length are replaced by
-        that product.
+        """Choose the shapes of the budgets.
+
+        sizes: tokens of the budgets, ascending. Sizes near batch_size * max_seq_length are replaced by that
+        product.
         examples: sizes of a sample, from which the masked slots of a budget follow.
         least: tokens that nearly all micro-batches have. The rare smaller ones use the last budget, which has
         enough sequences for any amount of padding.

@@ -122,9 +122,7 @@ class UnmaskedData(OpenedDataset):
         )
 
     def _word_starts(self, gathered: GatheredExamples) -> tuple[Array | None, dict[str, Array]]:
-        """Return the word starts of the gathered ids in one row, or None, and the task's columns without
-        them.
-        """
+        """Return the word starts of the gathered ids in one row, or None, and the task's other columns."""
         objective = find_objective(self.layout.objective)
         if not has_group(objective.batch_type, WORD_STARTS):
             return None, gathered.token_targets

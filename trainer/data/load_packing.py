@@ -115,9 +115,9 @@ class RowsPackedAtLoad(FullRows):
 
 
 def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
-    """Return the row of each example. The longest example goes first, into the fullest row that has room for
-    it.
+    """Return the row of each example.
 
+    The longest example goes first, into the fullest row that has room for it.
     Best-fit decreasing (Johnson 1973). Of equal lengths the earlier example goes first. Of rows with equal
     room, the most recently changed row is used. A new row begins if no row has room. Rows are numbered in the
     order in which they begin.
@@ -160,8 +160,9 @@ class PackedWindow(Window):
     """
 
     def __init__(self, parts: list[FileRows], coming: list[int], rows: Array, shuffle: Array) -> None:
-        """parts: the examples. rows: the row of each. shuffle: a random number per row, by which rows are
-        sorted.
+        """Sort the examples by row, and the rows by their random numbers.
+
+        parts: the examples. rows: row of each example. shuffle: random number of each row.
         """
         ranks = np.argsort(np.argsort(shuffle, kind="stable"), kind="stable")
         super().__init__(parts, np.argsort(ranks[rows], kind="stable"))
@@ -226,8 +227,9 @@ class PackedOrder:
             position = positions[-1]
 
     def _find(self, position: Position, offsets: Array, ends: Array) -> tuple[list[Stretch], list[Position]]:
-        """Return the rows at the offsets from the position, window by window, and the positions after
-        ``ends`` rows.
+        """Return the rows at the offsets from the position, and the positions after ``ends`` rows.
+
+        The rows are grouped by window.
         """
         stretches, positions, before = list[Stretch](), list[Position](), 0
         offsets, ends = position.rows + offsets, position.rows + ends

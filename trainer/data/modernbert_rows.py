@@ -1,9 +1,10 @@
-"""ModernBERT's rows: order, packing and masks as in its program, whose micro-batch is a single long row.
+"""ModernBERT's rows: order, packing and masks as in ModernBERT's program.
 
-Here such a row takes the first of a micro-batch's batch_size rows, and the others stay empty. A position
-counts the batches of the epoch, and how many random integers were rejected and drawn again for masks. From
-both, the random stream of the masks can be restored at once. The second number is rank 0's. Other ranks
-repeat the masks of the epoch's earlier batches after a resume.
+In that program a micro-batch is a single long row. Here such a row takes the first of a micro-batch's
+batch_size rows, and the others stay empty. A position counts the batches of the epoch, and how many random
+integers were rejected and drawn again for masks. From both, the random stream of the masks can be restored at
+once. The second number is rank 0's. Other ranks repeat the masks of the epoch's earlier batches after a
+resume.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -123,8 +124,9 @@ class ModernBertRows(FullRows):
 
     @property
     def layout(self) -> ShardLayout:
-        """The layout of the rows. Any token may be masked, and a row holds at most as many of the shortest
-        examples as fit.
+        """The layout of the rows.
+
+        Any token may be masked, and a row holds at most as many of the shortest examples as fit.
         """
         longest = self.data.layout.max_seq_length
         shortest = int(self.sequences.lengths.min())
@@ -220,8 +222,9 @@ class ModernBertRows(FullRows):
 
 
 def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
-    """Return the rows to train on. Raises SettingsError if data or configuration do not allow ModernBERT's
-    rows.
+    """Return the rows to train on.
+
+    Raises SettingsError if data or configuration do not allow ModernBERT's rows.
     """
     keys, objective = config.loading, find_objective(data.layout.objective)
     if keys.bins or keys.pack_on_load or keys.rows:

@@ -88,8 +88,7 @@ class PackRows(FullRows):
 
 
 def mask_slots(rows: Rows) -> int:
-    """Return the masked slots of a packed row: the layout's number, otherwise the most that the rate makes
-    likely.
+    """Return the masked slots of a packed row: the layout's number, otherwise enough for the masking rate.
 
     If masks are drawn while loading they need not fit into the layout's slots.
     """

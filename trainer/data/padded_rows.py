@@ -70,8 +70,9 @@ def row_form(rows: Rows, few_widths: bool = False) -> RowForm:
 
 
 def width_step(longest: int, widths: int | None) -> int:
-    """Return the smallest multiple of 8 that, as a step between widths up to ``longest``, makes at most
-    ``widths``.
+    """Return the step between the widths of rows: the smallest multiple of 8 that makes at most ``widths``.
+
+    longest: the largest width. widths: None for a step of 8.
     """
     return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
 
@@ -87,7 +88,7 @@ def _narrow(gathered: GatheredExamples, step: int) -> GatheredExamples:
 
 
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
-    """Return a batch of ``count`` rows: the gathered examples, then missing ones (zeros with the label -1).
+    """Return a batch of ``count`` rows: the gathered examples, then missing ones of zeros with label -1.
 
     Behind each example the padding id of its tokeniser is written. The gathered arrays are changed in place.
     """
@@ -126,8 +127,7 @@ def _lengthen(array: Array, count: int) -> Array:
 
 
 def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
-    """Return a batch of ``count`` packed rows: the gathered rows, then missing ones (zeros with the label
-    -1).
+    """Return a batch of ``count`` packed rows: the gathered rows, then missing rows of zeros with label -1.
 
     slots: masked slots of a row. Raises ShardError if a row has more examples, ids or masked words than fit.
     """

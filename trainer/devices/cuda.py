@@ -112,9 +112,9 @@ class Cuda(Device):
         return super().forward(learner, batch)
 
     def _find_kernel(self, shape: ModelConfig) -> str:
-        """Return the name of the attention kernel to use. Raises SettingsError if the configured one cannot
-        be used.
+        """Return the name of the attention kernel to use.
 
+        Raises SettingsError if the configured one cannot be used.
         For padded rows "auto" leaves the choice to PyTorch. For flat batches it is the first kernel that
         works, in the order of KERNELS. Kernels that need no padding come first there.
         """

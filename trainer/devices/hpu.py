@@ -85,8 +85,9 @@ class Hpu(SteppingDevice):
             learner.compile(backend="hpu_backend")
 
     def move(self, batch: Batch) -> Batch:
-        """Move the batch to the card. Position ids are sent too, so that the card creates no tensor. Integers
-        are int32.
+        """Move the batch to the card.
+
+        Position ids are sent too, so that the card creates no tensor. Integers are int32.
         """
         if "position_ids" not in batch.tensors():  # packed rows already have position ids
             batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))
@@ -169,8 +170,9 @@ def examine(mode: str | None = None) -> Availability:
 
 
 def find_mode(keys: HpuSection) -> str:
-    """Return the mode from the setting mode or Habana's older use_lazy_mode. Raises SettingsError on
-    conflict.
+    """Return the mode from the setting mode or Habana's older use_lazy_mode.
+
+    Raises SettingsError on conflict.
     """
     lazy = keys.use_lazy_mode
     mode = keys.mode or ("lazy" if lazy else "graph")

@@ -1,6 +1,4 @@
-"""Charts of runs: each measure over the updates, together with the score of guessing without reading the
-text.
-"""
+"""Charts of runs: each measure over the updates, next to the score of guessing without reading the text."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -53,8 +53,9 @@ class Terminal(Logger):
         say_error(line)
 
     def words(self, row: Values) -> dict[str, str]:
-        """Return the row's known numbers as text, by name. "shown" is the task's metric, "left" the time
-        left.
+        """Return the row's known numbers as text, by name.
+
+        "shown" is the task's metric, "left" the time left.
         """
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
         updates = (self._steps - row["step"]) / self._steps_of_update
@@ -117,9 +118,7 @@ class Dllogger(Logger):
         self._write([row["epoch"], row["step"]], data, time)
 
     def _habana_speed(self, row: Values) -> Values:
-        """Return the seconds per micro-batch and the sequences per second and card, over all updates of the
-        row.
-        """
+        """Return seconds per micro-batch and sequences per second and card, over all updates of the row."""
         if not row["seconds"]:
             return {}
         rate = row["sequences"] / row["seconds"]

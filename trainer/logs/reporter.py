@@ -119,7 +119,9 @@ class Reporter(AbstractContextManager["Reporter"]):
         steps_of_update: int = 1,
         trains: bool = True,
     ) -> None:
-        """devices: number of devices in the run. peak: most operations per second of a device, or None if not
+        """Start the clock, and write the first event if the run trains.
+
+        devices: number of devices in the run. peak: most operations per second of a device, None if not
         known.
         """
         self._loggers, self._log_every, self._clock = loggers, log_every, clock
@@ -184,7 +186,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self.event("checkpoint", step * self._steps_of_update)
 
     def waited_share(self, least_seconds: float) -> float:
-        """Return the share of the timed seconds spent waiting for data, or 0 before ``least_seconds`` were
+        """Return the share of the timed seconds spent waiting for data, 0 before ``least_seconds`` were
         timed.
         """
         seconds = self._sums["seconds"]

@@ -14,8 +14,9 @@ _NO_TENSORFLOW = "tensorboard.compat.notf"
 
 
 class ScalarLogger(Logger):
-    """Base class of TensorBoard and Weights & Biases. Each number is a scalar named "train/KEY" or
-    "eval/KEY".
+    """Base class of TensorBoard and Weights & Biases.
+
+    Each number is a scalar named "train/KEY" or "eval/KEY".
     """
 
     def row(self, row: Values, time: float) -> None:

@@ -116,9 +116,7 @@ _UNITS = {
 
 
 def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
-    """Return the path of the data: datasets that the run was trained on, the run, datasets it was evaluated
-    on.
-    """
+    """Return the path of the data: training datasets, the run, evaluation datasets."""
     done = (("task", _task(run)), ("updates", f"{run.updates:,}"), ("model", _model(run)))
     return (
         *_dataset_steps("Trained on", run.config.get("train_data")),
@@ -160,9 +158,7 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
 
 
 def data_notes(run: RecordedRun) -> Iterator[str]:
-    """Yield how many evaluation texts the run was trained on, by the parts of the datasets and by their
-    shards.
-    """
+    """Yield how many evaluation texts the run was trained on, by the datasets' parts and by their shards."""
     training, held_out = run.config.get("train_data"), run.config.get("eval_data")
     with suppress(BertDataError):  # moved or deleted, which the steps of the data say
         for path in _paths(training):

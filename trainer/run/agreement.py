@@ -1,5 +1,4 @@
-"""Comparison of the workers' versions, settings, data and weights, so that unlike workers do not train
-together.
+"""Comparison of the workers' versions, settings, data and weights. Unlike workers must not train together.
 
 Workers that differ would raise no error: one would follow another schedule, use another precision or read
 other examples. At the start each worker describes its versions, settings and data in a few lines of text. The

@@ -1,6 +1,4 @@
-"""Evaluation of one checkpoint, or of every checkpoint as it appears, with the measures of pre-training or of
-a fine-tuned task.
-"""
+"""Evaluation of one checkpoint, or of every checkpoint as it appears."""
 
 import math
 import time

@@ -126,8 +126,9 @@ class Evaluation:
         )
 
     def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
-        """Evaluate after the newest update and log the results. Return True if the target accuracy is
-        reached.
+        """Evaluate after the newest update and log the results.
+
+        Return True if the target accuracy is reached.
         """
         report.describe(evaluation=self.note)
         report.begin_evaluation(state.step, state.trained)

@@ -123,9 +123,9 @@ def _without_features_of_refused(runtime: Runtime) -> Iterator[None]:
 
 
 def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """Make the features. Return the model's settings, changed settings of the run, and the features to
-    predict.
+    """Make the features.
 
+    Return the model's settings, changed settings of the run, and the features to predict.
     Rank 0 calls this alone. The model's settings are the checkpoint's, overridden by the configured ones.
     """
     config, given = runtime.config, runtime.config.finetuning

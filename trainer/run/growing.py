@@ -45,7 +45,7 @@ class GrowingUpdates(PlannedUpdates):
 
 
 class GrowingLoader(Loader):
-    """Loader of updates whose sizes follow a course."""
+    """Loader of updates that grow as the run's course says (``trainer.run.course``)."""
 
     def __init__(self, course: UpdateCourse, rows: Rows, **given: Any) -> None:
         self._course = course

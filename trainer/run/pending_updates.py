@@ -158,9 +158,7 @@ class PendingUpdates:
                 )
 
     def _read(self) -> tuple[list[list[float]], float | None]:
-        """Return the sums of each update, and the norm of the last update's gradients, after a single copy to
-        the host.
-        """
+        """Copy the sums of each update, and the gradient norm of the last, to the host in one transfer."""
         values = torch.stack([one.values for one in self._waiting])
         norm = self._training.strategy.step.gradient_norm
         if norm is None:

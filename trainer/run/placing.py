@@ -11,8 +11,8 @@ from trainer.update.worker import Runtime, whole
 
 
 def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
-    """Return the runtime with this worker's part of the model, and with the micro-batches of the plan if
-    there is one.
+    """Return the runtime with this worker's part of the model, and the plan's micro-batches if there is a
+    plan.
 
     sequence_length: most tokens of an example.
     Raises SettingsError if the model cannot be divided as configured.

@@ -37,7 +37,7 @@ class HalfWeights:
         torch._foreach_copy_(list(self._copies.values()), list(self._weights.values()))
 
     def leaves(self, weights: list[Tensor]) -> list[Tensor]:
-        """Return for each weight the tensor whose gradient the backward pass computes: its copy, or the
+        """Return for each weight the tensor that gets the gradient in the backward pass: its copy, or the
         weight.
         """
         copies = {id(self._weights[name]): copy for name, copy in self._copies.items()}

@@ -129,8 +129,9 @@ class IpuPrograms(Strategy, Inference):
             self._restore()
 
     def _join(self, updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
-        """Concatenate the tensors of all micro-batches. PopTorch expects the order update, accumulation,
-        replica.
+        """Concatenate the tensors of all micro-batches.
+
+        PopTorch expects the order update, accumulation, replica.
         """
         batches = [batch for update in updates for batch in update]
         self._module.batch = batches[0]

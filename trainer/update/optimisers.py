@@ -263,8 +263,7 @@ def stable_rates(
 
 
 def corrections(count: Tensor | float, settings: GroupSettings) -> tuple[Tensor | float, Tensor | float]:
-    """Return the bias correction of the mean, 1 - beta1 ** count, and the square root of the square's
-    correction.
+    """Return Adam's bias corrections: 1 - beta1 ** count, and the square root of 1 - beta2 ** count.
 
     expm1 avoids the cancellation of 1 - beta ** count for small counts.
     """

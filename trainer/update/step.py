@@ -96,8 +96,7 @@ class WeightStep:
         self._applied.fill_(count)
 
     def describe_skipped(self, updates: int) -> str:
-        """Say how many of the last ``updates`` updates were skipped because of a gradient, or return "" for
-        none.
+        """Say how many of the last ``updates`` updates were skipped because of a gradient, "" for none.
 
         Waits for the device. Raises NotFiniteError, on every worker, with the update in which the training
         diverged.

@@ -169,8 +169,8 @@ class Strategy:
         return [weight.grad for weight in self.worker.model.parameters() if weight.grad is not None]
 
     def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
-        """Run forward and backward passes, and leave the mean of their gradients, times the loss scale, in
-        grad.
+        """Run forward and backward passes. Leave the mean of the gradients, times the loss scale, in
+        ``grad``.
 
         With reduction_type "sum" it is the sum instead of the mean. Returns the sums of ``loss_and_sums``
         over the micro-batches.

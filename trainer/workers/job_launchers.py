@@ -144,9 +144,7 @@ def join_environment() -> None:
 
 
 def refuse_unknown_launchers() -> None:
-    """Raise SettingsError under a launcher that sets a rank, but neither the number of workers nor local
-    ranks.
-    """
+    """Raise SettingsError under a launcher that sets a rank, but no number of workers and no local rank."""
     if any(_first_number(*launcher.size) == "1" for launcher in JOB_LAUNCHERS):
         return
     if variable := next((name for name in _OTHERS if name in os.environ), None):

@@ -166,10 +166,9 @@ def as_worker() -> Iterator[None]:
 
 
 def _end_after(launcher: int) -> None:
-    """When the launcher, which is the parent process, has ended, end this process, with a checkpoint if it
-    trains.
+    """When the launcher has ended, end this process too, with a checkpoint if it trains.
 
-    The system then gives the process another parent, usually process 1.
+    The launcher is the parent process. When it ends, the system gives this process another parent.
     """
     while os.getppid() == launcher:
         time.sleep(1)

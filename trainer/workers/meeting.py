@@ -36,8 +36,7 @@ _CURRENT = "bertdata/current"
 
 
 def meet() -> tuple[Store, int, int]:
-    """Meet the other workers. Return an empty store that all of them share, the rank and the number of
-    workers.
+    """Meet the other workers. Return an empty store that all share, the rank and the number of workers.
 
     Raises SettingsError if rank 0's address is not known, and WorkerLost if the workers do not find each
     other.

@@ -1,5 +1,4 @@
-"""The signals of a training: those that end it with a checkpoint, and the signal that only asks for a
-checkpoint.
+"""The signals of a training: those that end it with a checkpoint, and one that only asks for a checkpoint.
 
 The checkpoint signal is USR1, unless ``--checkpoint-signal`` names another. All other signals that schedulers
 and terminals send (TERM, USR2 and XCPU from Slurm, Grid Engine and LSF, HUP from a lost terminal) end the

@@ -75,9 +75,7 @@ class Ipu(Device):
         self.updates_per_call = config.ipu.batches_per_step or 1
 
     def place(self, model: HeadedBert) -> HeadedBert:
-        """Return the model, still on the host, in the configured precision and with its pipeline stages
-        marked.
-        """
+        """Return the model, still on the host, in the configured precision, with pipeline stages marked."""
         if type(model) not in (BertForMaskedLM, BertForPreTraining):
             raise SettingsError(
                 "device 'ipu' pre-trains on masked words, with or without next sentence, only; train this on "
@@ -143,8 +141,9 @@ class Ipu(Device):
 
 
 def examine() -> Availability:
-    """Describe PopTorch and the IPUs of this machine. ``count`` stays 1, because one worker drives all
-    replicas.
+    """Describe PopTorch and the IPUs of this machine.
+
+    ``count`` stays 1, because one worker drives all replicas.
     """
     try:
         poptorch = import_module("poptorch")

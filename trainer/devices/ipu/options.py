@@ -156,8 +156,9 @@ def loss_scale(config: Config, step: int) -> float:
 
 
 def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups: list[dict[str, Any]]) -> Any:
-    """Return PopTorch's LAMB, AdamW or SGD with the preset's arithmetic. Raises SettingsError for another
-    one.
+    """Return PopTorch's LAMB, AdamW or SGD with the preset's arithmetic.
+
+    Raises SettingsError for another one.
     """
     if preset.kind == "stableadamw":
         raise SettingsError("device 'ipu': PopTorch has no StableAdamW; give another optimiser")

@@ -36,8 +36,9 @@ class IpuPipeline:
 
     @property
     def least_accumulation(self) -> int:
-        """The micro-batches that fill the pipeline forwards and backwards. Adjacent stages on one IPU count
-        as one.
+        """The micro-batches that fill the pipeline forwards and backwards.
+
+        Adjacent stages on one IPU count as one.
         """
         stages = len(list(groupby(self.ipus)))
         return 2 * stages - 1
@@ -86,8 +87,9 @@ def _layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool)
 
 
 def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
-    """Return the first module of each stage, from lists of emb, hid (once per layer), pool, enc_out and
-    heads.
+    """Return the first module of each stage.
+
+    stages: lists of emb, hid (once per layer), pool, enc_out and heads.
     """
     flat = [name for stage in stages for name in stage]
     seen = 0
