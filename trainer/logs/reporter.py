@@ -75,8 +75,7 @@ _SUMMED = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait",
 """Fields of UpdateRecord that are summed over timed updates to compute the rates."""
 
 SETTLING_UPDATES = 6
-"""Updates after the start and after each checkpoint that are not timed, because they are slower than others.
-"""
+"""Updates after the start and after each checkpoint that are not timed, because they are slower."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
