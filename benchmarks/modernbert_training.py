@@ -36,10 +36,10 @@ from trainer.data.row_batches import RowBatch
 from trainer.devices import counting
 from trainer.devices.clipping import clip_
 from trainer.model.bert import PASSES
-from trainer.model.headed import BertForMaskedLM, count
-from trainer.model.modernbert import seen_pairs
+from trainer.model.headed import BertForMaskedLM, count_operations
+from trainer.model.modernbert import count_seen_pairs
 from trainer.plugins import find
-from trainer.run.runtime import begin, make_model
+from trainer.run.runtime import make_model, open_runtime
 from trainer.run.training_state import Training
 from trainer.tasks.pretraining import MaskedWords
 from trainer.update.optimiser import group_parameters
@@ -73,7 +73,7 @@ Loss = Callable[[transformers.ModernBertForMaskedLM, RowBatch], Tensor]
 def ours(data: OpenedDataset) -> Callable[[Batch], object]:
     """An update of the trainer."""
     config = Config.of(optimiser=OPTIMISER, batch_size=BATCH)
-    runtime = begin(config).changed(config, data)
+    runtime = open_runtime(config).changed(config, data)
     fresh = State(
         step=0, seed=1, open_files=1, optimiser=OPTIMISER, model=SHAPE.as_json(), config=config.as_json()
     )
@@ -135,7 +135,7 @@ def operations_share(batch: Batch, shape: ModernBertConfig) -> tuple[float, floa
         loss = MaskedWords().outcome(model, batch).loss
         forward = counter.get_total_flops()
         loss.backward()  # type: ignore[no-untyped-call]
-    of_tokens, both = count([batch], shape).operations, counter.get_total_flops()
+    of_tokens, both = count_operations([batch], shape).operations, counter.get_total_flops()
     return PASSES * forward / of_tokens, both / of_tokens, both / (of_tokens + scores(batch, shape))
 
 
@@ -143,7 +143,11 @@ def scores(batch: Batch, shape: ModernBertConfig) -> int:
     """Operations of the products of query and key, once in each layer."""
     lengths = batch.lengths()
     reaches = (None if shape.is_global(layer) else shape.reach for layer in range(shape.num_hidden_layers))
-    return 2 * shape.hidden_size * sum(seen_pairs(lengths, reach or int(lengths.max())) for reach in reaches)
+    return (
+        2
+        * shape.hidden_size
+        * sum(count_seen_pairs(lengths, reach or int(lengths.max())) for reach in reaches)
+    )
 
 
 def main() -> None:

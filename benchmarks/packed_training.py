@@ -32,7 +32,7 @@ from trainer.data.forms import make_form
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader
-from trainer.data.order import numbers
+from trainer.data.order import random_numbers
 from trainer.data.packs import PackRows
 
 LAYOUT = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
@@ -78,7 +78,7 @@ def draw_lengths(counts: list[int] | None) -> Array:
     if counts is None:
         return np.concatenate([np.asarray(data.lengths(shard)) for shard in data.shards])
     shares = np.cumsum(counts) / sum(counts)
-    return 1 + np.searchsorted(shares, numbers(FILES * EXAMPLES, "lengths") / 2.0**64)
+    return 1 + np.searchsorted(shares, random_numbers(FILES * EXAMPLES, "lengths") / 2.0**64)
 
 
 def single_examples(lengths: Array) -> OpenedDataset:
@@ -94,7 +94,7 @@ def single_examples(lengths: Array) -> OpenedDataset:
 def packed_examples(plan: PackPlan) -> OpenedDataset:
     """A dataset of examples of the plan's lengths, in its rows. They are dealt to the files in turn."""
     rows = [lengths for lengths, count in plan.rows_by_lengths for _ in range(count)]
-    order = np.argsort(numbers(len(rows), "rows"))
+    order = np.argsort(random_numbers(len(rows), "rows"))
     shards, known, row_ends = list[Shard](), dict[str, Array](), dict[str, Array]()
     for number in range(FILES):
         own = [rows[row] for row in order[number::FILES]]

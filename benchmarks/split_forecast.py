@@ -33,7 +33,7 @@ from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.run.runtime import begin, make_model
+from trainer.run.runtime import make_model, open_runtime
 from trainer.run.strategies import find_strategy
 from trainer.splitting.pieces import by_plan
 from trainer.splitting.placing import with_bandwidths
@@ -115,7 +115,7 @@ def work(kind: str, number: int, folder: Path) -> None:
     request = case.request
     keys = ("optimiser", "batch_size", "precision", "clipping")
     config = Config.of(**{name: getattr(request.update, name) for name in keys})
-    runtime = begin(config)
+    runtime = open_runtime(config)
     rank = runtime.workers.rank
     measure = measure_memory if kind == "memory" else measure_time
     (folder / f"{rank}.json").write_text(json.dumps(measure(request, runtime)))

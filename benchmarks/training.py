@@ -29,7 +29,7 @@ from trainer.data.padded_rows import RowForm
 from trainer.data.row_batches import RowBatch
 from trainer.devices.clipping import clip_
 from trainer.plugins import find
-from trainer.run.runtime import begin, make_model
+from trainer.run.runtime import make_model, open_runtime
 from trainer.run.training_state import Training
 from trainer.update.optimiser import group_parameters
 from trainer.update.optimisers import build_optimiser
@@ -52,7 +52,7 @@ Step = Callable[[RowBatch], object]
 def ours(batch_size: int = BATCH, compiled: bool = False) -> Callable[[Batch], object]:
     """An update of the trainer."""
     config = Config.of(optimiser=OPTIMISER, batch_size=batch_size, compile=compiled)
-    runtime = begin(config)
+    runtime = open_runtime(config)
     shape = ModelConfig(**SHAPE)
     fresh = State(
         step=0, seed=1, open_files=1, optimiser=OPTIMISER, model=shape.as_json(), config=config.as_json()

@@ -1,5 +1,4 @@
-"""A worker of ``--dist``, started by the path of this file, which imports packages from the launcher's
-directories.
+"""A worker of ``--dist``, started by the path of this file. It uses the launcher's import directories.
 
 ``python -m trainer`` would search the working directory first, where a user may have another trainer.py.
 """

@@ -11,7 +11,7 @@ from trainer.errors import naming_extra
 from trainer.plugins import find, is_name
 from trainer.workers.launch import as_worker
 from trainer.workers.launchers import find_rank
-from trainer.workers.signals import bearing_checkpoint_signals
+from trainer.workers.signals import ignoring_checkpoint_signals
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,7 +30,7 @@ def _run(words: list[str]) -> int:
         from trainer.run.usage import print_usage
 
         return print_usage(words)
-    with bearing_checkpoint_signals(), as_worker(), naming_extra("torch", "train"):
+    with ignoring_checkpoint_signals(), as_worker(), naming_extra("torch", "train"):
         try:
             find("command", words[0])(words[1:])
         except UnknownKeyError as error:

@@ -77,7 +77,7 @@ class InTurns(transformers.TrainerCallback):
 
 def own_step(config: Config, data: TaskData) -> Step:
     """An update of our trainer, from the weights."""
-    begun = runtime.begin(config)
+    begun = runtime.open_runtime(config)
     shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()
     fresh = new_state(config, shape, "", "")
     training = Training(begun, runtime.make_model(begun, shape), fresh)

@@ -8,7 +8,7 @@ from trainer.checkpoints.checkpoint import new_state
 from trainer.data.rows import find_rows
 from trainer.run.compiling import compile_shapes
 from trainer.run.planned_updates import PlannedUpdates
-from trainer.run.runtime import begin, find_model_config, make_model
+from trainer.run.runtime import find_model_config, make_model, open_runtime
 from trainer.run.training_state import Training
 
 
@@ -16,7 +16,7 @@ def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
     """Seconds and peak memory, on data of the phase's fill."""
     config = sizes.config(phase, compile_only=True)
     data = phase_data(config, sizes.phases[phase].fill)
-    runtime, shape = begin(config), find_model_config(config, data)
+    runtime, shape = open_runtime(config), find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
     planned = PlannedUpdates(runtime, find_rows(config, data))
     seconds = seconds_of(lambda: compile_shapes(training, planned), sizes.device)

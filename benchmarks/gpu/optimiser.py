@@ -9,7 +9,7 @@ from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import phase_data
 from trainer.config.settings import Config
 from trainer.devices.device import Device
-from trainer.run.runtime import begin, find_model_config, make_model
+from trainer.run.runtime import find_model_config, make_model, open_runtime
 from trainer.update.make_step import make_step
 from trainer.update.skipping import SkippingStep, clip_and_step
 from trainer.update.step import WeightStep
@@ -18,7 +18,7 @@ from trainer.update.step import WeightStep
 def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
     """Seconds of the first step, which compiles, and of the following ones."""
     config = sizes.config(phase, compile=False)
-    runtime = begin(config)
+    runtime = open_runtime(config)
     model = make_model(runtime, find_model_config(config, phase_data(config, sizes.phases[phase].fill)))
     for weight in model.parameters():
         weight.grad = torch.randn_like(weight)

@@ -22,7 +22,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.loader import Update
 from trainer.data.row_batches import RowBatch
-from trainer.run.runtime import begin, find_model_config
+from trainer.run.runtime import find_model_config, open_runtime
 from trainer.update.worker import Runtime
 
 MOST_DIVISION = 8
@@ -50,7 +50,7 @@ def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divid
     accumulation = sizes.accumulation * divide
     config = config.changed(batch_size=size)
     data = phase_data(config, sizes.phases[phase].fill)
-    runtime = begin(config).changed(config, data)
+    runtime = open_runtime(config).changed(config, data)
     shape = find_model_config(runtime.config, data)
     drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates)
     make = Peer(runtime, peer_model(shape, masked_only), masked_only)

@@ -22,8 +22,8 @@ from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader, Update
 from trainer.data.rows import find_rows
-from trainer.model.headed import count
-from trainer.run.runtime import begin, find_model_config, make_model
+from trainer.model.headed import count_operations
+from trainer.run.runtime import find_model_config, make_model, open_runtime
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 
@@ -42,7 +42,7 @@ class TimedWork:
 
     @classmethod
     def of(cls, batches: Sequence[Batch], shape: ModelConfig) -> "TimedWork":
-        counted = count(batches, shape)
+        counted = count_operations(batches, shape)
         return cls(
             sequences=sum(int(np.count_nonzero(batch.lengths())) for batch in batches),
             tokens=counted.tokens,
@@ -68,7 +68,7 @@ def updates(
     accumulation = sizes.accumulation * divide
     config = config.changed(batch_size=size)
     data = phase_data(config, sizes.phases[phase].fill)
-    runtime = begin(config).changed(config, data)
+    runtime = open_runtime(config).changed(config, data)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
     drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates + 1)

@@ -33,8 +33,8 @@ from trainer.data.examples import CompactExamples, gather
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.data.padded_rows import pad_rows
-from trainer.run.given_shape import lay_over
-from trainer.run.runtime import begin, make_model
+from trainer.run.configured_shape import override_stored
+from trainer.run.runtime import make_model, open_runtime
 from trainer.run.start_point import find_continued_shape, load_from
 from trainer.run.training_state import Training
 
@@ -75,7 +75,7 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
         if run.is_packed:  # a ModernBERT has no table of positions
             config = config.changed(max_position_embeddings=layout.max_seq_length)
         data = OpenedDataset(name=run.name, layout=layout, shards=(), vocabulary_size=4000)
-        runtime = begin(config)
+        runtime = open_runtime(config)
         if not config.is_finetuning:
             runtime = runtime.changed(config, data)
             shape = find_continued_shape(runtime, data)
@@ -111,7 +111,7 @@ def _same(rate: float, other: float) -> bool:
 
 def _tuned_shape(config: Config, start: Path) -> ModelConfig:
     stored = open_checkpoint(str(start), with_moments=False).expect_config()
-    return read_model_config(lay_over(config, stored.as_json()))
+    return read_model_config(override_stored(config, stored.as_json()))
 
 
 def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:

@@ -25,7 +25,7 @@ def make_run(
     reporter.begin()
     for step in steps:
         clock.now += 0.5
-        reporter.step(record(step, loss=8 / step))
+        reporter.update(record(step, loss=8 / step))
         if step in evaluated:
             reporter.evaluation(*evaluation(step))
     reporter.close(status)

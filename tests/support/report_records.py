@@ -12,7 +12,7 @@ from trainer.logs.choice import make_loggers
 from trainer.logs.reporter import (
     Logger,
     Reporter,
-    StepRecord,
+    UpdateRecord,
     Values,
 )
 from trainer.tasks.evaluation import PretrainingEvaluation
@@ -49,7 +49,7 @@ class Recorder(Logger):
         self.events.append((name, value))
 
 
-def record(step: int, **changes) -> StepRecord:
+def record(step: int, **changes) -> UpdateRecord:
     values = {
         "epoch": 0,
         "loss": 8.0 - step,
@@ -64,7 +64,7 @@ def record(step: int, **changes) -> StepRecord:
         "gradient_norm": 0.75,
         "memory_gib": 2.5,
     }
-    return StepRecord(step=step, **values | changes)
+    return UpdateRecord(step=step, **values | changes)
 
 
 def evaluation(step: int) -> tuple[Values, str]:
@@ -105,7 +105,7 @@ def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Value
     for step in steps:
         if clock:
             clock.now += 0.5
-        reporter.step(record(step))
+        reporter.update(record(step))
     return reporter.close()
 
 

@@ -106,8 +106,9 @@ class Batch(ABC):
 
     @abstractmethod
     def lengths(self) -> Array:
-        """Return the number of tokens of each sequence without padding, int64. The batch must be in host
-        memory.
+        """Return the number of tokens of each sequence without padding, int64.
+
+        The batch must be in host memory.
         """
 
     def __len__(self) -> int:
@@ -200,8 +201,9 @@ class Form:
             yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
 
     def blanks(self) -> Iterator[Batch]:
-        """Yield a batch of missing examples for each usual shape, to compile with. Yields nothing if there is
-        one shape.
+        """Yield a batch of missing examples for each usual shape, to compile with.
+
+        Yields nothing if there is one shape.
         """
         # the largest first, because the smaller ones can reuse its memory
         for budget in reversed(self.budgets.usual):
@@ -245,16 +247,16 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
     rows = gathered.positions + starts[:count, np.newaxis]
-    targets = {name: _padded(values, budgets.examples) for name, values in gathered.targets.items()}
-    targets |= {name: _padded(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
+    targets = {name: _pad(values, budgets.examples) for name, values in gathered.targets.items()}
+    targets |= {name: _pad(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
     return FlatBatch(
-        input_ids=_padded(gathered.ids[used], budget.tokens),
+        input_ids=_pad(gathered.ids[used], budget.tokens),
         token_type_ids=torch.from_numpy((positions >= np.repeat(segment_lengths, sizes)).astype(np.int32)),
         position_ids=torch.from_numpy(positions),
         ends=torch.from_numpy(ends),
-        first_rows=_padded(starts[:count], budgets.examples),
-        masked_lm_rows=_padded(rows[in_use], budget.masks),
-        masked_lm_ids=_padded(gathered.labels[in_use], budget.masks),
+        first_rows=_pad(starts[:count], budgets.examples),
+        masked_lm_rows=_pad(rows[in_use], budget.masks),
+        masked_lm_ids=_pad(gathered.labels[in_use], budget.masks),
         masked_lm_weights=torch.from_numpy((np.arange(budget.masks) < masked).astype(np.float32)),
         next_sentence_labels=torch.from_numpy(labels),
         longest=longest,
@@ -274,7 +276,7 @@ def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
     return np.concatenate([starts, tokens + padding], dtype=np.int32, casting="unsafe")
 
 
-def _padded(values: Array, size: int) -> Tensor:
+def _pad(values: Array, size: int) -> Tensor:
     """Return the values as an int32 tensor, with zeros up to ``size``."""
     padded = np.zeros((size, *values.shape[1:]), np.int32)
     padded[: len(values)] = values

@@ -25,9 +25,9 @@ import numpy as np
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
 from trainer.data.examples import Rows
-from trainer.data.order import Dealer, FileRows, Order, OwnRows, Position, numbers
+from trainer.data.order import Dealer, FileRows, Order, OwnRows, Position, random_numbers
 from trainer.data.padded_rows import WIDTH_STEP
-from trainer.data.windows import Window, lengths_of
+from trainer.data.windows import Window, find_lengths
 
 LEAST_WINDOW = 8192  # examples
 _UNITS_OF_A_BIN = 2  # units per bin, so that few units mix examples of two padded widths
@@ -43,7 +43,7 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
     units = len(lengths) // unit_rows
     # Example with lengths [9, 2, 8, 3], units of 2 examples, 2 bins: by_length [1, 3, 2, 0], bins {1, 3} and
     # {2, 0}. Each bin is shuffled, e.g. [3, 1] and [2, 0], then the units: [2, 0, 3, 1].
-    drawn = numbers(len(lengths) + units, *key)
+    drawn = random_numbers(len(lengths) + units, *key)
     by_length = np.argsort(lengths, kind="stable")
     longest = lengths[by_length].reshape(units, unit_rows)[:, -1]
     edges = bin_edges(longest, bins) * unit_rows
@@ -93,7 +93,7 @@ def _least_padded(places: Array, widths: Array, bins: int) -> tuple[Array, Array
     return padded, starts
 
 
-def in_units(index: Array, dealer: Dealer) -> Array:
+def find_unit_places(index: Array, dealer: Dealer) -> Array:
     """Return the place of each example of some updates if the units of an update lay one after the other.
 
     Needed because example i of an update goes to micro-batch i modulo their number, so a unit's examples are
@@ -108,7 +108,7 @@ def in_units(index: Array, dealer: Dealer) -> Array:
 
 
 class BinnedOrder(Order):
-    """The order of a dealer's examples, with the units of each window drawn from bins."""
+    """Order of a dealer's examples in which the examples of each window are sorted into length bins."""
 
     def __init__(self, dealer: Dealer, bins: int) -> None:
         self._dealer, self._order, self._bins = dealer, dealer.order, bins
@@ -142,7 +142,7 @@ class BinnedOrder(Order):
             targets = np.flatnonzero((before <= wanted) & (wanted < before + size))
             if len(targets):
                 window = self._window(start.epoch, start.examples)
-                yield from window.find(in_units(wanted[targets] - before, self._dealer), targets)
+                yield from window.find(find_unit_places(wanted[targets] - before, self._dealer), targets)
             before += size
             start = self._order.advance(start, size)
 
@@ -152,7 +152,7 @@ class BinnedOrder(Order):
         parts = list(self._order.find(Position(epoch, start), np.arange(size)))
         if start + size > self._order.examples:
             return Window(parts, np.arange(size))
-        lengths = lengths_of(parts, size, self._dealer.lengths)
+        lengths = find_lengths(parts, size, self._dealer.lengths)
         key = (self._dealer.seed, epoch, "length bins", start)
         return Window(parts, sort_into_bins(lengths, self._unit_rows, self._bins, *key))
 

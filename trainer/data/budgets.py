@@ -17,7 +17,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, lengths
 from bertdata.examples.groups import MASKS, has_group, masks_of
 from bertdata.records import ShardLayout
-from trainer.data.order import numbers
+from trainer.data.order import random_numbers
 
 _NEARLY_WHOLE = 0.97  # share of the full size from which a budget is replaced by the full size
 
@@ -52,7 +52,7 @@ def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> Ex
     tokens come from the first examples, decoded, as masked slots always do.
     masked: the same examples with the masks that will be trained on. None: the masks of ``data``.
     """
-    found = ExampleSizes.of(*first_examples(masked or data))
+    found = ExampleSizes.of(*decode_first_sizes(masked or data))
     if not data.has_lengths:
         return found
     used = [shard for shard in data.shards if shard.examples]
@@ -61,7 +61,7 @@ def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> Ex
     return replace(found, lengths=np.concatenate([np.asarray(data.lengths(one)[:each]) for one in chosen]))
 
 
-def first_examples(data: OpenedDataset) -> tuple[Array, Array]:
+def decode_first_sizes(data: OpenedDataset) -> tuple[Array, Array]:
     """Decode the first batches, with at least 4096 examples.
 
     Return tokens and masked slots of each example.
@@ -104,8 +104,10 @@ class Budgets:
         least: int = 0,
         most: float = math.inf,
     ) -> None:
-        """sizes: tokens of the budgets, ascending. Sizes near batch_size * max_seq_length are replaced by
-        that product.
+        """Choose the shapes of the budgets.
+
+        sizes: tokens of the budgets, ascending. Sizes near batch_size * max_seq_length are replaced by that
+        product.
         examples: sizes of a sample, from which the masked slots of a budget follow.
         least: tokens that nearly all micro-batches have. The rare smaller ones use the last budget, which has
         enough sequences for any amount of padding.
@@ -120,9 +122,10 @@ class Budgets:
         # Masked slots: the expected number plus three standard deviations of a sum over batch_size examples.
         margin = 3 * examples.deviation * math.sqrt(batch_size)
         self.budgets = []
-        # A batch in a budget has more tokens than the budget before it, so that its padding is at most the
-        # difference. Padding is divided into sequences of at most ``longest`` tokens, which is how many extra
-        # sequences are needed.
+        # A batch gets the smallest budget that fits, so it has more tokens than the budget before, and its
+        # padding is less than the difference. The padding needs room for sequences of at most ``longest``
+        # tokens: budgets 4096 and 5120, longest 512 -> 1024 / 512 = 2 sequences, plus half a sequence to
+        # spare.
         for before, size in zip([min(least, sizes[0]), *sizes], sizes, strict=False):
             masks = min(every_mask, _round_up(math.ceil(examples.masks_per_token * size + margin), 8))
             # with packing, a few rows of several examples may have as many tokens
@@ -184,7 +187,7 @@ def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Arra
     """
     drawn = batch_size * group
     batches = min(max((1 << 20) // (drawn * bins), -(-64 // bins)), -(-4096 // bins))
-    chosen = numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
+    chosen = random_numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
     # A group deals its examples evenly, so each of its micro-batches gets the mean, rounded up.
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
     totals: Array = -(-sums // group)

@@ -122,9 +122,7 @@ class UnmaskedData(OpenedDataset):
         )
 
     def _word_starts(self, gathered: GatheredExamples) -> tuple[Array | None, dict[str, Array]]:
-        """Return the word starts of the gathered ids in one row, or None, and the task's columns without
-        them.
-        """
+        """Return the word starts of the gathered ids in one row, or None, and the task's other columns."""
         objective = find_objective(self.layout.objective)
         if not has_group(objective.batch_type, WORD_STARTS):
             return None, gathered.token_targets
@@ -144,7 +142,7 @@ class UnmaskedData(OpenedDataset):
 
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     """Return the opened training data in the form in which the loader draws masks."""
-    source = unmasked_source(config, data)
+    source = without_drawn_masks(config, data)
     rate = MaskRate(config.masking, config.schedule.steps)
     masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
     masked = masked_data(source, masker, seed=config.data.seed, rate=rate.largest)
@@ -164,7 +162,7 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
     return masked_data(data, masker, seed=config.data.seed, rate=rate)
 
 
-def unmasked_source(config: Config, data: OpenedDataset) -> OpenedDataset:
+def without_drawn_masks(config: Config, data: OpenedDataset) -> OpenedDataset:
     """Return the opened training data without masks that were drawn when they were opened."""
     return data.source if isinstance(data, MaskedData) else data
 

@@ -27,7 +27,7 @@ def make_evaluation_form(
     """
     if padded:
         return RowForm()
-    layout = _unpacked(data.layout)
+    layout = _unpack_layout(data.layout)
     return Form(find_budgets(sample_sizes(data), layout, batch_size, token_budget=token_budget))
 
 
@@ -51,7 +51,7 @@ def evaluation_batches(
     own = range(total * rank // workers, total * (rank + 1) // workers)
     largest = -(-total // workers)
     count = -(-largest // batch_size)
-    layout = _unpacked(data.layout)
+    layout = _unpack_layout(data.layout)
 
     def batches() -> Iterator[Batch]:
         groups = ([group] for group in columns.regroup(data.run(own), batch_size))
@@ -64,6 +64,6 @@ def evaluation_batches(
     return Prefetcher(batches(), _PREFETCHED_BATCHES)
 
 
-def _unpacked(layout: ShardLayout) -> ShardLayout:
+def _unpack_layout(layout: ShardLayout) -> ShardLayout:
     """Return the layout of the same examples, each in a separate row."""
     return replace(layout, packing=None, sequences_per_row=1)

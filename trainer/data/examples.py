@@ -1,6 +1,4 @@
-"""The examples of a training: decoded without padding, in rows that are dealt to workers, gathered for
-batches.
-"""
+"""The examples of a training: decoded without padding, dealt to workers in rows, gathered for batches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -105,7 +103,7 @@ class GatheredExamples:
     """
 
     layout: ShardLayout
-    ids: Array  # (N, S)
+    ids: Array  # (N, S): token ids
     positions: Array  # (N, P): positions of the masked tokens, from the example's start
     labels: Array  # (N, P): original ids of the masked tokens
     lengths: Array  # (N,): number of ids
@@ -204,9 +202,9 @@ class Rows:
         return config.update.micro_batches(copies)
 
     def describe(self, update: str) -> str:
-        """Describe the rows in words for checkpoints. A resume refuses a position in rows with another
-        description.
+        """Describe the rows in words for checkpoints.
 
+        A resume refuses a position in rows with another description.
         update: the micro-batches of an update in words.
         """
         return "as stored"
@@ -237,7 +235,7 @@ class Rows:
         return None
 
     def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
-        """Return the examples of a worker's rows, a piece for each of the parts, and the example after each
+        """Return the examples of a worker's rows, a piece per part, and the index of the example after each
         row.
         """
         return pieces, np.arange(sum(len(part.rows) for part in own.parts)) + 1

@@ -22,9 +22,9 @@ from trainer.config.sections.data import LoadingSection
 from trainer.data.bins import RowsFromBins
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows
-from trainer.data.order import Dealer, FileRows, OwnRows, Position, numbers
+from trainer.data.order import Dealer, FileRows, OwnRows, Position, random_numbers
 from trainer.data.packs import FullRows, expand
-from trainer.data.windows import Window, lengths_of
+from trainer.data.windows import Window, find_lengths
 
 ROW_LAYOUT = "load"
 """Name in a ShardLayout for rows that are packed while loading."""
@@ -115,16 +115,16 @@ class RowsPackedAtLoad(FullRows):
 
 
 def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
-    """Return the row of each example. The longest example goes first, into the fullest row that has room for
-    it.
+    """Return the row of each example.
 
+    The longest example goes first, into the fullest row that has room for it.
     Best-fit decreasing (Johnson 1973). Of equal lengths the earlier example goes first. Of rows with equal
     room, the most recently changed row is used. A new row begins if no row has room. Rows are numbered in the
     order in which they begin.
     room: tokens of a row. No length is larger. most: most examples of a row.
     """
-    # room 10, lengths [4, 7, 3, 6] -> examples 1 (7), 3 (6), 0 (4), 2 (3) -> rows {7, 3} and {6, 4} -> [1, 0,
-    # 0, 1]
+    # Room 10, lengths [4, 7, 3, 6]. In the order 7, 6, 4, 3 they make the rows 7 + 3 and 6 + 4.
+    # The result is the row of each example: [1, 0, 0, 1].
     tokens = lengths.tolist()
     rows = [0] * len(tokens)
     sizes = list[int]()  # examples of each row
@@ -160,8 +160,9 @@ class PackedWindow(Window):
     """
 
     def __init__(self, parts: list[FileRows], coming: list[int], rows: Array, shuffle: Array) -> None:
-        """parts: the examples. rows: the row of each. shuffle: a random number per row, by which rows are
-        sorted.
+        """Sort the examples by row, and the rows by their random numbers.
+
+        parts: the examples. rows: row of each example. shuffle: random number of each row.
         """
         ranks = np.argsort(np.argsort(shuffle, kind="stable"), kind="stable")
         super().__init__(parts, np.argsort(ranks[rows], kind="stable"))
@@ -226,8 +227,9 @@ class PackedOrder:
             position = positions[-1]
 
     def _find(self, position: Position, offsets: Array, ends: Array) -> tuple[list[Stretch], list[Position]]:
-        """Return the rows at the offsets from the position, window by window, and the positions after
-        ``ends`` rows.
+        """Return the rows at the offsets from the position, and the positions after ``ends`` rows.
+
+        The rows are grouped by window.
         """
         stretches, positions, before = list[Stretch](), list[Position](), 0
         offsets, ends = position.rows + offsets, position.rows + ends
@@ -256,7 +258,7 @@ class PackedOrder:
         parts = list(self._order.find(position, np.arange(count)))
         behind = count + np.arange(self._rows.window)
         offsets = np.concatenate([behind, behind + self._dealer.ahead])
-        rows = self._rows.pack(lengths_of(parts, count, self._dealer.lengths))
-        shuffle = numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
+        rows = self._rows.pack(find_lengths(parts, count, self._dealer.lengths))
+        shuffle = random_numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
         coming = [part.file for part in self._order.find(position, offsets)]
         return PackedWindow(parts, coming, rows, shuffle)

@@ -48,8 +48,8 @@ class MixedOrder(Order):
         Also yields files without any of these examples, if they are open behind the last offset. A source
         with a small weight may not be used for a long time, and its open files must stay decoded meanwhile.
         """
-        # sources: the source of each place. numbers: how many examples of that source came before. following:
-        # the next example of each source.
+        # sources: source of each place. numbers: examples of that source before the place.
+        # following: examples of each source before the place after the last one.
         places = position.epoch * self.examples + position.examples + offsets
         sources, numbers = self._turns.find(places)
         following = self._turns.counts(int(places.max()) + 1)

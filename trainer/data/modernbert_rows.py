@@ -1,9 +1,10 @@
-"""ModernBERT's rows: order, packing and masks as in its program, whose micro-batch is a single long row.
+"""ModernBERT's rows: order, packing and masks as in ModernBERT's program.
 
-Here such a row takes the first of a micro-batch's batch_size rows, and the others stay empty. A position
-counts the batches of the epoch, and how many random integers were rejected and drawn again for masks. From
-both, the random stream of the masks can be restored at once. The second number is rank 0's. Other ranks
-repeat the masks of the epoch's earlier batches after a resume.
+In that program a micro-batch is a single long row. Here such a row takes the first of a micro-batch's
+batch_size rows, and the others stay empty. A position counts the batches of the epoch, and how many random
+integers were rejected and drawn again for masks. From both, the random stream of the masks can be restored at
+once. The second number is rank 0's. Other ranks repeat the masks of the epoch's earlier batches after a
+resume.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
-from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, unmasked_source
+from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, without_drawn_masks
 from trainer.data.examples import CompactExamples, GatheredExamples, Piece, empty_columns
 from trainer.data.order import Dealer, OwnRows, Position
 from trainer.data.packs import FullRows
@@ -123,8 +124,9 @@ class ModernBertRows(FullRows):
 
     @property
     def layout(self) -> ShardLayout:
-        """The layout of the rows. Any token may be masked, and a row holds at most as many of the shortest
-        examples as fit.
+        """The layout of the rows.
+
+        Any token may be masked, and a row holds at most as many of the shortest examples as fit.
         """
         longest = self.data.layout.max_seq_length
         shortest = int(self.sequences.lengths.min())
@@ -220,8 +222,9 @@ class ModernBertRows(FullRows):
 
 
 def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
-    """Return the rows to train on. Raises SettingsError if data or configuration do not allow ModernBERT's
-    rows.
+    """Return the rows to train on.
+
+    Raises SettingsError if data or configuration do not allow ModernBERT's rows.
     """
     keys, objective = config.loading, find_objective(data.layout.objective)
     if keys.bins or keys.pack_on_load or keys.rows:
@@ -256,7 +259,7 @@ def modernbert_source(config: Config, data: OpenedDataset) -> OpenedDataset:
 
     ModernBERT's program may mask any token except padding.
     """
-    source = unmasked_source(config, data)
+    source = without_drawn_masks(config, data)
     _, vocabulary = find_vocabulary(config, source, str(config.data.train_data), "modernbert")
     never = bytearray(vocabulary.size)
     never[vocabulary.role("pad")] = 1

@@ -31,9 +31,7 @@ def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile
 
 
 def warnings_of_given(vocabulary: str | None) -> list[str]:
-    """Return warnings about settings in a model's directory that are ignored, if ``vocabulary`` is a
-    directory.
-    """
+    """Return warnings about ignored settings, if ``vocabulary`` is a model's directory."""
     is_directory = vocabulary is not None and storage.is_directory(vocabulary)
     return tokenizer_warnings(str(vocabulary)) if is_directory else []
 

@@ -79,15 +79,15 @@ def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset 
         line += f" in {rows} packed rows (layout {layout.packing})"
     if config.masking_at_load:
         line += ", masked anew in each epoch"
-    line += left_out_words(data, "test")
+    line += describe_left_out(data, "test")
     if held_out is None:
         return line
-    ids, left_out = held_out.layout.max_seq_length, left_out_words(held_out, "training")
+    ids, left_out = held_out.layout.max_seq_length, describe_left_out(held_out, "training")
     of_ids = f" of {ids} ids" * (ids != layout.max_seq_length)
     return f"{line}; evaluates on {held_out.name}: {held_out.examples} examples{of_ids}{left_out}"
 
 
-def left_out_words(data: OpenedDataset, kind: str) -> str:
+def describe_left_out(data: OpenedDataset, kind: str) -> str:
     """Return in words how many files of the other kind (training or test) are left out, or ""."""
     if not data.left_out:
         return ""

@@ -49,7 +49,7 @@ class FileRows(NamedTuple):
     epoch: int
 
 
-def numbers(count: int, *key: object) -> Array:
+def random_numbers(count: int, *key: object) -> Array:
     """Return ``count`` random 64-bit numbers from the key, the same on every machine.
 
     SplitMix64 (Steele et al. 2014), started from a hash of the key.
@@ -98,7 +98,7 @@ class Order:
     def _permute(self, epoch: int, file: int) -> Array:
         """Return the random order of a file's examples in an epoch."""
         name, examples = self._files[file]
-        return np.argsort(numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
+        return np.argsort(random_numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
 
     def _deal(self, epoch: int) -> "_Epoch":
         """Deal the files to the queues for an epoch."""
@@ -120,9 +120,9 @@ class _Epoch:
     """
 
     def __init__(self, files: list[int], examples: list[int], totals: Array) -> None:
-        # Cut the epoch into stretches within which no queue runs out. In a stretch a division finds the
-        # queue. Queues of 3, 1 and 2 examples: 0 1 2 | 0 2 | 0, so stretches of width 3, 2 and 1, from turns
-        # 0, 1 and 2.
+        # Cut the epoch into stretches within which no queue runs out, so that a division finds the queue.
+        # Queues of 3, 1 and 2 examples take turns as 0 1 2 | 0 2 | 0. These are stretches of 3, 2 and 1
+        # queues, which begin at turns 0, 1 and 2.
         self._files, self._ends = files, np.cumsum(examples)
         self._firsts = self._ends - examples
         self._before = np.cumsum(totals) - totals
@@ -136,7 +136,8 @@ class _Epoch:
 
     def find(self, index: Array) -> Iterator[tuple[int, Array, Array]]:
         """Yield for each file (file, rows before permutation, their places in ``index``)."""
-        # place: number of the example if the queues lay one after the other.
+        # Find the stretch of each index, then the turn and the queue in it, then the place that the example
+        # would have if all queues lay one after the other. The place belongs to one file.
         stretch = np.searchsorted(self._starts, index, side="right") - 1
         turn, beside = np.divmod(index - self._starts[stretch], self._widths[stretch])
         queue = self._active[stretch, beside]
@@ -240,9 +241,9 @@ class Dealer:
     @cached_property
     def offsets(self) -> Array:
         """Rows of an update among which this worker's rows are, shape (groups, rows of a group)."""
-        # 4 micro-batches of 2 rows, 2 workers, groups of 2: rank 0 computes micro-batches 0 and 2, which are
-        # in both groups. Row i goes to micro-batch i mod 4, so group 0 (micro-batches 0 and 1) has rows [0,
-        # 1, 4, 5] and group 1 has rows [2, 3, 6, 7].
+        # Example: 4 micro-batches of 2 rows, 2 workers, groups of 2 micro-batches. Row i goes to micro-batch
+        # i mod 4, so group 0 (micro-batches 0 and 1) has rows [0, 1, 4, 5], group 1 has rows [2, 3, 6, 7].
+        # Rank 0 computes micro-batches 0 and 2, so it needs both groups.
         own = np.arange(self.rank, self.micro_batches, self.workers)
         groups = np.unique(own // self.group)[:, np.newaxis, np.newaxis]
         turns = self.micro_batches * np.arange(self.batch_size)[:, np.newaxis]

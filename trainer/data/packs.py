@@ -13,7 +13,7 @@ from bertdata.records import ShardLayout
 from bertdata.shards.packed.layouts import LAYOUTS
 from bertdata.shards.packed.packs import PackBatch
 from trainer.config.settings import Config
-from trainer.data.budgets import ExampleSizes, first_examples
+from trainer.data.budgets import ExampleSizes, decode_first_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows
 from trainer.data.order import OwnRows
 
@@ -64,7 +64,7 @@ class PackRows(FullRows):
         return self.data.examples / sum(shard.rows or 0 for shard in self.data.shards)
 
     def sizes(self) -> ExampleSizes:
-        tokens, masks = first_examples(self.masks.masked if self.masks else self.data)
+        tokens, masks = decode_first_sizes(self.masks.masked if self.masks else self.data)
         rows = _first_rows(self.data, len(tokens))
         return ExampleSizes.of(np.bincount(rows, tokens), np.bincount(rows, masks))
 
@@ -88,8 +88,7 @@ class PackRows(FullRows):
 
 
 def mask_slots(rows: Rows) -> int:
-    """Return the masked slots of a packed row: the layout's number, otherwise the most that the rate makes
-    likely.
+    """Return the masked slots of a packed row: the layout's number, otherwise enough for the masking rate.
 
     If masks are drawn while loading they need not fit into the layout's slots.
     """
@@ -98,7 +97,7 @@ def mask_slots(rows: Rows) -> int:
     room = known.mask_room(layout) if known and rows.masks is None else None
     if room is not None:
         return room
-    tokens, masks = first_examples(rows.masks.masked if rows.masks else rows.data)
+    tokens, masks = decode_first_sizes(rows.masks.masked if rows.masks else rows.data)
     if not masks.any():
         return 0
     mean = float(np.max((masks - 0.5) / tokens)) * layout.max_seq_length  # mean number of masks in a full row

@@ -33,7 +33,7 @@ class RowForm(Form):
         if self.width_step is not None:
             for start in range(0, max(gathered.rows, 1), size):
                 own = gathered.cut(start, start + size)
-                yield prepare(pad_rows(_narrowed(own, self.width_step), size))
+                yield prepare(pad_rows(_narrow(own, self.width_step), size))
             return
         count = max(-(-gathered.rows // size), 1) * size
         whole = pad_rows(gathered, count) if self.slots is None else pack_rows(gathered, count, self.slots)
@@ -70,13 +70,14 @@ def row_form(rows: Rows, few_widths: bool = False) -> RowForm:
 
 
 def width_step(longest: int, widths: int | None) -> int:
-    """Return the smallest multiple of 8 that, as a step between widths up to ``longest``, makes at most
-    ``widths``.
+    """Return the step between the widths of rows: the smallest multiple of 8 that makes at most ``widths``.
+
+    longest: the largest width. widths: None for a step of 8.
     """
     return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
 
 
-def _narrowed(gathered: GatheredExamples, step: int) -> GatheredExamples:
+def _narrow(gathered: GatheredExamples, step: int) -> GatheredExamples:
     """Return a copy with windows as wide as the longest example, rounded up to a multiple of ``step``."""
     longest = int(gathered.lengths.max(initial=1))
     width = min(-(-longest // step) * step, gathered.layout.max_seq_length)
@@ -87,7 +88,7 @@ def _narrowed(gathered: GatheredExamples, step: int) -> GatheredExamples:
 
 
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
-    """Return a batch of ``count`` rows: the gathered examples, then missing ones (zeros with the label -1).
+    """Return a batch of ``count`` rows: the gathered examples, then missing ones of zeros with label -1.
 
     Behind each example the padding id of its tokeniser is written. The gathered arrays are changed in place.
     """
@@ -126,8 +127,7 @@ def _lengthen(array: Array, count: int) -> Array:
 
 
 def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
-    """Return a batch of ``count`` packed rows: the gathered rows, then missing ones (zeros with the label
-    -1).
+    """Return a batch of ``count`` packed rows: the gathered rows, then missing rows of zeros with label -1.
 
     slots: masked slots of a row. Raises ShardError if a row has more examples, ids or masked words than fit.
     """
@@ -136,16 +136,16 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
     sizes = np.diff(row_ends, prepend=0)
     row = np.repeat(np.arange(gathered.rows), sizes)
     number = np.arange(len(gathered)) - (row_ends - sizes)[row]
-    tokens, masks = _sums(lengths, row_ends), _sums(gathered.masks, row_ends)
+    tokens, masks = _sum_rows(lengths, row_ends), _sum_rows(gathered.masks, row_ends)
     _check(gathered, sizes, tokens, masks, slots)
     before = np.cumsum(lengths) - lengths
     starts = before - (np.cumsum(tokens) - tokens)[row]  # from the start of the row
     place = np.arange(lengths.sum()) - np.repeat(before, lengths)
     # used, masked: cells to fill in the batch. own_ids, own_masks: cells to read in the examples' windows.
     # Both have equally many true cells in the same order, so the values are copied in one go by _spread.
-    used, masked = _used(tokens, count, gathered.layout.max_seq_length), _used(masks, count, slots)
-    own_ids = _used(lengths, len(gathered), gathered.ids.shape[1])
-    own_masks = _used(gathered.masks, len(gathered), gathered.labels.shape[1])
+    used, masked = _mark_used(tokens, count, gathered.layout.max_seq_length), _mark_used(masks, count, slots)
+    own_ids = _mark_used(lengths, len(gathered), gathered.ids.shape[1])
+    own_masks = _mark_used(gathered.masks, len(gathered), gathered.labels.shape[1])
     first, labels = np.zeros((2, count, gathered.layout.sequences_per_row), np.int32)
     labels -= 1
     first[row, number], labels[row, number] = starts, gathered.pair_labels
@@ -179,13 +179,13 @@ def _check(gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array
             raise ShardError(f"a packed row holds {found.max()} {what}, at most {limit} fit in a row")
 
 
-def _sums(values: Array, ends: Array) -> Array:
+def _sum_rows(values: Array, ends: Array) -> Array:
     """Return the sum of each row's values. ends: index of the value after each row."""
     totals = np.insert(np.cumsum(values, dtype=np.int64), 0, 0)
     return np.diff(totals[ends], prepend=0)
 
 
-def _used(sizes: Array, count: int, width: int) -> Array:
+def _mark_used(sizes: Array, count: int, width: int) -> Array:
     """Return a boolean array (count, width) that is true in the first ``sizes[i]`` cells of row i."""
     padded = np.zeros(count, np.int64)
     padded[: len(sizes)] = sizes

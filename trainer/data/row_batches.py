@@ -88,7 +88,9 @@ class PaddedSequences(Sequences):
     one_product = False
 
     def __init__(self, real: Tensor, packed: bool = False) -> None:
-        """real: (B, S), nonzero at positions that attention may read. With packed it numbers the sequences
+        """Compute the attention mask.
+
+        real: (B, S), nonzero at positions that attention may read. With ``packed`` it numbers the sequences
         from 1.
         """
         self.length, self.real = real.shape[1], real

@@ -8,7 +8,10 @@ from bertdata.dataset.reader import OpenedDataset
 
 
 def longer_of(known: int | None, ids: int | None) -> int | None:
-    """Return the trained length after training on sequences of ``ids`` ids. None means any length."""
+    """Return the length that a model knows after further training on sequences of ``ids`` ids.
+
+    known: length that it knew before. None means any length.
+    """
     return None if known is None or ids is None else max(known, ids)
 
 

@@ -1,6 +1,6 @@
-"""Attention within a window, in plain PyTorch for any device. The work grows with the window, not the
-sequence.
+"""Attention within a window, in plain PyTorch for any device.
 
+The work grows with the window, not the sequence.
 All tokens of a batch, regardless of their sequences, are cut into blocks of ``reach`` tokens. Then the tokens
 of a block see only tokens of this block and the two neighbouring blocks.
 """
@@ -44,8 +44,9 @@ def window_attention(
 def flat_window_attention(
     query: Tensor, key: Tensor, value: Tensor, ends: Tensor, reach: int, dropout: float, scale: float | None
 ) -> Tensor:
-    """Return ``window_attention`` for sequences that lie end to end. ends: 0, then the row after each
-    sequence.
+    """Return ``window_attention`` for sequences that lie end to end.
+
+    ends: 0, then the row after each sequence.
     """
     every = torch.arange(len(query), dtype=ends.dtype, device=ends.device)
     # Search in the whole ``ends``, not ends[1:]: from a view the GPU's compiler would search the whole

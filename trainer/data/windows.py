@@ -32,7 +32,7 @@ class Window:
             yield FileRows(part.file, place[here], targets[here], part.epoch)
 
 
-def lengths_of(parts: list[FileRows], count: int, lengths: Callable[[int], Array]) -> Array:
+def find_lengths(parts: list[FileRows], count: int, lengths: Callable[[int], Array]) -> Array:
     """Return the tokens of each of a window's examples. lengths: returns the tokens of a file's examples."""
     found = np.empty(count, np.int64)
     for part in parts:

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 from trainer.devices import cpu_fused_attention  # noqa: F401 - its operations are counted
 from trainer.devices.cpu import cpu_attention
-from trainer.devices.window_blocks import scored_pairs
+from trainer.devices.window_blocks import count_scored_pairs
 from trainer.model.layers import EVERY
 
 HOST = torch.device("cpu")
@@ -76,5 +76,9 @@ def _product_flops(query: Tensor, ends: Tensor, reach: int) -> int:
     """Return the operations of one matrix product over all sequences and heads."""
     _, heads, size = query.shape
     whole = reach == EVERY
-    pairs = sum(length**2 for length in ends.diff().tolist()) if whole else scored_pairs(ends.tolist(), reach)
+    pairs = (
+        sum(length**2 for length in ends.diff().tolist())
+        if whole
+        else count_scored_pairs(ends.tolist(), reach)
+    )
     return int(2 * pairs * size * heads)

@@ -177,9 +177,7 @@ def _dropout_factors(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callab
 
 
 def _chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part, Tensor | None]]:
-    """Yield (rows computed together, rows that they see, mask of the scores or None), for some heads at a
-    time.
-    """
+    """Yield (rows computed together, rows that they see, mask of the scores or None), for some heads."""
     heads, bounds = query.shape[1], ends.tolist()
     pairs = itertools.starmap(slice, itertools.pairwise(bounds))
     found = ((rows, rows, None) for rows in pairs if rows.start < rows.stop)

@@ -86,13 +86,13 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
     ctx.mark_non_differentiable(output[1])
 
 
-def _give_back(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+def _compute_gradients(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     """Return the gradients of the inputs, None for those that are no tensors."""
     gradients = attend_fused_backward(gradient, *ctx.saved_tensors, ctx.scale, ctx.reach)
     return *gradients, None, None, None
 
 
-attend_fused.register_autograd(_give_back, setup_context=_keep)
+attend_fused.register_autograd(_compute_gradients, setup_context=_keep)
 
 
 def _blocks(ends: Tensor, reach: int, dtype: torch.dtype) -> Iterator[tuple[slice, slice, Tensor | None]]:

@@ -58,8 +58,10 @@ class Cuda(Device):
             _set_cublas_workspace()
         if local_rank >= (found := torch.cuda.device_count()):
             build = f"for CUDA {torch.version.cuda} finds {found}" if torch.version.cuda else "has no CUDA"
-            lacks = f"worker {local_rank} has no GPU, torch {torch.__version__} {build}"
-            raise SettingsError(f"device 'cuda' is not there: {lacks}")
+            raise SettingsError(
+                f"device 'cuda' is not there: worker {local_rank} has no GPU, torch "
+                f"{torch.__version__} {build}"
+            )
         super().__init__(config)
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
@@ -68,7 +70,7 @@ class Cuda(Device):
         if self._graphs:
             self.compile_mode = "reduce-overhead"
         # Compile unless the configuration or the machine speaks against it.
-        self._why_plain = "" if self.must_compile else _why_plain(config)
+        self._why_plain = "" if self.must_compile else _find_reason_not_to_compile(config)
         self.compiles = not self._why_plain
         # with CUDA graphs, a graph would copy them into its own memory each time
         self.casts_once = not self._graphs
@@ -110,9 +112,9 @@ class Cuda(Device):
         return super().forward(learner, batch)
 
     def _find_kernel(self, shape: ModelConfig) -> str:
-        """Return the name of the attention kernel to use. Raises SettingsError if the configured one cannot
-        be used.
+        """Return the name of the attention kernel to use.
 
+        Raises SettingsError if the configured one cannot be used.
         For padded rows "auto" leaves the choice to PyTorch. For flat batches it is the first kernel that
         works, in the order of KERNELS. Kernels that need no padding come first there.
         """
@@ -206,7 +208,7 @@ def _reason(kernel: str, messages: list[str]) -> str:
     return next((lines[one] for one in reasons if one not in heads and lines[one:]), "no reason given")
 
 
-def _why_plain(config: Config) -> str:
+def _find_reason_not_to_compile(config: Config) -> str:
     """Return the reason not to compile the model although nobody forbade it, or "" to compile it."""
     is_split = config.run.strategy not in ("auto", "replicated") or config.split.plan is not None
     if config.run.compile is not None or is_split:
@@ -224,5 +226,7 @@ def _set_cublas_workspace() -> None:
     """Set CUBLAS_WORKSPACE_CONFIG before CUDA starts. Raises SettingsError if it has another value."""
     found = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", _DETERMINISTIC[0])
     if found not in _DETERMINISTIC:
-        wanted = f"expected {' or '.join(_DETERMINISTIC)}, or nothing"
-        raise SettingsError(f"deterministic: CUBLAS_WORKSPACE_CONFIG is {found!r}, {wanted}")
+        raise SettingsError(
+            f"deterministic: CUBLAS_WORKSPACE_CONFIG is {found!r}, expected "
+            f"{' or '.join(_DETERMINISTIC)}, or nothing"
+        )

@@ -101,8 +101,9 @@ class Device:
             learner.compile(mode=self.compile_mode, dynamic=False)
 
     def prepare(self, batch: Batch) -> Batch:
-        """Prepare the batch for its move to the device, for example pin its memory. Called in the loader's
-        thread.
+        """Prepare the batch for its move to the device, for example pin its memory.
+
+        Called in the loader's thread.
         """
         return batch
 
@@ -143,9 +144,7 @@ class Device:
         return host_memory() // neighbours
 
     def peak_memory(self) -> int:
-        """Return the most bytes that this process's tensors had on the device, or 0 if the device does not
-        count them.
-        """
+        """Return the most bytes that this process's tensors had on the device, 0 if they are not counted."""
         return 0
 
     def describe(self) -> str:
@@ -153,7 +152,5 @@ class Device:
         return self.name
 
     def find_peak(self, description: str) -> float | None:
-        """Return the peak operations per second of the hardware that ``describe`` names, or None if not
-        known.
-        """
+        """Return the peak operations per second of the hardware in ``description``, None if not known."""
         return None

@@ -57,8 +57,10 @@ class Hpu(SteppingDevice):
         self._hpu = import_module("habana_frameworks.torch.hpu")
         found = self._hpu.device_count() if self._hpu.is_available() else 0
         if local_rank >= found:
-            lacks = f"worker {local_rank} has no card, habana_frameworks finds {found}"
-            raise SettingsError(f"device 'hpu' is not there: {lacks}; {_CARDS}")
+            raise SettingsError(
+                f"device 'hpu' is not there: worker {local_rank} has no card, habana_frameworks finds "
+                f"{found}; {_CARDS}"
+            )
         super().__init__(config)
         self.compiles = self.must_compile and self.mode != "lazy"
         self._clippers: dict[float, Any] = {}
@@ -83,8 +85,9 @@ class Hpu(SteppingDevice):
             learner.compile(backend="hpu_backend")
 
     def move(self, batch: Batch) -> Batch:
-        """Move the batch to the card. Position ids are sent too, so that the card creates no tensor. Integers
-        are int32.
+        """Move the batch to the card.
+
+        Position ids are sent too, so that the card creates no tensor. Integers are int32.
         """
         if "position_ids" not in batch.tensors():  # packed rows already have position ids
             batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))
@@ -167,14 +170,16 @@ def examine(mode: str | None = None) -> Availability:
 
 
 def find_mode(keys: HpuSection) -> str:
-    """Return the mode from the setting mode or Habana's older use_lazy_mode. Raises SettingsError on
-    conflict.
+    """Return the mode from the setting mode or Habana's older use_lazy_mode.
+
+    Raises SettingsError on conflict.
     """
     lazy = keys.use_lazy_mode
     mode = keys.mode or ("lazy" if lazy else "graph")
     if lazy is not None and lazy != (mode == "lazy"):
-        both = f"mode {mode} and use_lazy_mode {str(lazy).lower()} contradict each other"
-        raise _refusal(f"{both}; mode alone is enough")
+        raise _refusal(
+            f"mode {mode} and use_lazy_mode {str(lazy).lower()} contradict each other; mode alone is enough"
+        )
     return mode
 
 
@@ -216,8 +221,9 @@ def _load(mode: str) -> None:
     except (ImportError, OSError, AssertionError, RuntimeError) as error:
         # A library is missing, or the bridge is for another version of torch.
         why = (str(error) or type(error).__name__).splitlines()[0]
-        missing = f"habana_frameworks cannot be imported ({why})"
-        raise SettingsError(f"device 'hpu' is not there: {missing}; {_INSTALL}") from None
+        raise SettingsError(
+            f"device 'hpu' is not there: habana_frameworks cannot be imported ({why}); {_INSTALL}"
+        ) from None
     if is_lazy != (mode == "lazy"):  # torch with device autoload imported the bridge before
         imported = f"habana_frameworks was already imported with {VARIABLE}={int(is_lazy)}"
         raise _refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")

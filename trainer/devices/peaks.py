@@ -18,9 +18,7 @@ _TERAFLOPS = {
 
 
 def find_peak(description: str) -> float | None:
-    """Return the peak operations per second of the card in a device's description, or None if it is not
-    known.
-    """
+    """Return the peak operations per second of the card in a device's description, None if not known."""
     for pattern, rate in _TERAFLOPS.items():
         if re.search(rf"\b({pattern})\b", description):
             return rate * 1e12

@@ -40,7 +40,8 @@ class SteppingDevice(Device):
         return clip_(gradients, max_norm)
 
     def after_step(self) -> None:
-        """Do what the device needs after each optimiser step. By default the same as after each backward
-        pass.
+        """Do what the device needs after each optimiser step.
+
+        By default the same as after each backward pass.
         """
         self.after_backward()

@@ -36,7 +36,7 @@ def blocks_of(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice]]:
             yield slice(first, last), slice(max(first - reach, start), min(last + reach, end))
 
 
-def scored_pairs(ends: Sequence[int], reach: int) -> int:
+def count_scored_pairs(ends: Sequence[int], reach: int) -> int:
     """Return the number of pairs of rows for which a score is computed, whether within reach or not."""
     return sum((rows.stop - rows.start) * (seen.stop - seen.start) for rows, seen in blocks_of(ends, reach))
 

@@ -59,8 +59,10 @@ class Xla(SteppingDevice):
         joined = torch.distributed.get_world_size()
         started = int(os.environ["WORLD_SIZE"])
         if joined != started:
-            found = f"{started} workers share {joined} devices of {self._hardware}"
-            raise SettingsError(f"device 'xla': {found}, expected one for each; PJRT_DEVICE=CPU has but one")
+            raise SettingsError(
+                f"device 'xla': {started} workers share {joined} devices of {self._hardware}, "
+                "expected one for each; PJRT_DEVICE=CPU has but one"
+            )
 
     def _check(self, opens: Any) -> None:
         """Call ``opens``. Raise SettingsError if the hardware cannot be opened."""
@@ -137,8 +139,10 @@ def import_torch_xla() -> tuple[ModuleType, ModuleType]:
         import torch_xla
         from torch_xla import runtime
     except ImportError as error:
-        remedy = "it needs an environment of its own, see docs/devices.md"
-        raise MissingExtraError(f"device 'xla': torch_xla is not installed ({error}); {remedy}") from None
+        raise MissingExtraError(
+            f"device 'xla': torch_xla is not installed ({error}); it needs an environment of its own, "
+            "see docs/devices.md"
+        ) from None
     if not chosen and runtime.device_type() == "CPU":
         del os.environ["PJRT_DEVICE"]  # the import has set it
         raise SettingsError(f"device 'xla' is not there: torch_xla finds no TPU; {_ON_PROCESSOR}")

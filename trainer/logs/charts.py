@@ -1,6 +1,4 @@
-"""Charts of runs: each measure over the updates, together with the score of guessing without reading the
-text.
-"""
+"""Charts of runs: each measure over the updates, next to the score of guessing without reading the text."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -69,7 +67,7 @@ def charts_of(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> list[
     return [
         LineChart(
             title=measure.title,
-            description=_described(measure, found),
+            description=_describe(measure, found),
             x_label="update",
             y_label=measure.unit,
             lines=found,
@@ -96,10 +94,10 @@ def _losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
     if "loss" not in (end for _, end in found) and "loss" in columns_of(runs, "evaluations"):
         found.append(("", "loss"))
     heads = [head for head, _ in found]
-    return [_learned(*one) for one in sorted(found, key=lambda one: heads.index(one[0]))]
+    return [_make_measure(*one) for one in sorted(found, key=lambda one: heads.index(one[0]))]
 
 
-def _learned(head: str, end: str) -> Measure:
+def _make_measure(head: str, end: str) -> Measure:
     """Return the measure for a loss or accuracy.
 
     head: beginning of its column, for example "mlm". end: "loss" or "acc".
@@ -189,7 +187,7 @@ def guesses_of_data(paths: str) -> Mapping[str, float]:
     return found
 
 
-def _described(measure: Measure, lines: Sequence[Line]) -> str:
+def _describe(measure: Measure, lines: Sequence[Line]) -> str:
     """Describe the chart for a screen reader: each line's last value, and its range for measures of speed."""
     ends = [f"{line.name} {'at' if line.dashed else 'ends at'} {line.ys[-1]:.4g}" for line in lines]
     if not measure.evaluated:

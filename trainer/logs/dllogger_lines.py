@@ -10,7 +10,7 @@ PREFIX = "DLLL "
 _START = "start_point"
 
 
-def take_up_lines(path: Path, resume_step: int) -> None:
+def keep_lines(path: Path, resume_step: int) -> None:
     """Remove the lines of steps after ``resume_step``, which the resumed run writes again."""
     drop_later_lines(path, resume_step, _record, _begins_phase, _step)
 

@@ -1,5 +1,6 @@
-"""Reading of other programs' logs: NVIDIA's dllogger lines (which this trainer also writes), and Hugging
-Face's trainer_state.json. Columns get this trainer's names.
+"""Reading of other programs' logs, with the columns renamed to this trainer's names.
+
+These are NVIDIA's dllogger lines (which this trainer also writes) and Hugging Face's trainer_state.json.
 """
 
 import math

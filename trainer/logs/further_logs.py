@@ -13,8 +13,9 @@ from trainer.tasks.task import Columns
 
 
 def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: int | None) -> list[Logger]:
-    """Return the configured further loggers. columns, resume_step: as in
-    ``trainer.logs.choice.make_loggers``.
+    """Return the configured further loggers.
+
+    columns, resume_step: as in ``trainer.logs.choice.make_loggers``.
     """
     keys = config.loggers
     made: list[Logger] = []

@@ -53,8 +53,9 @@ class Terminal(Logger):
         say_error(line)
 
     def words(self, row: Values) -> dict[str, str]:
-        """Return the row's known numbers as text, by name. "shown" is the task's metric, "left" the time
-        left.
+        """Return the row's known numbers as text, by name.
+
+        "shown" is the task's metric, "left" the time left.
         """
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
         updates = (self._steps - row["step"]) / self._steps_of_update
@@ -96,9 +97,9 @@ class Dllogger(Logger):
         self._form, self._workers, self._accumulation = form, 1, 1
         path.parent.mkdir(parents=True, exist_ok=True)
         if resume_step is not None and path.exists():
-            from trainer.logs.dllogger_lines import take_up_lines
+            from trainer.logs.dllogger_lines import keep_lines
 
-            take_up_lines(path, resume_step)
+            keep_lines(path, resume_step)
         self._file = path.open("a", buffering=1, encoding="utf-8")  # line buffering: flushed after each line
         self._start = start
 
@@ -117,9 +118,7 @@ class Dllogger(Logger):
         self._write([row["epoch"], row["step"]], data, time)
 
     def _habana_speed(self, row: Values) -> Values:
-        """Return the seconds per micro-batch and the sequences per second and card, over all updates of the
-        row.
-        """
+        """Return seconds per micro-batch and sequences per second and card, over all updates of the row."""
         if not row["seconds"]:
             return {}
         rate = row["sequences"] / row["seconds"]
@@ -211,9 +210,9 @@ def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) 
     """Begin the table, or keep its rows up to the resumed step."""
     rows: list[dict[str, str]] = []
     if path.exists():
-        from trainer.logs.table_rows import take_up
+        from trainer.logs.table_rows import keep_rows
 
-        rows = take_up(path, resume_step)
+        rows = keep_rows(path, resume_step)
     lines = [_line(columns), *(_line(row.get(name, "") for name in columns) for row in rows)]
     with storage.open_output(str(path)) as file:
         file.write("".join(lines).encode())

@@ -137,23 +137,23 @@ def read_run(path: str) -> RecordedRun:
     if not storage.is_directory(path):
         if not storage.exists(path):
             raise MissingInputError(f"{path}: no such directory")
-        return _of_log(path, path)
+        return _read_log_run(path, path)
     folder = Path(path)
     log = folder / DLLOGGER
     if (folder / TRAINING).exists():
-        state = _last_state(folder)
+        state = _read_last_state(folder)
         told = read_dllogger(str(log)) if log.exists() else LoggedRun()
-        return RecordedRun(path=path, phases=_phases(folder, state), state=state, log=told)
+        return RecordedRun(path=path, phases=_read_phases(folder, state), state=state, log=told)
     for name in FOREIGN_LOGS:
         if (folder / name).exists():
-            return _of_log(str(folder / name), path)
+            return _read_log_run(str(folder / name), path)
     raise InputError(
         f"{path}: holds no {TRAINING}, {' or '.join(FOREIGN_LOGS)}: give the "
         "--output-dir of a run that has made an update"
     )
 
 
-def _of_log(log: str, path: str) -> RecordedRun:
+def _read_log_run(log: str, path: str) -> RecordedRun:
     """Return the run that another program's log describes."""
     found = FOREIGN_LOGS.get(storage.base_name(log), read_dllogger)(log)
     if not found.training and not found.evaluations:
@@ -162,33 +162,33 @@ def _of_log(log: str, path: str) -> RecordedRun:
     return RecordedRun(path=path, phases=[phase], log=found)
 
 
-def _phases(folder: Path, state: Mapping[str, Any]) -> list[RecordedPhase]:
+def _read_phases(folder: Path, state: Mapping[str, Any]) -> list[RecordedPhase]:
     """Read the phases from the tables. A table of an earlier phase has a number in its name.
 
     If an earlier table belongs to a run that was started again, not to a phase, it is ignored.
     """
     tables = [folder / TRAINING]
     if state.get("phase", 1) > 1:
-        tables = [*_earlier(folder), *tables]
+        tables = [*_find_earlier_tables(folder), *tables]
     phases: list[RecordedPhase] = []
     offset = 0
     for number, table in enumerate(tables, 1):
         name = f"phase {number}" if len(tables) > 1 else ""
         evaluations = table.with_name(table.name.replace("training", "evaluation"))
-        evaluated = _rows(evaluations) if evaluations.exists() else []
-        training = _rows(table)
+        evaluated = _read_rows(evaluations) if evaluations.exists() else []
+        training = _read_rows(table)
         phases.append(RecordedPhase(name=name, offset=offset, training=training, evaluations=evaluated))
         offset += int(max((row["step"] for row in training), default=0))
     return phases
 
 
-def _earlier(folder: Path) -> list[Path]:
+def _find_earlier_tables(folder: Path) -> list[Path]:
     """Return the tables of earlier phases in order: training.1.csv, training.2.csv."""
     names = [re.fullmatch(r"training\.(\d+)\.csv", path.name) for path in folder.iterdir()]
     return [folder / name[0] for name in sorted(filter(None, names), key=lambda name: int(name[1]))]
 
 
-def _rows(table: Path) -> list[Row]:
+def _read_rows(table: Path) -> list[Row]:
     """Return the numbers in a table's complete rows. Raises InputError for text in place of a number."""
     return [_numbers(row, f"{table}: line {number}") for number, row in read_table(table)]
 
@@ -208,7 +208,7 @@ def _numbers(row: Mapping[str, str], where: str) -> Row:
     return found
 
 
-def _last_state(folder: Path) -> dict[str, Any]:
+def _read_last_state(folder: Path) -> dict[str, Any]:
     """Return the JSON of the newest checkpoint's state that can be read, or {}."""
     for path in sorted(folder.glob("checkpoints/step-*/state.json"), reverse=True):
         with suppress(BertDataError, ValueError):  # deleted or damaged: an older state is nearly the same

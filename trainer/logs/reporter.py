@@ -17,7 +17,7 @@ MEASURES = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StepRecord:
+class UpdateRecord:
     """What is known about an update. step: its number, from 1.
 
     is_timed: False if the model was compiled during the update.
@@ -47,7 +47,7 @@ class Logger:
     """Base class of a log. Subclasses override the methods that they need.
 
     Times are seconds since 1970.
-    row: has the fields of a StepRecord and its metrics by name. They are those of the row's last update,
+    row: has the fields of a UpdateRecord and its metrics by name. They are those of the row's last update,
     except that loss, metrics, seconds and data_wait are means over the row's updates. Unknown values are left
     out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of all updates so
     far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of ``Reporter._rates``.
@@ -72,11 +72,10 @@ class Logger:
 
 
 _SUMMED = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait", "is_timed")
-"""Numbers of a StepRecord from whose sums over timed updates the rates are computed."""
+"""Fields of UpdateRecord that are summed over timed updates to compute the rates."""
 
 SETTLING_UPDATES = 6
-"""Updates after the start and after each checkpoint that are not timed, because they are slower than others.
-"""
+"""Updates after the start and after each checkpoint that are not timed, because they are slower."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,14 +118,16 @@ class Reporter(AbstractContextManager["Reporter"]):
         steps_of_update: int = 1,
         trains: bool = True,
     ) -> None:
-        """devices: number of devices in the run. peak: most operations per second of a device, or None if not
+        """Start the clock, and write the first event if the run trains.
+
+        devices: number of devices in the run. peak: most operations per second of a device, None if not
         known.
         """
         self._loggers, self._log_every, self._clock = loggers, log_every, clock
         self._devices, self._peak = devices, peak
         self._steps_of_update, self._trains = steps_of_update, trains
         self._start = clock()
-        self._waiting: list[StepRecord] = []
+        self._waiting: list[UpdateRecord] = []
         # sums over timed updates: of the current row, and of the whole run
         self._row_sums, self._sums = _no_sums(), _no_sums()
         self._settling = SETTLING_UPDATES
@@ -141,7 +142,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         """Write the events for the start of training."""
         self._enter("block", "run_start")
 
-    def step(self, record: StepRecord) -> None:
+    def update(self, record: UpdateRecord) -> None:
         """Add the record of an update. Write a row if its number is a multiple of log_every."""
         if self._between is not None:
             self._start_block()
@@ -158,7 +159,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def begin_evaluation(self, step: int = 0, trained: int = 0) -> None:
         """Write the event for the start of an evaluation, after this update and this number of examples."""
-        self._each("reach", step * self._steps_of_update, trained)
+        self._call_loggers("reach", step * self._steps_of_update, trained)
         self._between = None
         self._enter("eval")
 
@@ -168,7 +169,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         Training may continue. Its next block begins now, but the event is written with the next update,
         because there may be none.
         """
-        self._each("evaluation", {**values, "step": values["step"] * self._steps_of_update}, text)
+        self._call_loggers("evaluation", {**values, "step": values["step"] * self._steps_of_update}, text)
         self.event("eval_stop")
         self._phase, self._between = "", self._clock()
 
@@ -184,7 +185,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self.event("checkpoint", step * self._steps_of_update)
 
     def waited_share(self, least_seconds: float) -> float:
-        """Return the share of the timed seconds spent waiting for data, or 0 before ``least_seconds`` were
+        """Return the share of the timed seconds spent waiting for data, 0 before ``least_seconds`` were
         timed.
         """
         seconds = self._sums["seconds"]
@@ -192,16 +193,16 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def describe(self, **values: Any) -> None:
         """Write what this process trains and on what, as numbers and texts by name."""
-        self._each("describe", values)
+        self._call_loggers("describe", values)
 
     def plan(self, planned: RunPlan) -> None:
         """Send the numbers of the run to every log."""
         told = asdict(planned) | {"step": planned.step * self._steps_of_update}
-        self._each("plan", told)
+        self._call_loggers("plan", told)
 
     def event(self, name: str, value: Any = True) -> None:
         """Send an event to every log."""
-        self._each("event", name, value)
+        self._call_loggers("event", name, value)
 
     def close(self, status: str = "success") -> Values:
         """Write the last row and close every log. Return the summary.
@@ -216,7 +217,7 @@ class Reporter(AbstractContextManager["Reporter"]):
             self.event("run_stop", "aborted" if status == "stopped" else status)
         summary = self._summary | {"e2e_train_time": self._clock() - self._start}
         summary |= {f"training_{name}": rate for name, rate in self._rates(self._sums).items()}
-        self._each("close", summary, status)
+        self._call_loggers("close", summary, status)
         self._loggers = []
         return summary
 
@@ -227,7 +228,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def _write_row(self) -> None:
         """Write the mean of the collected records as a row."""
-        rows = [_flat(record) for record in self._waiting]
+        rows = [_flatten_record(record) for record in self._waiting]
         means = ("loss", *self._waiting[0].metrics, "seconds", "data_wait")
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
@@ -237,7 +238,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         if "memory_gib" in row:
             self._summary["peak_memory_gib"] = row["memory_gib"]
         self._waiting, self._row_sums = [], _no_sums()
-        self._each("row", row)
+        self._call_loggers("row", row)
 
     def _rates(self, sums: Mapping[str, float]) -> Values:
         """Return the rates by name, or {} if no time was measured. Rates of tokens need a count of tokens.
@@ -260,7 +261,7 @@ class Reporter(AbstractContextManager["Reporter"]):
                 found["fill"] = tokens / slots
         return found
 
-    def _each(self, method: str, *values: Any) -> None:
+    def _call_loggers(self, method: str, *values: Any) -> None:
         """Call a method of every logger, with the current time as last argument."""
         now = self._clock()
         for logger in self._loggers:
@@ -279,7 +280,7 @@ def _no_sums() -> dict[str, float]:
     return dict.fromkeys(_SUMMED, 0.0)
 
 
-def _flat(record: StepRecord) -> Values:
+def _flatten_record(record: UpdateRecord) -> Values:
     """Return the record's known fields and metrics by name, without counts that are only needed for rates."""
     row = {name: value for name, value in asdict(record).items() if value is not None}
     del row["tokens"], row["operations"], row["slots"], row["is_timed"]

@@ -14,8 +14,9 @@ _NO_TENSORFLOW = "tensorboard.compat.notf"
 
 
 class ScalarLogger(Logger):
-    """Base class of TensorBoard and Weights & Biases. Each number is a scalar named "train/KEY" or
-    "eval/KEY".
+    """Base class of TensorBoard and Weights & Biases.
+
+    Each number is a scalar named "train/KEY" or "eval/KEY".
     """
 
     def row(self, row: Values, time: float) -> None:
@@ -40,8 +41,10 @@ class TensorBoard(ScalarLogger):
         try:
             str(folder).encode()
         except UnicodeEncodeError:
-            found = f"tensorboard: this locale has no letters for the name {str(folder)!a}"
-            raise SettingsError(f"{found}; set LC_ALL=C.UTF-8, or PYTHONUTF8=1") from None
+            raise SettingsError(
+                f"tensorboard: this locale has no letters for the name {str(folder)!a}; set "
+                "LC_ALL=C.UTF-8, or PYTHONUTF8=1"
+            ) from None
         purge_step = None if resume_step is None else resume_step + 1
         self._writer: Any = SummaryWriter(str(folder), purge_step=purge_step)
 

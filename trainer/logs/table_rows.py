@@ -29,7 +29,7 @@ def step_of(row: Mapping[str, str], where: str) -> int:
     return int(step)
 
 
-def take_up(path: Path, resume_step: int | None) -> list[dict[str, str]]:
+def keep_rows(path: Path, resume_step: int | None) -> list[dict[str, str]]:
     """Return the rows up to the resumed step. An earlier version may have written them with fewer columns.
 
     resume_step: None if a new phase begins. Then the earlier phase's table is renamed.

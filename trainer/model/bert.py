@@ -70,8 +70,7 @@ class Bert(nn.Module):
         return Layer(config)
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> tuple[Tensor, Tensor]:
-        """Return vectors of the tokens, shape (tokens, hidden), and vectors of the sequences, shape (B,
-        hidden).
+        """Return vectors of the tokens, (tokens, hidden), and vectors of the sequences, (B, hidden).
 
         carried: output of the layer before this model's first one. None: this model has the embeddings.
         """
@@ -128,8 +127,9 @@ class Bert(nn.Module):
         return Carried(rows, rows)
 
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
-        """Draw the first values of a weight matrix or an embedding. path: its module's name in the whole
-        model.
+        """Draw the first values of a weight matrix or an embedding.
+
+        path: its module's name in the whole model.
         """
         values.normal_(std=deviation(path, config))
 
@@ -159,6 +159,9 @@ def host_memory() -> int:
 def check_memory(parameters: int) -> None:
     """Raise SettingsError if this machine's memory cannot hold a model with this number of weights."""
     needed, there = 4 * parameters, host_memory()
-    sizes = f"takes {needed / 2**30:,.1f} GiB, this machine has {there / 2**30:,.1f} GiB"
     remedy = "choose a smaller hidden_size, intermediate_size or num_hidden_layers"
-    check(needed <= there, f"a model of {parameters:,} parameters {sizes}; {remedy}")
+    check(
+        needed <= there,
+        f"a model of {parameters:,} parameters takes {needed / 2**30:,.1f} GiB, this machine has "
+        f"{there / 2**30:,.1f} GiB; {remedy}",
+    )

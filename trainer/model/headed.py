@@ -46,10 +46,10 @@ class HeadedBert(nn.Module):
                 weights[name].detach().copy_(values)
 
     def first_weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the name and first values of each weight, in the order of the modules, one at a time in host
-        memory.
+        """Yield the name and first values of each weight, in the order of the modules.
 
-        They are drawn from torch's generator, so they are the same whichever device the model is on.
+        They are drawn from torch's generator in host memory, one weight at a time. So they are the same
+        whichever device the model is on.
         """
         for path, module in self.named_modules():
             for name, weight in module.named_parameters(recurse=False):
@@ -73,9 +73,9 @@ class Logits:
 
 
 class Predictions(nn.Module):
-    """The masked-word head. Its output weights are the word embeddings, passed at each call, or its
-    decoder's.
+    """The masked-word head.
 
+    Its output weights are the word embeddings, passed at each call, or its decoder's.
     transform, bias: None if the model has none. decoder: None if the word embeddings are used.
     """
 
@@ -162,7 +162,7 @@ class Counted(NamedTuple):
     slots: int
 
 
-def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
+def count_operations(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
     """Count tokens and operations, forward and backward, of micro-batches in host memory."""
     tokens = operations = slots = 0
     for batch in batches:

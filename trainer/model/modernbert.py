@@ -125,7 +125,7 @@ class ModernBert(Bert):
 
     @staticmethod
     def new_layer(config: ModelConfig, number: int) -> nn.Module:
-        return RotaryLayer(_own(config), number)
+        return RotaryLayer(_as_modernbert(config), number)
 
     def sequences(self, batch: Batch) -> RotarySequences:
         return RotarySequences.of(batch.sequences(self.attention), batch.positions(), self.rotary)
@@ -139,16 +139,16 @@ class ModernBert(Bert):
         std = deviation(path, config, _DEEP)
         if path in _CLASSIFIERS:
             std = config.hidden_size**-0.5
-        end = _own(config).initializer_cutoff_factor * std
+        end = _as_modernbert(config).initializer_cutoff_factor * std
         nn.init.trunc_normal_(values, std=std, a=-end, b=end)
 
     @staticmethod
     def operations(lengths: Array, shape: ModelConfig) -> int:
-        config = _own(shape)
+        config = _as_modernbert(shape)
         width, inner, count = config.hidden_size, config.intermediate_size, config.num_hidden_layers
         layer = int(lengths.sum()) * (4 * width * width + 3 * width * inner)
         whole = sum(map(config.is_global, range(count)))
-        pairs = whole * int(lengths @ lengths) + (count - whole) * seen_pairs(lengths, config.reach)
+        pairs = whole * int(lengths @ lengths) + (count - whole) * count_seen_pairs(lengths, config.reach)
         return count * layer + 2 * width * pairs
 
 
@@ -163,17 +163,17 @@ class Rotate(torch.autograd.Function):
     def forward(ctx: Any, joined: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         ctx.save_for_backward(cosine, sine)
         query, key, value = joined.unbind(1)
-        return turn(query, cosine, sine), turn(key, cosine, sine), value.clone()
+        return rotate(query, cosine, sine), rotate(key, cosine, sine), value.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         cosine, sine = ctx.saved_tensors
         query, key, value = gradients
-        turned = turn(query, cosine, -sine), turn(key, cosine, -sine), value
+        turned = rotate(query, cosine, -sine), rotate(key, cosine, -sine), value
         return torch.stack(turned, 1), None, None
 
 
-def turn(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+def rotate(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """Return the vectors rotated by their token's angles, (T, heads, head size).
 
     Nothing is changed in place, and each half is cast separately. This lets a compiler read and write each
@@ -204,14 +204,14 @@ def _(positions: Tensor, size: int, theta: float) -> tuple[Tensor, Tensor]:
     return made, torch.empty_like(made)
 
 
-def seen_pairs(lengths: Array, reach: int) -> int:
+def count_seen_pairs(lengths: Array, reach: int) -> int:
     """Return the number of pairs of tokens in the same sequence that are at most ``reach`` apart."""
     seen = lengths.clip(max=reach + 1)
     short = seen * seen  # all pairs of a short sequence, or of the first tokens of a longer one
     return int((short + (lengths - seen) * (2 * reach + 1)).sum())
 
 
-def _own(config: ModelConfig) -> ModernBertConfig:
+def _as_modernbert(config: ModelConfig) -> ModernBertConfig:
     """Return the configuration, which must be ModernBERT's."""
     assert isinstance(config, ModernBertConfig)
     return config

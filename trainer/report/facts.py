@@ -44,24 +44,24 @@ def _facts(run: RecordedRun) -> dict[str, str]:
         "task": _task(run),
         "labels": _labels(config),
         "model": _model(run),
-        "weights": _told(start.get("weights")),
-        "training data": _told(config.get("train_data")),
-        "evaluation data": _told(config.get("eval_data")),
-        "evaluation and guess": _told(log.events.get("evaluation")),
+        "weights": _as_text(start.get("weights")),
+        "training data": _as_text(config.get("train_data")),
+        "evaluation data": _as_text(config.get("eval_data")),
+        "evaluation and guess": _as_text(log.events.get("evaluation")),
         "updates made": _progress(run),
-        "an update": _told(start.get("updates")),
-        "micro-batches": _told(start.get("micro_batches")),
+        "an update": _as_text(start.get("updates")),
+        "micro-batches": _as_text(start.get("micro_batches")),
         "optimiser": f"{optimiser}, learning rate {rate:g} at most" if has_update else "",
-        "precision": _told(config.get("precision")),
-        "device": _told(start.get("device")),
-        "workers": _told(start.get("workers")),
-        "began": "; ".join(_told(one.get("start_point")) for one in log.starts),
+        "precision": _as_text(config.get("precision")),
+        "device": _as_text(start.get("device")),
+        "workers": _as_text(start.get("workers")),
+        "began": "; ".join(_as_text(one.get("start_point")) for one in log.starts),
         "time": "" if log.seconds is None else f"{log.seconds:,.0f} s {first_to_last}",
         "versions": ", ".join(run.state.get("versions", ())),
     }
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return a value of a run's log or settings as text, "" for None."""
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
@@ -92,7 +92,7 @@ def evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
         for row in phase.evaluations:
             update = int(row["step"]) + phase.offset
             label = f"{phase.label()}: {update:,}" if phase.label() else update
-            rows.append((label, *(_whole(row.get(column)) for column in columns)))
+            rows.append((label, *(_as_int_if_whole(row.get(column)) for column in columns)))
     if not rows:
         return None
     first = "update" if not isinstance(rows[0][0], str) else "run and update"
@@ -116,13 +116,11 @@ _UNITS = {
 
 
 def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
-    """Return the path of the data: datasets that the run was trained on, the run, datasets it was evaluated
-    on.
-    """
+    """Return the path of the data: training datasets, the run, evaluation datasets."""
     done = (("task", _task(run)), ("updates", f"{run.updates:,}"), ("model", _model(run)))
     return (
         *_dataset_steps("Trained on", run.config.get("train_data")),
-        PathStep(f"Run {run.path}", _known(*done)),
+        PathStep(f"Run {run.path}", _drop_empty(*done)),
         *_dataset_steps("Evaluated on", run.config.get("eval_data")),
     )
 
@@ -147,7 +145,7 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
     fill = tokens / (examples * length) if length and examples else 0
     return PathStep(
         title,
-        _known(
+        _drop_empty(
             ("objective", manifest.plan.objective or DEFAULT_OBJECTIVE),
             ("shards", f"{len(manifest.shards):,}"),
             ("examples", f"{examples:,}"),
@@ -160,9 +158,7 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
 
 
 def data_notes(run: RecordedRun) -> Iterator[str]:
-    """Yield how many evaluation texts the run was trained on, by the parts of the datasets and by their
-    shards.
-    """
+    """Yield how many evaluation texts the run was trained on, by the datasets' parts and by their shards."""
     training, held_out = run.config.get("train_data"), run.config.get("eval_data")
     with suppress(BertDataError):  # moved or deleted, which the steps of the data say
         for path in _paths(training):
@@ -177,7 +173,7 @@ def data_notes(run: RecordedRun) -> Iterator[str]:
             yield f"evaluation files in training: {shared} of {len(evaluated.shards)}"
 
 
-def _known(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+def _drop_empty(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the facts with a value."""
     return tuple((name, value) for name, value in facts if value)
 
@@ -237,6 +233,6 @@ def _setting(value: Any) -> Value:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _whole(value: float | None) -> Value:
+def _as_int_if_whole(value: float | None) -> Value:
     """Return the value as int if it is a whole number."""
     return int(value) if value is not None and value.is_integer() and abs(value) >= 1 else value

@@ -1,6 +1,4 @@
-"""A plan (how a model is divided over devices) as a block of a page: its schedule as a picture, its stages as
-a table.
-"""
+"""A plan (how a model is divided over devices) as a block of a page, with its schedule and its stages."""
 
 import re
 

@@ -1,5 +1,4 @@
-"""Comparison of the workers' versions, settings, data and weights, so that unlike workers do not train
-together.
+"""Comparison of the workers' versions, settings, data and weights. Unlike workers must not train together.
 
 Workers that differ would raise no error: one would follow another schedule, use another precision or read
 other examples. At the start each worker describes its versions, settings and data in a few lines of text. The
@@ -96,10 +95,13 @@ def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, 
     for rank, (held, digest) in enumerate(found):
         first, expected = ranks.setdefault(held, (rank, digest))
         if digest != expected:
-            differ = f"update {step}: the weights of worker {rank} differ from those of worker {first}"
-            why = "one of them has computed something else: look for other hardware or packages, or damage"
-            remedy = "nothing is saved; --resume continues from the last checkpoint"
-            runtime.stop_all(TrainerError(f"{differ}; {why}; {remedy}"))
+            runtime.stop_all(
+                TrainerError(
+                    f"update {step}: the weights of worker {rank} differ from those of worker {first}; "
+                    "one of them has computed something else: look for other hardware or packages, or "
+                    "damage; nothing is saved; --resume continues from the last checkpoint"
+                )
+            )
 
 
 def weights_digest(device: Device, weights: Sequence[Tensor]) -> str:
@@ -120,8 +122,8 @@ def _sum_of_bits(weight: Tensor) -> Tensor:
     four times as long, because torch converts them to 64 bits first.
     """
     flat = weight.contiguous().flatten()
-    # view(int64) needs an address that is a multiple of 8 bytes. A weight that starts in the middle of
-    # another tensor's storage may have none, and is copied.
+    # view(int64) needs an address that is a multiple of 8 bytes. A weight that is a part of a larger tensor
+    # may begin elsewhere, so it is copied.
     each = 8 // flat.element_size()
     if flat.storage_offset() % each:
         flat = flat.clone()
@@ -169,14 +171,13 @@ def _compare(runtime: Runtime, lines: Lines, kind: type[BertDataError], remedy: 
     digest = md5(json.dumps(lines).encode(), usedforsecurity=False).hexdigest()
     if len(set(runtime.workers.gather(digest))) == 1:
         return
-    runtime.stop_all(kind(f"{difference(runtime.workers.gather(dict(lines)))}; {remedy}"))
+    runtime.stop_all(kind(f"{describe_difference(runtime.workers.gather(dict(lines)))}; {remedy}"))
 
 
-def difference(found: Sequence[Lines]) -> str:
-    """Describe the first difference between the workers' lines, with all values, and name the other
-    differences.
+def describe_difference(found: Sequence[Lines]) -> str:
+    """Describe the first difference between the workers' lines, with all values, and name the others.
 
-    >>> difference([{"--seed": "1"}, {"--seed": "1"}, {"--seed": "2"}])
+    >>> describe_difference([{"--seed": "1"}, {"--seed": "1"}, {"--seed": "2"}])
     'workers differ: --seed is 1 on worker 0, 2 on worker 2'
     """
     names = list(dict.fromkeys(name for lines in found for name in lines))

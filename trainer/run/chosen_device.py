@@ -8,7 +8,7 @@ from trainer.devices.opening import find_device, on_device
 from trainer.workers.launchers import find_local_rank, find_rank
 
 
-def find_chosen(config: Config) -> Device:
+def open_chosen_device(config: Config) -> Device:
     """Return the chosen device. Rank 0 logs its name, or why no accelerator is used."""
     chosen, reason = choose_device(config)
     device = find_device(on_device(config, chosen), find_local_rank())

@@ -58,8 +58,10 @@ def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
     for micro_batches in updates:
         (make or partial(compile_by_updates, strategy))(micro_batches, first)
     kind = "packed rows" if planned.examples_per_row > 1 else "examples"
-    shapes = f"micro-batches of {planned.batch_size} {kind}, {form.describe()}"
-    runtime.log(f"compiled for {runtime.device.describe()}, {shapes}; nothing was trained")
+    runtime.log(
+        f"compiled for {runtime.device.describe()}, micro-batches of {planned.batch_size} {kind}, "
+        f"{form.describe()}; nothing was trained"
+    )
     training.is_over = True
     return training
 

@@ -43,7 +43,7 @@ class UpdateCourse:
 
     def micro_batches(self, update: int) -> int:
         """Return the number of micro-batches that each copy computes in this update."""
-        return self._of(update).micro_batches
+        return self._find_stretch(update).micro_batches
 
     def next_change(self, update: int) -> int | None:
         """Return the first update of the next size, or None after the last change."""
@@ -56,7 +56,7 @@ class UpdateCourse:
 
     def micro_batches_before(self, update: int) -> int:
         """Return the number of micro-batches that each copy has computed before this update."""
-        of = self._of(update)
+        of = self._find_stretch(update)
         return of.before + (update - of.start) * of.micro_batches
 
     def first_update_after(self, micro_batches: float) -> int:
@@ -64,7 +64,7 @@ class UpdateCourse:
         of = self.stretches[max(0, bisect_right(self.stretches, micro_batches, key=attrgetter("before")) - 1)]
         return of.start + math.ceil((micro_batches - of.before) / of.micro_batches)
 
-    def warmed_up(self, schedule: Schedule) -> Schedule:
+    def add_warmup(self, schedule: Schedule) -> Schedule:
         """Return the schedule, multiplied by a rise over ``warmup_tokens`` if that is set."""
         if not self.warmup_tokens:
             return schedule
@@ -78,7 +78,7 @@ class UpdateCourse:
         until = f"until update {last.start} ({self.tokens_before(last.start):,} tokens)"
         return f"they grow from {first.micro_batches} to {last.micro_batches} micro-batches of a copy {until}"
 
-    def _of(self, update: int) -> Stretch:
+    def _find_stretch(self, update: int) -> Stretch:
         """Return the stretch that contains this update."""
         return self.stretches[bisect_right(self.stretches, update, key=attrgetter("start")) - 1]
 

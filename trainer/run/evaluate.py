@@ -1,6 +1,4 @@
-"""Evaluation of one checkpoint, or of every checkpoint as it appears, with the measures of pre-training or of
-a fine-tuned task.
-"""
+"""Evaluation of one checkpoint, or of every checkpoint as it appears."""
 
 import math
 import time
@@ -24,13 +22,13 @@ from trainer.logs.logs import Terminal
 from trainer.logs.reporter import Logger, Reporter
 from trainer.model.headed import HeadedBert
 from trainer.run.agreement import agree_on_data
+from trainer.run.configured_shape import describe_differences, override_stored
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
-from trainer.run.given_shape import differences, lay_over
 from trainer.run.placing import place_model
-from trainer.run.runtime import begin, find_model_config, make_model
+from trainer.run.runtime import find_model_config, make_model, open_runtime
 from trainer.run.strategies import find_inference
-from trainer.run.weights import give_weights
+from trainer.run.weights import load_weights
 from trainer.update.worker import Runtime
 
 _PAUSE_SECONDS = 2.0  # between two looks for new checkpoints
@@ -49,7 +47,7 @@ def evaluate(
     later step.
     """
     config.require("eval_data", "output_dir")
-    runtime = begin(config)
+    runtime = open_runtime(config)
     evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
     runtime.workers.close()
 
@@ -87,8 +85,8 @@ def evaluate_checkpoints(
             known, step, trained, is_last, unit = found
             if until_step is not None:
                 step = 0 if path == config.start.start_from_ckpt else step
-                # Logs of other programs may count several steps per update. The last update starts no later
-                # step.
+                # An update may count as several steps (unit). Stop where the next update would pass
+                # until_step.
                 is_last = step > until_step - unit
             # Build the model again only if this checkpoint's model has another shape than the last one's.
             if evaluation is None or known != shape:
@@ -99,7 +97,7 @@ def evaluate_checkpoints(
                 shape = known
                 runtime, evaluation, model = _prepare(runtime, shape)
                 inference = find_inference(runtime.worker(model))
-            if not give_weights(runtime, model, inference, path, read):
+            if not load_weights(runtime, model, inference, path, read):
                 continue
             report.begin_evaluation(step, trained)
             record = evaluation.measure(inference, step=step, trained=trained)
@@ -174,8 +172,8 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, E
     """
     config = runtime.config
     if shape is not None:
-        stored, shape = shape, lay_over(config, shape)
-        for difference in differences(stored, shape):
+        stored, shape = shape, override_stored(config, shape)
+        for difference in describe_differences(stored, shape):
             runtime.log(f"warning: {difference}")
     tokens = shape["vocab_size"] if shape else None
     task = runtime.task

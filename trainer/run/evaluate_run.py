@@ -22,7 +22,7 @@ from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.config.flags import make_config
 from trainer.errors import CheckpointError
 from trainer.run.evaluate import evaluate_checkpoints
-from trainer.run.runtime import connect
+from trainer.run.runtime import connect_workers
 from trainer.tasks.task_files import find_files, same_file_warnings
 from trainer.update.worker import Runtime
 
@@ -34,14 +34,14 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
     """
     given = make_config(task_flags(arguments), prog)
     given.require("output_dir")
-    runtime = connect(given)
+    runtime = connect_workers(given)
     trained = runtime.on_rank_0(lambda: trained_keys(given))
     if given.is_finetuning or trained.get("task") in FINE_TUNED:
         evaluate_fine_tuned(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
     else:
         runtime = runtime.changed(make_config(arguments, prog))
         runtime.on_rank_0(lambda: runtime.config.require("eval_data"))
-        runtime.name_idle_keys()
+        runtime.log_idle_keys()
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
     runtime.workers.close()
 
@@ -107,12 +107,12 @@ def evaluate_fine_tuned(
 
     known = runtime.on_rank_0(lambda: fine_tuned_keys(runtime.config, trained))
     runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
-    runtime.name_idle_keys()
-    runtime.on_rank_0(lambda: _tell_trained_file(runtime, trained.get("task_train_file")))
+    runtime.log_idle_keys()
+    runtime.on_rank_0(lambda: _warn_of_trained_file(runtime, trained.get("task_train_file")))
     run_task(runtime, poll=poll, timeout=timeout)
 
 
-def _tell_trained_file(runtime: Runtime, train_file: str | None) -> None:
+def _warn_of_trained_file(runtime: Runtime, train_file: str | None) -> None:
     """Log a warning if the file to evaluate on is the file that the run was trained on."""
     for warning in same_file_warnings(find_files(runtime.config)._replace(train=train_file)):
         runtime.log(f"warning: {warning}")

@@ -13,7 +13,7 @@ from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
 from trainer.logs.evaluation_results import evaluated_value, is_evaluated
 from trainer.logs.reporter import Reporter
-from trainer.run.planned_updates import PlannedUpdates, passes
+from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
 from trainer.run.strategies import find_inference
 from trainer.tasks.evaluation import TaskEvaluation
 from trainer.update.inference import Inference
@@ -126,8 +126,9 @@ class Evaluation:
         )
 
     def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
-        """Evaluate after the newest update and log the results. Return True if the target accuracy is
-        reached.
+        """Evaluate after the newest update and log the results.
+
+        Return True if the target accuracy is reached.
         """
         report.describe(evaluation=self.note)
         report.begin_evaluation(state.step, state.trained)
@@ -146,7 +147,7 @@ class Evaluation:
         it.
         """
         is_last = state.step == self._runtime.config.schedule.steps
-        if not is_last and not passes(
+        if not is_last and not crosses_multiple(
             planned.interval, state.trained - planned.examples_of(state.step - 1), state.trained
         ):
             return False

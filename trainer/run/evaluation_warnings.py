@@ -27,16 +27,16 @@ def warnings_of_model(config: Config, path: str, data: OpenedDataset) -> list[st
     data: the opened evaluation data.
     """
     about_data, tokenizer = data_warnings(config, config.data.eval_data), None
-    about_data += _trained_on(path, data)
+    about_data += _warn_if_trained_on(path, data)
     checkpoint = open_checkpoint(path, with_moments=False)
     about_data += length_warnings(data.name, data.layout.max_seq_length, path, checkpoint.longest)
     if checkpoint.config is not None:
         with suppress(DataError):  # the vocabulary file next to the weights belongs to another model
             tokenizer = find_tokenizer(checkpoint, checkpoint.config, None, None, None)
-    return [*checkpoint.warnings, *about_data, *_differences(config, tokenizer, path)]
+    return [*checkpoint.warnings, *about_data, *_compare_tokenizers(config, tokenizer, path)]
 
 
-def _trained_on(path: str, data: OpenedDataset) -> list[str]:
+def _warn_if_trained_on(path: str, data: OpenedDataset) -> list[str]:
     """Return a warning if the checkpoint was trained on these evaluation data.
 
     Compares the digest stored in the checkpoint. Otherwise compares file by file, if the training data still
@@ -62,10 +62,10 @@ def warnings_of_training(config: Config) -> list[str]:
     trained = find_training_data(training_paths(config), given=False)
     if trained is None or trained.manifest is None or (file := known_tokenizer(None, trained)) is None:
         return []
-    return _differences(config, file, trained.path)
+    return _compare_tokenizers(config, file, trained.path)
 
 
-def _differences(config: Config, tokenizer: TokenizerFile | None, source: str) -> list[str]:
+def _compare_tokenizers(config: Config, tokenizer: TokenizerFile | None, source: str) -> list[str]:
     """Return a warning for each evaluation dataset with another casing or another tokeniser.
 
     tokenizer: the model's tokeniser, or None if it is unknown. source: dataset or file that it was read from.
@@ -85,13 +85,13 @@ def _differences(config: Config, tokenizer: TokenizerFile | None, source: str) -
         own = known_tokenizer(None, dataset)
         if own is not None and not is_same(own, tokenizer):
             found.append(
-                f"{dataset.path}: was made with another {_named(own, tokenizer, source)}: its ids mean other "
-                "words to the model"
+                f"{dataset.path}: was made with another {_describe_tokenizers(own, tokenizer, source)}: "
+                "its ids mean other words to the model"
             )
     return found
 
 
-def _named(own: TokenizerFile, tokenizer: TokenizerFile, source: str) -> str:
+def _describe_tokenizers(own: TokenizerFile, tokenizer: TokenizerFile, source: str) -> str:
     """Describe how the tokenisers differ.
 
     Vocabularies differ in their tokens, other tokenisers in their md5.

@@ -23,20 +23,20 @@ from trainer.data.named_tokenizer import warnings_of_given
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import length_warnings, longest_feature
 from trainer.run.agreement import agree_on_data
+from trainer.run.configured_shape import override_stored
+from trainer.run.copying import copy_features
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
-from trainer.run.given_shape import lay_over
-from trainer.run.giving import give_features
-from trainer.run.machines import take_up
+from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import find_used
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
-from trainer.run.runtime import begin, make_model
+from trainer.run.runtime import make_model, open_runtime
 from trainer.run.start_point import find_progress, find_resumed
 from trainer.run.strategies import find_inference
 from trainer.run.training_loop import train_phase
-from trainer.run.weights import give_weights
+from trainer.run.weights import load_weights
 from trainer.tasks.fine_tuned import find_data
 from trainer.tasks.fine_tuning import FineTuning
 from trainer.tasks.task_data import CheckedFiles
@@ -61,11 +61,11 @@ def finetune(config: Config, *, may_be_new: bool = False) -> None:
     if not config.is_finetuning:
         raise SettingsError("task is missing: give --task squad, or a classification by its name")
     config.require("output_dir")
-    runtime = begin(config)
+    runtime = open_runtime(config)
     with ExitStack() as locks:
         lock_outputs(runtime, [config], locks)
         if config.run.do_train:
-            (config,) = take_up(runtime, [config], may_be_new=may_be_new)
+            (config,) = share_checkpoint(runtime, [config], may_be_new=may_be_new)
             runtime = runtime.changed(config)
         if not config.run.do_train:
             runtime.log("do_train is false: nothing is trained")
@@ -87,8 +87,8 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
     """Make the features on rank 0, give them to the other machines, then train or evaluate, then predict."""
     model, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
     # Machines without a shared disk get a copy of the features.
-    keys |= {key: give_features(runtime, keys[key]) for key in ("train_data", "eval_data") if key in keys}
-    predicted = give_features(runtime, predicted)
+    keys |= {key: copy_features(runtime, keys[key]) for key in ("train_data", "eval_data") if key in keys}
+    predicted = copy_features(runtime, predicted)
     runtime = runtime.changed(runtime.config.changed(**keys))
     config, shape = runtime.config, read_model_config(model)
     if config.run.do_train:
@@ -123,13 +123,13 @@ def _without_features_of_refused(runtime: Runtime) -> Iterator[None]:
 
 
 def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """Make the features. Return the model's settings, changed settings of the run, and the features to
-    predict.
+    """Make the features.
 
+    Return the model's settings, changed settings of the run, and the features to predict.
     Rank 0 calls this alone. The model's settings are the checkpoint's, overridden by the configured ones.
     """
     config, given = runtime.config, runtime.config.finetuning
-    source = _source(config)
+    source = _find_model_path(config)
     keys: dict[str, Any] = {}
     if config.start.start_from_ckpt is not None and source != config.run.output_dir:
         keys["start_from_ckpt"] = source
@@ -160,13 +160,13 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         keys["train_data"] = made.directory
         data = runtime.task.open(config, made.directory)
         lengths.append(longest_feature(data))
-        _tell_labels(runtime, files.train, data)
+        _log_labels(runtime, files.train, data)
         planned = plan_updates(runtime, data)
         keys |= schedule_of_epochs(config, made.examples, planned.examples)
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
         data = runtime.task.open(config, made.directory)
-        _tell_labels(runtime, files.evaluation, data)
+        _log_labels(runtime, files.evaluation, data)
         lengths.append(longest_feature(data))
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
     predicted = None
@@ -177,7 +177,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         keys["task_predict_file"] = files.prediction
     for warning in length_warnings("the features", max(lengths, default=0), source, checkpoint.longest):
         runtime.log(f"warning: {warning}")
-    return lay_over(config, shape.as_json()), keys, predicted
+    return override_stored(config, shape.as_json()), keys, predicted
 
 
 def _keys_of_files(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -205,13 +205,13 @@ def _keys_of_files(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -
     )
 
 
-def _tell_labels(runtime: Runtime, path: str, data: OpenedDataset) -> None:
+def _log_labels(runtime: Runtime, path: str, data: OpenedDataset) -> None:
     """Log how often each label occurs in the features of a file."""
     for line in find_data(runtime.config.task).tell(runtime.config.finetuning, data):
         runtime.log(f"{path}: {line}")
 
 
-def _source(config: Config) -> str:
+def _find_model_path(config: Config) -> str:
     """Return the path of the checkpoint that determines model and tokeniser.
 
     This is start_from_ckpt if it is set, otherwise the newest checkpoint in output_dir.
@@ -265,7 +265,7 @@ def _predict(runtime: Runtime, shape: ModelConfig, features: str) -> None:
     runtime = place_model(runtime, shape, data.layout.max_seq_length)
     model = make_model(runtime, shape)
     inference = find_inference(runtime.worker(model))
-    give_weights(runtime, model, inference, path)
+    load_weights(runtime, model, inference, path)
     folder = storage.join(output_dir, "predict")
     assert isinstance(runtime.task, FineTuning)
     prediction = Evaluation(runtime, data, runtime.task.prediction(data), folder)

@@ -33,8 +33,8 @@ class GrowingUpdates(PlannedUpdates):
     def examples_of(self, update: int) -> int:
         return self.examples * self.course.micro_batches(update) // self.accumulation
 
-    def warmed_up(self, schedule: Schedule) -> Schedule:
-        return self.course.warmed_up(schedule)
+    def add_warmup(self, schedule: Schedule) -> Schedule:
+        return self.course.add_warmup(schedule)
 
     def new_loader(self, **settings: Any) -> Loader:
         return GrowingLoader(self.course, self.rows, **settings)
@@ -45,7 +45,7 @@ class GrowingUpdates(PlannedUpdates):
 
 
 class GrowingLoader(Loader):
-    """Loader of updates whose sizes follow a course."""
+    """Loader of updates that grow as the run's course says (``trainer.run.course``)."""
 
     def __init__(self, course: UpdateCourse, rows: Rows, **given: Any) -> None:
         self._course = course

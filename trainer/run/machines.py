@@ -18,14 +18,14 @@ from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.resume_check import CHANGEABLE
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
-from trainer.run.giving import give_directory
+from trainer.run.copying import copy_directory
 from trainer.run.near_names import find_near_run
-from trainer.run.path_check import find_used, in_use
+from trainer.run.path_check import find_used, in_use_error
 from trainer.update.worker import Runtime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
+class MachineOutput:
     """What the first worker of a machine finds in its output directory.
 
     used: name in the directory that shows an earlier run, or None.
@@ -44,7 +44,7 @@ class Look:
     run: str | None
 
     @classmethod
-    def at(cls, rank: int, config: Config) -> "Look":
+    def inspect(cls, rank: int, config: Config) -> "MachineOutput":
         """Look at the configured output directory.
 
         Every byte of the checkpoints is read only if damaged checkpoints may be skipped. Otherwise only the
@@ -74,7 +74,7 @@ class Look:
         )
 
 
-def take_up(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool = False) -> list[Config]:
+def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool = False) -> list[Config]:
     """Choose the checkpoint that the run continues from and copy it to all machines that lack it.
 
     Returns the phases. If damaged checkpoints were skipped, resume_step is set to the chosen checkpoint.
@@ -85,52 +85,58 @@ def take_up(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool = Fa
     if config.run.compile_only:
         return list(phases)
     workers = runtime.workers
-    # Every worker gets the looks of all machines, so all take the same decisions below without a further
+    # Every worker gets the outputs of all machines, so all take the same decisions below without a further
     # exchange.
-    mine = runtime.on_machines(lambda: asdict(Look.at(workers.rank, config)))
-    looks = [_look_of(found) for found in workers.gather(mine) if found is not None]
+    mine = runtime.on_machines(lambda: asdict(MachineOutput.inspect(workers.rank, config)))
+    outputs = [_from_json(found) for found in workers.gather(mine) if found is not None]
     # A new run: no machine may have an earlier one.
     if not config.start.continues_here:
-        for look in looks:
-            if look.used is not None and not config.run.overwrite_output_dir:
-                runtime.stop_all(in_use(_where(look, looks), look.used))
+        for output in outputs:
+            if output.used is not None and not config.run.overwrite_output_dir:
+                runtime.stop_all(in_use_error(_name_directory(output, outputs), output.used))
         return list(phases)
-    # A continued run: any machine may have the checkpoint. machine 0 has [100, 200], machine 1 has [100] ->
-    # numbers [100, 200], take 200, give it to machine 1
-    numbers = sorted({number for look in looks for number in look.checkpoints})
+    # A continued run: any machine may have the checkpoint. If machine 0 has [100, 200] and machine 1 has
+    # [100], the run continues from 200, and machine 1 gets a copy.
+    numbers = sorted({number for output in outputs for number in output.checkpoints})
     if not numbers:
         if config.start.resume and not may_be_new:
-            runtime.on_rank_0(lambda: _refuse_near_name(runtime, looks))
+            runtime.on_rank_0(lambda: _refuse_near_name(runtime, outputs))
         return list(phases)
-    _check_one_run(runtime, looks)
+    _check_one_run(runtime, outputs)
     if config.start.resume_skips_damaged:
-        wanted = max((look.newest_whole for look in looks if look.newest_whole is not None), default=None)
+        wanted = max(
+            (output.newest_whole for output in outputs if output.newest_whole is not None), default=None
+        )
         if wanted is None:
-            runtime.stop_all(CheckpointError(f"{looks[0].path}: none of its checkpoints is whole"))
+            runtime.stop_all(CheckpointError(f"{outputs[0].path}: none of its checkpoints is whole"))
         for number in numbers[numbers.index(wanted) + 1 :]:
-            fault = next((look.faults[number] for look in looks if number in look.faults), "is damaged")
+            fault = next(
+                (output.faults[number] for output in outputs if number in output.faults), "is damaged"
+            )
             runtime.log(f"warning: checkpoint {number} is passed over: {fault}")
         phases = [one.changed(resume=True, resume_step=wanted) for one in phases]
     else:
-        wanted = _wanted(config, numbers)
+        wanted = _choose_number(config, numbers)
     if wanted in numbers:
-        _give_to_all(runtime, looks, wanted)
-    elif len(looks) > 1:
-        there = "; ".join(f"{_where(look, looks)}: {_listed(look.checkpoints)}" for look in looks)
+        _copy_to_all(runtime, outputs, wanted)
+    elif len(outputs) > 1:
+        there = "; ".join(
+            f"{_name_directory(output, outputs)}: {_join_numbers(output.checkpoints)}" for output in outputs
+        )
         runtime.stop_all(MissingInputError(f"no machine holds checkpoint {wanted}; there are {there}"))
     return list(phases)
 
 
-def _look_of(found: Mapping[str, object]) -> Look:
+def _from_json(found: Mapping[str, object]) -> MachineOutput:
     """Restore a Look from JSON, which has turned its integer keys into strings."""
     numbered = {
         name: {int(number): value for number, value in found[name].items()}  # type: ignore[attr-defined]
         for name in ("checkpoints", "faults")
     }
-    return Look(**{**found, **numbered})  # type: ignore[arg-type]
+    return MachineOutput(**{**found, **numbered})  # type: ignore[arg-type]
 
 
-def _wanted(config: Config, numbers: Sequence[int]) -> int:
+def _choose_number(config: Config, numbers: Sequence[int]) -> int:
     """Return the number of the checkpoint to continue from.
 
     numbers: numbers of the checkpoints that any machine has, ascending.
@@ -142,54 +148,60 @@ def _wanted(config: Config, numbers: Sequence[int]) -> int:
     return numbers[-1] if given is None else given
 
 
-def _refuse_near_name(runtime: Runtime, looks: Sequence[Look]) -> None:
+def _refuse_near_name(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
     """Log that there is no run to resume.
 
     Raises SettingsError if a neighbouring directory has a run with nearly the same name, because the name was
     probably mistyped.
     """
-    path = looks[0].path
-    if any(look.used for look in looks):
+    path = outputs[0].path
+    if any(output.used for output in outputs):
         return runtime.log(f"{path}: holds no checkpoint yet: training begins at update 0")
     if near := find_near_run(path):
-        found = f"{path}: holds no run to resume, but {near} does"
-        raise SettingsError(f"{found}; give --output-dir {near}, or leave out --resume to begin a new run")
+        raise SettingsError(
+            f"{path}: holds no run to resume, but {near} does; give --output-dir {near}, or leave out "
+            "--resume to begin a new run"
+        )
     runtime.log(f"warning: {path}: holds no run to resume: a new one begins at update 0")
     return None
 
 
-def _check_one_run(runtime: Runtime, looks: Sequence[Look]) -> None:
+def _check_one_run(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
     """End all workers if two machines have checkpoints of different runs.
 
     Checkpoints of the same run and number have the same bits on all machines. Two machines without a common
     number must at least have the same model, seed and optimiser.
     """
-    first, *others = [look for look in looks if look.run is not None] or [looks[0]]
-    for look in others:
+    first, *others = [output for output in outputs if output.run is not None] or [outputs[0]]
+    for output in others:
         digests = {
             number: (first.checkpoints[number], digest)
-            for number, digest in look.checkpoints.items()
+            for number, digest in output.checkpoints.items()
             if digest is not None and first.checkpoints.get(number) is not None
         }
         differing = [number for number, (one, other) in digests.items() if one != other]
-        if differing or (not digests and look.run != first.run):
+        if differing or (not digests and output.run != first.run):
             what = f"a checkpoint {differing[0]}" if differing else "checkpoints"
-            found = f"{_where(first, looks)} and {_where(look, looks)} hold {what} of different runs"
-            remedy = "name the directories of one run, or empty the other ones, which a resume fills"
-            runtime.stop_all(DatasetError(f"{found}; {remedy}"))
+            runtime.stop_all(
+                DatasetError(
+                    f"{_name_directory(first, outputs)} and {_name_directory(output, outputs)} hold {what} "
+                    "of different runs; name the directories of one run, or empty the other ones, which a "
+                    "resume fills"
+                )
+            )
 
 
-def _give_to_all(runtime: Runtime, looks: Sequence[Look], number: int) -> None:
+def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int) -> None:
     """Copy the checkpoint to the machines that lack it or have a damaged copy.
 
     Ends all workers if no machine has an undamaged copy.
     """
-    source = next((look for look in looks if look.checkpoints.get(number) is not None), None)
+    source = next((output for output in outputs if output.checkpoints.get(number) is not None), None)
     if source is None:
-        look = next(look for look in looks if number in look.faults)
-        fault = look.faults[number]
-        runtime.stop_all(CheckpointError(f"{fault}; {_remedy_of(runtime, look, number)}"))
-    lacking = [look.rank for look in looks if look.checkpoints.get(number) is None]
+        output = next(output for output in outputs if number in output.faults)
+        fault = output.faults[number]
+        runtime.stop_all(CheckpointError(f"{fault}; {_find_remedy(runtime, output, number)}"))
+    lacking = [output.rank for output in outputs if output.checkpoints.get(number) is None]
     if not lacking:
         return
     names = ", ".join(map(str, lacking))
@@ -197,17 +209,17 @@ def _give_to_all(runtime: Runtime, looks: Sequence[Look], number: int) -> None:
     path = find_checkpoints(source.path)[number] if runtime.workers.rank == source.rank else None
     folder = checkpoints_folder(str(runtime.config.run.output_dir))
     target = folder / f"step-{number:08d}" if runtime.workers.rank in lacking else None
-    give_directory(runtime, source.rank, path, target)
+    copy_directory(runtime, source.rank, path, target)
 
 
-def _remedy_of(runtime: Runtime, look: Look, number: int) -> str:
+def _find_remedy(runtime: Runtime, output: MachineOutput, number: int) -> str:
     """Return the remedy for a damaged checkpoint. The machine that has the checkpoint finds it."""
     found = None
-    if runtime.workers.rank == look.rank:
+    if runtime.workers.rank == output.rank:
         start = runtime.config.start
         is_phase_1 = not start.resume and start.resume_step is None
-        found = remedy(look.path, number, "--phase1-end-step" if is_phase_1 else "--resume-step")
-    return str(runtime.workers.gather(found)[look.rank])
+        found = remedy(output.path, number, "--phase1-end-step" if is_phase_1 else "--resume-step")
+    return str(runtime.workers.gather(found)[output.rank])
 
 
 def _digest(value: object) -> str:
@@ -215,11 +227,11 @@ def _digest(value: object) -> str:
     return md5(json.dumps(value, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
-def _where(look: Look, looks: Sequence[Look]) -> str:
-    """Return the directory of a look, with the worker's rank if there are several machines."""
-    return look.path if len(looks) == 1 else f"worker {look.rank}'s {look.path}"
+def _name_directory(output: MachineOutput, outputs: Sequence[MachineOutput]) -> str:
+    """Return the directory of a output, with the worker's rank if there are several machines."""
+    return output.path if len(outputs) == 1 else f"worker {output.rank}'s {output.path}"
 
 
-def _listed(checkpoints: Mapping[int, str | None]) -> str:
+def _join_numbers(checkpoints: Mapping[int, str | None]) -> str:
     """Return the checkpoints' numbers as text."""
     return ", ".join(map(str, checkpoints)) or "none"

@@ -8,7 +8,7 @@ from trainer.data.mixture import MixedOrder
 from trainer.data.order import Position
 
 
-def tell_epochs(
+def log_epochs(
     data: OpenedDataset,
     state: State,
     log: Callable[[str], None],

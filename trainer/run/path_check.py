@@ -101,16 +101,18 @@ def find_used(output_dir: str) -> list[str]:
 def check_free(output_dir: str) -> None:
     """Raise DatasetError if a new run's output directory already has a run."""
     for used in find_used(output_dir):
-        raise in_use(output_dir, used)
+        raise in_use_error(output_dir, used)
 
 
-def in_use(output_dir: str, used: str) -> DatasetError:
+def in_use_error(output_dir: str, used: str) -> DatasetError:
     """Return the error for a new run in a directory that has a run.
 
     used: name in the directory that shows it, for example "checkpoints".
     """
-    remedy = "give --resume to continue there, --overwrite-output-dir, or another --output-dir"
-    return DatasetError(f"{output_dir}: is in use: holds {used}; {remedy}")
+    return DatasetError(
+        f"{output_dir}: is in use: holds {used}; give --resume to continue there, "
+        "--overwrite-output-dir, or another --output-dir"
+    )
 
 
 def _check_output(output_dir: str, config: Config) -> None:

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
-from trainer.logs.reporter import Reporter, StepRecord
-from trainer.model.headed import Counted, count
+from trainer.logs.reporter import Reporter, UpdateRecord
+from trainer.model.headed import Counted, count_operations
 from trainer.run.training_state import Training
 from trainer.update.strategy import named_means
 
@@ -70,7 +70,11 @@ class PendingUpdates:
         compile_seconds: seconds of compiling in this update, usually 0.
         """
         is_counted = self._runtime.division.stage == 0  # all stages of a divided model see the same examples
-        counted = count(update.batches, self._training.model.config) if is_counted else Counted(0, 0.0, 0)
+        counted = (
+            count_operations(update.batches, self._training.model.config)
+            if is_counted
+            else Counted(0, 0.0, 0)
+        )
         rate, epoch = self._training.learning_rate, update.position.epoch
         self._waiting.append(Pending(values, sequences, counted, rate, epoch, compile_seconds))
 
@@ -87,8 +91,8 @@ class PendingUpdates:
         if not self._waiting:
             return
         self._read_skipped()
-        # Copying the sums waits until the device has finished every pending update. Only after that the
-        # elapsed time covers all of them.
+        # Copying the sums waits until the device has finished every pending update. So the time is taken
+        # after the copy, not before it.
         mine, norm = self._read()
         elapsed = time.perf_counter() - self._since
         wait = (self._loader.waited - self._waited_before) / len(mine)
@@ -98,8 +102,8 @@ class PendingUpdates:
         ]
         own = [told, elapsed, wait, self._runtime.device.peak_memory()]
         of_ranks, elapsed_by_rank, waits, memory = zip(*self._runtime.workers.gather(own), strict=True)
-        # zip turns rows by rank into rows by update: [[a0, b0], [a1, b1]] (2 workers, updates a and b) ->
-        # [(a0, a1), (b0, b1)]
+        # Turn rows by rank into rows by update. Two workers, updates a and b:
+        # [[a0, b0], [a1, b1]] -> [(a0, a1), (b0, b1)]
         by_update = list(zip(*of_ranks, strict=True))
         compiling = [max(values[-1] for values in by_rank) for by_rank in by_update]
         seconds = _seconds_of_one(elapsed_by_rank[0], compiling)
@@ -112,7 +116,7 @@ class PendingUpdates:
             # all examples even if one worker had more masked words.
             *sums, tokens, operations, slots, _ = (sum(column) for column in zip(*by_rank, strict=True))
             means = named_means(self._runtime.task, sums)
-            record = StepRecord(
+            record = UpdateRecord(
                 step=self._reported,
                 epoch=one.epoch,
                 loss=means.pop("loss"),
@@ -128,7 +132,7 @@ class PendingUpdates:
                 gradient_norm=norm if one is self._waiting[-1] else None,
                 memory_gib=max(memory) / 2**30 or None,
             )
-            self._report.step(record)
+            self._report.update(record)
         self._waiting = []
         self._warn_of_waiting()
         self.restart_clock()
@@ -140,21 +144,21 @@ class PendingUpdates:
             from trainer.run.slow_data import remedy
 
             self._is_warned = True
-            found = f"the device waits for data {share:.0%} of the time"
-            self._runtime.log(f"warning: {found}; {remedy(self._runtime.config)}")
+            self._runtime.log(
+                f"warning: the device waits for data {share:.0%} of the time; {remedy(self._runtime.config)}"
+            )
 
     def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
         """End all workers with NotFiniteError if the loss of an update is not a number on some rank."""
         for rank, values in enumerate(by_rank):
             loss = values[0] / max(values[1], 1.0)  # with synthetic data the IPU returns no sums
             if not math.isfinite(loss):
-                found = f"update {self._reported}: the loss of rank {rank} is {loss}"
-                self._runtime.stop_all(NotFiniteError(f"{found}; {REMEDY}"))
+                self._runtime.stop_all(
+                    NotFiniteError(f"update {self._reported}: the loss of rank {rank} is {loss}; {REMEDY}")
+                )
 
     def _read(self) -> tuple[list[list[float]], float | None]:
-        """Return the sums of each update, and the norm of the last update's gradients, after a single copy to
-        the host.
-        """
+        """Copy the sums of each update, and the gradient norm of the last, to the host in one transfer."""
         values = torch.stack([one.values for one in self._waiting])
         norm = self._training.strategy.step.gradient_norm
         if norm is None:
@@ -168,7 +172,7 @@ class PendingUpdates:
         """Log how many updates were skipped since the last flush, if any."""
         updates = len(self._waiting)
         try:
-            found = self._training.strategy.step.tell_skipped(updates)
+            found = self._training.strategy.step.describe_skipped(updates)
         except NotFiniteError as error:
             self._runtime.stop_all(error)
         if found:

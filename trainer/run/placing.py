@@ -11,8 +11,8 @@ from trainer.update.worker import Runtime, whole
 
 
 def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
-    """Return the runtime with this worker's part of the model, and with the micro-batches of the plan if
-    there is one.
+    """Return the runtime with this worker's part of the model, and the plan's micro-batches if there is a
+    plan.
 
     sequence_length: most tokens of an example.
     Raises SettingsError if the model cannot be divided as configured.
@@ -33,5 +33,7 @@ def check_strategy(asked: str, device: Device) -> None:
     """Raise SettingsError if the device cannot train with the configured strategy."""
     own = device.strategy
     if own != "replicated" and asked not in ("auto", own):
-        found = f"device {device.name!r} has a strategy of its own ({own})"
-        raise SettingsError(f"strategy is {asked}, but {found}; leave --strategy out")
+        raise SettingsError(
+            f"strategy is {asked}, but device {device.name!r} has a strategy of its own ({own}); "
+            "leave --strategy out"
+        )

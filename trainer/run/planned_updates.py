@@ -9,7 +9,7 @@ from trainer.data.batches import Form
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
-from trainer.run.mixture_epochs import tell_epochs
+from trainer.run.mixture_epochs import log_epochs
 from trainer.update.worker import Runtime
 
 
@@ -56,7 +56,7 @@ class PlannedUpdates:
         """Return the examples of this update over all workers."""
         return self.examples
 
-    def warmed_up(self, schedule: Schedule) -> Schedule:
+    def add_warmup(self, schedule: Schedule) -> Schedule:
         """Return the schedule with the warm-up that these updates need. Updates of equal size need none."""
         return schedule
 
@@ -86,10 +86,10 @@ class PlannedUpdates:
         """Return a loader of the planned rows. settings: arguments of ``Loader``."""
         return Loader(self.rows, **settings)
 
-    def tell_epochs(self, state: State) -> None:
+    def log_epochs(self, state: State) -> None:
         """Log the epochs of each source, if the data are a mixture."""
         if self.rows.data.sources:
-            tell_epochs(
+            log_epochs(
                 self.rows.data,
                 state,
                 self.runtime.log,
@@ -103,7 +103,7 @@ class PlannedUpdates:
         """Describe the numbers of the updates, and the micro-batches and examples of each."""
         runtime = self.runtime
         kind = ("cop", "ies", "y") if runtime.division.stages > 1 else ("worker",)
-        parts = f"{_counted(runtime.copies, *kind)} x {_counted(self.accumulation, 'micro-batch', 'es')}"
+        parts = f"{_with_noun(runtime.copies, *kind)} x {_with_noun(self.accumulation, 'micro-batch', 'es')}"
         rows = f"{self.batch_size}"
         if self.examples_per_row > 1:
             rows += f" packed rows x {self.examples_per_row:.3f} (on average)"
@@ -117,12 +117,12 @@ def last_update(config: Config, start: int) -> int:
     return min(steps, start + (config.run.steps_this_run or steps))
 
 
-def passes(interval: int, before: int, now: int) -> bool:
+def crosses_multiple(interval: int, before: int, now: int) -> bool:
     """Return True if a multiple of the interval lies in (before, now]. Always False for interval 0."""
     return interval > 0 and now // interval > before // interval
 
 
-def _counted(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
+def _with_noun(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
     """Return the number with its noun: "1 worker", "2 copies".
 
     ending: ending of the plural. of_one: ending of the singular.

@@ -25,9 +25,9 @@ from trainer.data.rows import find_rows
 from trainer.data.trained_length import length_warnings
 from trainer.devices.opening import on_device
 from trainer.run.agreement import agree_on_data
-from trainer.run.machines import take_up
+from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import require_paths
-from trainer.run.runtime import begin
+from trainer.run.runtime import open_runtime
 from trainer.run.training_loop import find_shape, train_phase
 from trainer.tasks.training_data import open_training_data
 from trainer.update.worker import Runtime
@@ -48,7 +48,7 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False) -> None:
 
         return evaluate(phases[-1])
     require_paths(phases)
-    runtime = begin(*phases)
+    runtime = open_runtime(*phases)
     phases = [on_device(config, runtime.device.name) for config in phases]
     with ExitStack() as locks:
         lock_outputs(runtime, phases, locks)
@@ -94,7 +94,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
         of_phase = f" of phase {config.phase}" if len(phases) > 1 else ""
         agree_on_data(runtime, {f"{flag(key)}{of_phase}": data for key, data in named if data is not None})
     # Choose the checkpoint to continue from, and copy it to the machines that lack it.
-    phases = take_up(runtime, phases, may_be_new=may_be_new)
+    phases = share_checkpoint(runtime, phases, may_be_new=may_be_new)
     # With num_train_epochs or train_tokens the number of updates depends on the size of the data.
     if any(config.counts_updates for config in phases):
         from trainer.run.epochs import count_updates

@@ -25,19 +25,19 @@ from trainer.workers.choice import find_collective
 from trainer.workers.launchers import VARIABLES, find_local_rank, find_rank
 
 
-def begin(*phases: Config) -> Runtime:
+def open_runtime(*phases: Config) -> Runtime:
     """Connect this process with the other workers and return its runtime.
 
     Logs the settings that have no effect here, and warnings about the model's settings.
     """
-    runtime = connect(*phases)
-    runtime.name_idle_keys()
+    runtime = connect_workers(*phases)
+    runtime.log_idle_keys()
     for warning in dict.fromkeys(line for config in phases for line in config.model.warnings()):
         runtime.log(f"warning: {warning}")
     return runtime
 
 
-def connect(*phases: Config) -> Runtime:
+def connect_workers(*phases: Config) -> Runtime:
     """Connect this process with the other workers and return its runtime.
 
     Ends all workers unless they have the same settings. The runtime's configuration is the first phase's,
@@ -45,9 +45,9 @@ def connect(*phases: Config) -> Runtime:
     """
     config = phases[0]
     if config.run.device == "auto":
-        from trainer.run.chosen_device import find_chosen
+        from trainer.run.chosen_device import open_chosen_device
 
-        device = find_chosen(config)
+        device = open_chosen_device(config)
     else:
         device = find_device(config, find_local_rank())
     rank, size = find_rank()
@@ -62,7 +62,7 @@ def connect(*phases: Config) -> Runtime:
     # By now the number of workers is known: compare it with the number that was asked for.
     if (wanted := config.workers.world_size or workers.size) != workers.size:
         remedy = "start as many workers, or, without a launcher, give --dist"
-        if config.workers.dist:  # which has no effect under a launcher
+        if config.workers.dist:  # --dist has no effect under a launcher
             variables = ", ".join(name for name in VARIABLES.get(workers.name, ()) if os.environ.get(name))
             remedy = (
                 f"{variables or 'variables'} are set as by a launcher, so --dist does nothing: unset them"
@@ -83,8 +83,10 @@ def find_model_config(
     """
     settings = {"vocab_size": data.vocabulary_size, **(config.model_settings if given is None else given)}
     if settings["vocab_size"] is None:
-        found = f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size"
-        raise SettingsError(f"{found}; give --vocab-size")
+        raise SettingsError(
+            f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size; give "
+            "--vocab-size"
+        )
     shape = read_model_config(settings, config.model.model_config or "model")
     has_pairs = has_group(find_objective(data.layout.objective).batch_type, SEGMENT)
     if shape.type_vocab_size < 2 and has_pairs and not config.is_finetuning:

@@ -1,8 +1,7 @@
-"""The start point of a run that continues from a checkpoint, and the loading of its weights, moments and
-state.
+"""The start point of a run, and the loading of its weights, moments and state.
 
-There are four start points: "new" starts at update 0 with random weights, "weights" starts at update 0 with a
-checkpoint's weights, "phase 2" starts phase 2 with weights and moments of the end of phase 1, and "resumed"
+There are four start points. "new" starts at update 0 with random weights. "weights" starts at update 0 with a
+checkpoint's weights. "phase 2" starts phase 2 with weights and moments of the end of phase 1. "resumed"
 continues a phase exactly where its checkpoint was written.
 """
 
@@ -28,7 +27,7 @@ from trainer.config.settings import Config
 from trainer.data.order import Position
 from trainer.data.trained_length import longer_of
 from trainer.errors import CheckpointError
-from trainer.run.given_shape import lay_over
+from trainer.run.configured_shape import override_stored
 from trainer.run.path_check import check_free, find_used
 from trainer.run.runtime import find_model_config
 from trainer.run.training_state import Training
@@ -37,9 +36,9 @@ from trainer.update.worker import Runtime
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
-    """Return (start point, path of the checkpoint). The start point is "new", "weights", "phase 2" or
-    "resumed".
+    """Return (start point, path of the checkpoint).
 
+    The start point is "new", "weights", "phase 2" or "resumed".
     Changes nothing. Raises an error if the settings do not fit the checkpoints in the output directory. The
     path is "" for "new".
     fresh: the state of this run as if it started at update 0, to compare the checkpoint's with.
@@ -114,9 +113,9 @@ def load(training: Training, update_examples: int) -> int | None:
 
 
 def load_from(kind: str, path: str, training: Training, update_examples: int) -> tuple[State, int | None]:
-    """Load a start point on all workers. Return the state, and the number after which checkpoints are
-    removed.
+    """Load a start point on all workers.
 
+    Return the state, and the number after which checkpoints are removed.
     kind, path: as ``find_start_point`` returns them, but not "new".
     """
     runtime, fresh, config = training.runtime, training.state, training.runtime.config
@@ -215,10 +214,12 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     known = dict(start or {})
     if data.vocabulary_size is not None and "vocab_size" in known:
         known["vocab_size"] = max(known["vocab_size"], data.vocabulary_size)
-    shape = find_model_config(config, data, lay_over(config, known))
+    shape = find_model_config(config, data, override_stored(config, known))
     if start and start["hidden_act"] != shape.hidden_act:
-        found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
-        runtime.log(f"warning: {found}; its weights know the latter")
+        runtime.log(
+            f"warning: hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}; its "
+            "weights know the latter"
+        )
     return shape
 
 

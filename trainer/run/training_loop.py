@@ -33,7 +33,7 @@ from trainer.run.path_check import check_free
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
-from trainer.run.planned_updates import PlannedUpdates, passes
+from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
@@ -64,7 +64,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     longest = longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
     # The state of a run that starts at update 0. If the run continues a checkpoint, load_start replaces it.
     fresh = new_state(config, shape, data.digest, order, runtime.task.name, longest)
-    schedule = planned.warmed_up(config.make_schedule(runtime.copies))
+    schedule = planned.add_warmup(config.make_schedule(runtime.copies))
     training = Training(runtime, make_model(runtime, shape), fresh, schedule)
     if config.run.compile_only:
         from trainer.run.compiling import compile_shapes
@@ -99,7 +99,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     # the last checkpoint to be written.
     with closing(loader), report, signals, training, profile as count_update:
         announce(training, planned, form, described, report)
-        report.plan(plan_of(training, planned, evaluation))
+        report.plan(make_run_plan(training, planned, evaluation))
         report.begin()
         stopped = make_updates(training, loader, evaluation, report, planned, count_update)
         training.finish_save()
@@ -147,7 +147,7 @@ def load_start(training: Training, update_examples: int) -> int | None:
     runtime, later_than = training.runtime, None
     output_dir = str(runtime.config.run.output_dir)
     if runtime.config.run.overwrite_output_dir and not runtime.config.start.continues_here:
-        overwrite(runtime, output_dir)
+        remove_earlier_run(runtime, output_dir)
     if is_continued(runtime.config):
         from trainer.run.start_point import load
 
@@ -159,7 +159,7 @@ def load_start(training: Training, update_examples: int) -> int | None:
     return later_than
 
 
-def overwrite(runtime: Runtime, output_dir: str) -> None:
+def remove_earlier_run(runtime: Runtime, output_dir: str) -> None:
     """Remove the checkpoints of an earlier run in the output directory, on each machine.
 
     The earlier run's log files are renamed later, when new ones are opened.
@@ -196,7 +196,7 @@ def announce(
     """Log the start point, the planned updates, the sizes of the micro-batches, the model and the device."""
     runtime, device = planned.runtime, planned.runtime.device
     runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
-    planned.tell_epochs(training.state)
+    planned.log_epochs(training.state)
     runtime.log(f"micro-batches: {form.describe()}")
     if runtime.division.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
@@ -218,7 +218,7 @@ def announce(
     )
 
 
-def plan_of(training: Training, planned: PlannedUpdates, evaluation: "Evaluation | None") -> RunPlan:
+def make_run_plan(training: Training, planned: PlannedUpdates, evaluation: "Evaluation | None") -> RunPlan:
     """Return the numbers of the run that its logs write in their header."""
     runtime, state = planned.runtime, training.state
     return RunPlan(
@@ -277,7 +277,7 @@ def make_updates(
             # worker that stops alone leaves the others waiting in the next exchange of gradients. The
             # strategy may check again between micro-batches.
             stopping.check(exchanges=True)
-            # A second signal asks for a checkpoint without stopping (--checkpoint-signal).
+            # Another signal (--checkpoint-signal) asks for a checkpoint without stopping.
             if stopping.takes_save() and planned.start < training.state.step != training.saved_step:
                 pending.flush()
                 training.save()
@@ -302,8 +302,8 @@ def make_updates(
             # number: with checkpoint_every 100, 96 updates before and 104 now, a checkpoint is due.
             step, trained = training.state.step, training.state.trained
             is_last = step == last
-            evaluates = is_last or passes(planned.interval, before.trained, trained)
-            saves = is_last or passes(config.run.checkpoint_every, before.step, step)
+            evaluates = is_last or crosses_multiple(planned.interval, before.trained, trained)
+            saves = is_last or crosses_multiple(config.run.checkpoint_every, before.step, step)
             # Log all updates before a checkpoint: a resume must find every earlier update in the log.
             if saves or evaluates or pending.is_due(step, config.reports.log_every):
                 pending.flush()
@@ -313,7 +313,7 @@ def make_updates(
             if evaluation and evaluates and evaluation.evaluate(training.strategy, training.state, report):
                 last = step
             if saves or evaluates:
-                planned.tell_epochs(training.state)
+                planned.log_epochs(training.state)
                 pending.restart_clock()  # saving and evaluating are not part of the logged training time
         stopping.check(exchanges=True)  # a signal may have come during the last update
     except StopRequested:
@@ -322,5 +322,5 @@ def make_updates(
         pending.flush()
     if training.saved_step != training.state.step:
         training.save()
-        planned.tell_epochs(training.state)
+        planned.log_epochs(training.state)
     return stopped

@@ -101,8 +101,9 @@ class Training(AbstractContextManager["Training"]):
         self.saved_step = self.state.step
 
     def finish_save(self) -> None:
-        """Wait until the last checkpoint is on each machine's disk. End all workers if a machine failed to
-        write it.
+        """Wait until the last checkpoint is on each machine's disk.
+
+        End all workers if a machine failed to write it.
         """
         self._share_failure(self._writer.wait())
 

@@ -13,7 +13,7 @@ from trainer.update.inference import Inference
 from trainer.update.worker import Runtime
 
 
-def give_weights(
+def load_weights(
     runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = call
 ) -> bool:
     """Fill the model of every worker with the weights at ``path``.

@@ -10,7 +10,7 @@ from torch import Tensor
 from bertdata.dataset.label_counts import Frequencies, LabelSurvey
 from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import Batch
-from trainer.data.opening import left_out_words
+from trainer.data.opening import describe_left_out
 
 MetricTotals = Mapping[str, tuple[float, float]]
 """For each metric its sum and weight, over any number of batches and workers."""
@@ -80,7 +80,7 @@ class PretrainingEvaluation(TaskEvaluation):
             guessed += (
                 f", and {self._labels.pair_word} the label of {self._labels.pairs.share:.1%} of its pairs"
             )
-        left_out = left_out_words(data, "training")
+        left_out = describe_left_out(data, "training")
         self.note = f"evaluating on {data.examples} examples of {data.name}{left_out}; {guessed}"
 
     def host_sums(self, batch: Batch) -> Tensor:

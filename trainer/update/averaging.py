@@ -138,8 +138,8 @@ class GradientBuckets:
             self._under_way = []
 
     def _hook(self, number: int) -> Callable[[Tensor], None]:
-        """Return a function that counts one more complete gradient of bucket ``number``, and starts what is
-        ready.
+        """Return a function that counts a complete gradient of bucket ``number`` and starts the exchanges it
+        allows.
         """
 
         def count(_: Tensor) -> None:

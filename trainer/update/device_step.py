@@ -25,7 +25,7 @@ class DeviceStep(WeightStep):
         ours = build_optimiser(preset, groups)
         ours.fuses = False
         self.optimiser = device.optimiser(ours, preset, groups)
-        self._device, self.own_clip = device, device.clip_
+        self._device, self.device_clip = device, device.clip_
         clips = config.update.clipping_point == "per_update" and not device.clips_in_step
         self._max_norm = config.update.max_grad_norm if clips else None
 

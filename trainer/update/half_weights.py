@@ -25,7 +25,7 @@ class HalfWeights:
             name: weight.detach().to(half).requires_grad_() for name, weight in self._weights.items()
         }
         for name, copy in self._copies.items():
-            copy.register_post_accumulate_grad_hook(_adder(self._weights[name]))  # type: ignore[no-untyped-call]
+            copy.register_post_accumulate_grad_hook(_make_adding_hook(self._weights[name]))  # type: ignore[no-untyped-call]
 
     def __call__(self, batch: Batch) -> Outcome:
         outcome: Outcome = functional_call(self._learner, self._copies, (batch,))
@@ -37,7 +37,7 @@ class HalfWeights:
         torch._foreach_copy_(list(self._copies.values()), list(self._weights.values()))
 
     def leaves(self, weights: list[Tensor]) -> list[Tensor]:
-        """Return for each weight the tensor whose gradient the backward pass computes: its copy, or the
+        """Return for each weight the tensor that gets the gradient in the backward pass: its copy, or the
         weight.
         """
         copies = {id(self._weights[name]): copy for name, copy in self._copies.items()}
@@ -54,7 +54,7 @@ def linear_weights(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _adder(weight: Tensor) -> Callable[[Tensor], None]:
+def _make_adding_hook(weight: Tensor) -> Callable[[Tensor], None]:
     """Return a hook that adds the gradient of a copy to ``weight.grad``."""
 
     def add(copy: Tensor) -> None:

@@ -23,8 +23,9 @@ class Inference:
     exchanges = False
 
     def __init__(self, worker: Worker, strategy: Any = None) -> None:
-        """strategy: strategy of the training that is under way, to reuse its compiled model. None: no
-        training.
+        """Compile the model, unless a training has compiled it.
+
+        strategy: strategy of the training that is under way, or None.
         """
         self._worker = worker
         self._learner: Learner = strategy.learner if strategy else Learner(worker)
@@ -33,8 +34,9 @@ class Inference:
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
-        """Yield a function from a batch in host memory to its outcome. Afterwards the model is in training
-        mode.
+        """Yield a function from a batch in host memory to its outcome.
+
+        Afterwards the model is in training mode.
         """
         self._worker.model.eval()
         with torch.no_grad():

@@ -109,11 +109,11 @@ class IpuPrograms(Strategy, Inference):
             self.compile(updates, first)
         optimiser.loss_scaling = loss_scale(config, first.step)
         self._training.setOptimizer(optimiser)
-        _, values = self._training(*self._joined(updates))
+        _, values = self._training(*self._join(updates))
         if config.ipu.synthetic_data:
             values = torch.zeros_like(values)  # With synthetic data the IPU returns no results.
         self.step.applied += len(updates)
-        return [self._added_up(rows) for rows in values.reshape(len(updates), -1)]
+        return [self._add_up(rows) for rows in values.reshape(len(updates), -1)]
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
         # The seed depends on the updates made so far. Otherwise a resumed run would repeat the dropout of the
@@ -123,14 +123,15 @@ class IpuPrograms(Strategy, Inference):
             self._device, accumulation=len(updates[0]) // self._device.replicas, seed=seed
         )
         executor = self._poptorch.trainingModel(self._module, options, optimizer=self.step.optimiser)
-        executor.compile(*self._joined(updates))
+        executor.compile(*self._join(updates))
         self._training = executor
         if self._moments:
             self._restore()
 
-    def _joined(self, updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
-        """Concatenate the tensors of all micro-batches. PopTorch expects the order update, accumulation,
-        replica.
+    def _join(self, updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
+        """Concatenate the tensors of all micro-batches.
+
+        PopTorch expects the order update, accumulation, replica.
         """
         batches = [batch for update in updates for batch in update]
         self._module.batch = batches[0]
@@ -141,10 +142,12 @@ class IpuPrograms(Strategy, Inference):
         """Copy the checkpoint's moments into PopTorch's state, which has names only after compiling."""
         optimiser, moments = self.step.optimiser, self._moments
         state = optimiser.state_dict()
-        targets = self._moments_of(state)
+        targets = self._select_moments(state)
         if foreign := sorted(moments.keys() ^ targets.keys()):
-            whose = f"checkpoint and PopTorch's {type(optimiser).__name__} differ in {foreign[0]}"
-            raise CheckpointError(f"{whose}; continue with the checkpoint's optimiser, or --start-from-ckpt")
+            raise CheckpointError(
+                f"checkpoint and PopTorch's {type(optimiser).__name__} differ in {foreign[0]}; "
+                "continue with the checkpoint's optimiser, or --start-from-ckpt"
+            )
         for key, target in targets.items():
             target.copy_(moments[key])
         for key, target in state["ipu_state"].items():
@@ -152,7 +155,7 @@ class IpuPrograms(Strategy, Inference):
                 target.fill_(self.step.applied)
         optimiser.load_state_dict(state)
 
-    def _moments_of(self, state: dict[str, Any]) -> dict[str, Tensor]:
+    def _select_moments(self, state: dict[str, Any]) -> dict[str, Tensor]:
         """Return the moments in PopTorch's state as {"exp_avg/WEIGHT": tensor, ...}.
 
         PopTorch's names consist of "Accl1___" or "Accl2___", the names of wrapping modules, and the weight's
@@ -176,7 +179,7 @@ class IpuPrograms(Strategy, Inference):
     def moments(self) -> dict[str, Tensor]:
         if self._training is None:
             return self._moments
-        return self._moments_of(self.step.optimiser.state_dict())
+        return self._select_moments(self.step.optimiser.state_dict())
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
         self._moments, self.step.applied = moments, applied
@@ -220,10 +223,10 @@ class IpuPrograms(Strategy, Inference):
             shared_options(self._device, options, "ShardedExecution")  # the stages of a pipeline take turns
             self._inference = self._poptorch.inferenceModel(self._module, options)
             self._inference.compile(*tensors.values())
-        sums = self._added_up(self._inference(*tensors.values()))
+        sums = self._add_up(self._inference(*tensors.values()))
         return Outcome(sums[0], sums[2:])
 
-    def _added_up(self, values: Tensor) -> Tensor:
+    def _add_up(self, values: Tensor) -> Tensor:
         """Add up the rows of sums, one row per micro-batch."""
         return values.reshape(-1, self._width).float().sum(0)
 

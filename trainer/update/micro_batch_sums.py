@@ -46,7 +46,7 @@ class MicroBatchSums:
             if self._row_norms is not None:
                 clip_(gradients, limit, self._row_norms.all(gradients))
             else:
-                clip = self._step.own_clip or clip_
+                clip = self._step.device_clip or clip_
                 clip(gradients, limit)
         if not self._config.workers.allreduce_post_accumulation:
             self._workers.average(gradients)

@@ -96,10 +96,10 @@ Rule = Callable[[Tensors, Numbers, GroupSettings], None]
 
 
 class Optimiser(torch.optim.Optimizer):
-    """Optimiser whose step is a function over tensors: ``rule`` in plain operations, ``fused`` in fused
-    kernels.
+    """Optimiser whose step is a function over tensors, in plain operations or in fused kernels.
 
-    A group's ``step`` counts the calls of ``step``. state_dict contains only tensors and plain numbers.
+    rule, fused: the two forms of that function. A group's ``step`` counts the calls of ``step``. state_dict
+    contains only tensors and plain numbers.
     chunk: approximate number of elements changed at a time, which bounds temporary memory.
     fuses: use the fused kernels, which PyTorch has for some devices.
     sizes: element counts of the whole weights where each process holds only parts. Processes that compute
@@ -112,8 +112,9 @@ class Optimiser(torch.optim.Optimizer):
     fused: Rule
 
     def __init__(self, groups: Iterable[Any], preset: Preset, chunk: int = CHUNK) -> None:
-        """groups: as ``group_parameters`` returns them, or weights that all have the preset's decay and
-        trust.
+        """Make an optimiser with the preset's settings.
+
+        groups: as ``group_parameters`` returns them, or weights that all have the preset's decay and trust.
         """
         self.preset, self.chunk = preset, chunk
         self.sizes: Mapping[Tensor, int] = {}

@@ -35,10 +35,10 @@ class Lamb(Optimiser):
         """Make a step in plain operations."""
         (beta1, beta2), (means, squares) = settings.betas, tensors.moments
         correction1, root = corrections(numbers.applied, settings)
-        g = divided(tensors.gradients, numbers.divisor)
+        g = divide_gradients(tensors.gradients, numbers.divisor)
         m = torch._foreach_lerp(means, g, 1 - beta1)
         v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
-        u = torch._foreach_div(m, denominators(v, root, settings))
+        u = torch._foreach_div(m, find_denominators(v, root, settings))
         u = torch._foreach_mul(u, 1 / correction1)
         if settings.weight_decay:
             u = torch._foreach_add(u, tensors.weights, alpha=settings.weight_decay)
@@ -81,7 +81,9 @@ class Lamb(Optimiser):
             weight.addcmul_(change, factor)
 
 
-def denominators(squares: Iterable[Tensor], root: Tensor | float, settings: GroupSettings) -> list[Tensor]:
+def find_denominators(
+    squares: Iterable[Tensor], root: Tensor | float, settings: GroupSettings
+) -> list[Tensor]:
     """Return the denominators of Adam's changes.
 
     squares: averages of the squared gradients. root: square root of their bias correction.
@@ -148,7 +150,7 @@ class Sgd(Optimiser):
     @staticmethod
     def rule(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
         """Make a step in plain operations."""
-        b = divided(tensors.gradients, numbers.divisor)
+        b = divide_gradients(tensors.gradients, numbers.divisor)
         if settings.weight_decay:
             b = list(torch._foreach_add(b, tensors.weights, alpha=settings.weight_decay))
         if settings.momentum:
@@ -202,7 +204,7 @@ class StableAdamW(Optimiser):
         """Make a step in plain operations."""
         (beta1, beta2), (means, squares) = settings.betas, tensors.moments
         correction, root = corrections(numbers.applied, settings)
-        g = divided(tensors.gradients, numbers.divisor)
+        g = divide_gradients(tensors.gradients, numbers.divisor)
         m = torch._foreach_lerp(means, g, 1 - beta1)
         v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
         roots = list(torch._foreach_mul(torch._foreach_sqrt(v), 1 / root))
@@ -261,8 +263,7 @@ def stable_rates(
 
 
 def corrections(count: Tensor | float, settings: GroupSettings) -> tuple[Tensor | float, Tensor | float]:
-    """Return the bias correction of the mean, 1 - beta1 ** count, and the square root of the square's
-    correction.
+    """Return Adam's bias corrections: 1 - beta1 ** count, and the square root of 1 - beta2 ** count.
 
     expm1 avoids the cancellation of 1 - beta ** count for small counts.
     """
@@ -280,7 +281,7 @@ def overwrite(old: list[Tensor], new: Iterable[Tensor], skip: Tensor | None) -> 
         before.copy_(after if skip is None else torch.where(skip > 0, before, after))
 
 
-def divided(gradients: list[Tensor], divisor: Tensor | None) -> list[Tensor]:
+def divide_gradients(gradients: list[Tensor], divisor: Tensor | None) -> list[Tensor]:
     """Return the gradients divided by a 0-dim tensor."""
     return gradients if divisor is None else list(torch._foreach_mul(gradients, 1 / divisor))
 

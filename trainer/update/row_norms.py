@@ -63,7 +63,7 @@ class RowNorms(Norms):
         return norm.float()
 
 
-def tables_of(model: HeadedBert, config: Config) -> list[nn.Embedding]:
+def find_row_tables(model: HeadedBert, config: Config) -> list[nn.Embedding]:
     """Return the model's embedding tables whose rows count separately, as configured.
 
     The word embeddings count as a whole if they are also the output layer, because TensorFlow then adds the

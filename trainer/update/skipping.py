@@ -55,7 +55,7 @@ class SkipCounts(NamedTuple):
         self.in_a_row.copy_(torch.where(overflow, self.in_a_row + 1, 0.0))
         fails = (overflow & (self.in_a_row >= MOST_IN_A_ROW)) if scale.is_one else scale.update(overflow)
         first = fails & (self.failed == 0)
-        # Keep number, norm and scale of the first failure only. tell_skipped reads them some updates later.
+        # Keep number, norm and scale of the first failure. describe_skipped reads them some updates later.
         for kept, value in ((self.failed, self.made), (self.norm, norm), (self.scale, before)):
             kept.copy_(torch.where(first, value, kept))
 
@@ -129,7 +129,7 @@ class SkippingStep(WeightStep):
         )
         self.gradient_norm = self._norm
 
-    def tell_skipped(self, updates: int) -> str:
+    def describe_skipped(self, updates: int) -> str:
         new, self._told = self.read_skipped() - self._told, self._told
         self._told += new
         now = "" if self.scale.is_one else f"; the loss scale is now {float(self.scale.value):g}"

@@ -41,7 +41,7 @@ class WeightStep:
     """Clipping and the optimiser as one function over tensors. In fp32 no update is skipped.
 
     optimiser: this trainer's optimiser, or one from the device's library.
-    own_clip: the device's clipping function, or None for ``trainer.devices.clipping.clip_``.
+    device_clip: the device's clipping function, or None for ``trainer.devices.clipping.clip_``.
     gradient_norm: global norm of the newest update's gradients before clipping, 0-dim on the device. None if
     it was not computed.
     applied: number of the phase's updates that changed the weights. Can be set. Reading may wait for the
@@ -49,7 +49,7 @@ class WeightStep:
     """
 
     optimiser: Any
-    own_clip: Callable[[Sequence[Tensor], float | Tensor], Tensor] | None = None
+    device_clip: Callable[[Sequence[Tensor], float | Tensor], Tensor] | None = None
     gradient_norm: Tensor | None = None
 
     def __init__(self, config: Config, device: Device, optimiser: Optimiser) -> None:
@@ -95,9 +95,8 @@ class WeightStep:
     def applied(self, count: int) -> None:
         self._applied.fill_(count)
 
-    def tell_skipped(self, updates: int) -> str:
-        """Say how many of the last ``updates`` updates were skipped because of a gradient, or return "" for
-        none.
+    def describe_skipped(self, updates: int) -> str:
+        """Say how many of the last ``updates`` updates were skipped because of a gradient, "" for none.
 
         Waits for the device. Raises NotFiniteError, on every worker, with the update in which the training
         diverged.

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.data.batches import Batch
-from trainer.data.order import numbers
+from trainer.data.order import random_numbers
 from trainer.devices.device import HALVES, HOST, Device
 from trainer.errors import StopRequested
 from trainer.model.bert import check_memory
@@ -23,7 +23,7 @@ from trainer.update.half_weights import HalfWeights
 from trainer.update.loss_shares import loss_divisors
 from trainer.update.make_step import make_step
 from trainer.update.micro_batch_sums import MicroBatchSums
-from trainer.update.row_norms import RowNorms, has_row_norms, tables_of
+from trainer.update.row_norms import RowNorms, find_row_tables, has_row_norms
 from trainer.update.step import WeightStep
 from trainer.update.worker import Division, Worker
 from trainer.workers.collective import Collective
@@ -62,7 +62,7 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
 
 def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
     """Return the seed of each part's dropout in a micro-batch."""
-    found = numbers(parts, seed, "dropout", at.phase, at.step, micro_batch)
+    found = random_numbers(parts, seed, "dropout", at.phase, at.step, micro_batch)
     return [int(number) >> 1 for number in found]
 
 
@@ -121,7 +121,7 @@ class Strategy:
             self._averages = WorkerAverages(worker, self._weights, leaves)
         self.exchanges_each = not worker.config.workers.allreduce_post_accumulation
         if has_row_norms(worker.config, device, worker.workers.size):
-            self._row_norms = RowNorms(tables_of(model, worker.config))
+            self._row_norms = RowNorms(find_row_tables(model, worker.config))
             self.step.optimiser.norms = self._row_norms
         # If each micro-batch is clipped or averaged separately, its gradients are added up in MicroBatchSums.
         self._sums_apart = self.exchanges_each or keys.clips_micro_batches
@@ -169,8 +169,8 @@ class Strategy:
         return [weight.grad for weight in self.worker.model.parameters() if weight.grad is not None]
 
     def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
-        """Run forward and backward passes, and leave the mean of their gradients, times the loss scale, in
-        grad.
+        """Run forward and backward passes. Leave the mean of the gradients, times the loss scale, in
+        ``grad``.
 
         With reduction_type "sum" it is the sum instead of the mean. Returns the sums of ``loss_and_sums``
         over the micro-batches.

@@ -102,7 +102,7 @@ class Runtime:
         """True if batches are padded rows, False if they are flat (all sequences end to end in one row)."""
         return bool(self.config.loading.rows or self.device.needs_rows)
 
-    def name_idle_keys(self) -> None:
+    def log_idle_keys(self) -> None:
         """Log the configured settings that have no effect here."""
         config, idle_here = self.config, [*self.device.idle]
         if config.update.clipping_norm != "whole" and not has_row_norms(
@@ -145,9 +145,9 @@ class Runtime:
         return result
 
     def on_every_worker(self, work: Callable[[], Result]) -> Result:
-        """Do the work on every worker and return this worker's result. An error on any worker ends all of
-        them.
+        """Do the work on every worker and return this worker's result.
 
+        An error on any worker ends all of them.
         Rank 0 prints the error of the first failed worker, with its rank unless all workers have the same
         error.
         """
@@ -169,8 +169,9 @@ class Runtime:
         return results[0]
 
     def on_machines(self, work: Callable[[], Result]) -> Result | None:
-        """Do the work on the first worker of each machine. Return its result there, and None on the other
-        workers.
+        """Do the work on the first worker of each machine.
+
+        Return its result there, and None on the other workers.
         """
         return self.on_every_worker(lambda: work() if self.workers.local_rank == 0 else None)
 

@@ -1,3 +1,1 @@
-"""Communication between the workers of a training run: launching, meeting, exchanging tensors, stopping
-together.
-"""
+"""Communication between the workers of a run: launching, meeting, exchanging tensors, stopping together."""

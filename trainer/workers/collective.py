@@ -89,7 +89,7 @@ class Collective:
         self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
     ) -> Callable[[], None]:
         """Start to overwrite a flat tensor with its mean over the workers. Return a function that waits for
-        the end.
+        it.
 
         Do not use the tensor before that function has returned.
         name: must differ from the names of other averages that are not finished.
@@ -105,9 +105,7 @@ class Collective:
         self.gather(None)
 
     def naming_lost_workers(self) -> AbstractContextManager[None]:
-        """Return a context manager for exchanges by other means, which raises WorkerLost instead of their
-        errors.
-        """
+        """Return a context manager for other exchanges. It raises WorkerLost instead of their errors."""
         return nullcontext()
 
     def close(self) -> None:

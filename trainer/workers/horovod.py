@@ -25,8 +25,10 @@ class Horovod(WorkerGroup):
     def check(cls, device: Device) -> None:
         super().check(device)
         if not os.environ.get(_ADDRESS):
-            found = "HOROVOD_RANK is set, but not the address of horovodrun's server"
-            raise SettingsError(f"horovod: {found}; start by horovodrun --gloo, or unset HOROVOD_RANK")
+            raise SettingsError(
+                "horovod: HOROVOD_RANK is set, but not the address of horovodrun's server; start by "
+                "horovodrun --gloo, or unset HOROVOD_RANK"
+            )
 
     def __init__(self, device: Device) -> None:
         try:

@@ -100,8 +100,12 @@ def find_place() -> JobPlace | None:
 def find_place_of_any() -> JobPlace | None:
     """Return this process's place if mpirun or srun started it, even as the only process, otherwise None."""
     for launcher in JOB_LAUNCHERS:
-        found = [_first(launcher.rank), _first(*launcher.size), _first(launcher.local_rank)]
-        if None in found or (launcher.needs and int(_first(launcher.needs) or _NO_STEP) >= _NO_STEP):
+        found = [
+            _first_number(launcher.rank),
+            _first_number(*launcher.size),
+            _first_number(launcher.local_rank),
+        ]
+        if None in found or (launcher.needs and int(_first_number(launcher.needs) or _NO_STEP) >= _NO_STEP):
             continue
         rank, size, local_rank = (int(value or 0) for value in found)
         return JobPlace(launcher, rank, size, local_rank)
@@ -126,8 +130,10 @@ def join_environment() -> None:
         address = _find_address(place)
         if address is None:
             remedy = f"set it: {name} -x MASTER_ADDR=HOST ..." if name == "mpirun" else "export it"
-            found = "the workers are on several machines and MASTER_ADDR, rank 0's machine, is not set"
-            raise SettingsError(f"{name}: {found}; {remedy}")
+            raise SettingsError(
+                f"{name}: the workers are on several machines and MASTER_ADDR, rank 0's machine, is "
+                f"not set; {remedy}"
+            )
         os.environ["MASTER_ADDR"] = address
     # All workers must choose the same port, and two jobs on a machine should choose different ones. So the
     # port is derived from the job's number.
@@ -138,18 +144,18 @@ def join_environment() -> None:
 
 
 def refuse_unknown_launchers() -> None:
-    """Raise SettingsError under a launcher that sets a rank, but neither the number of workers nor local
-    ranks.
-    """
-    if any(_first(*launcher.size) == "1" for launcher in JOB_LAUNCHERS):
+    """Raise SettingsError under a launcher that sets a rank, but no number of workers and no local rank."""
+    if any(_first_number(*launcher.size) == "1" for launcher in JOB_LAUNCHERS):
         return
     if variable := next((name for name in _OTHERS if name in os.environ), None):
-        lacks = "and nothing tells the number of workers, or a worker's number on its machine"
         remedy = "start by torchrun, set RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, or train alone"
-        raise SettingsError(f"a launcher set {variable}, {lacks}: {remedy} with --collective single")
+        raise SettingsError(
+            f"a launcher set {variable}, and nothing tells the number of workers, or a worker's "
+            f"number on its machine: {remedy} with --collective single"
+        )
 
 
-def _first(*names: str) -> str | None:
+def _first_number(*names: str) -> str | None:
     """Return the value of the first variable that is set to a number, or None."""
     return next((os.environ[name] for name in names if os.environ.get(name, "").isdecimal()), None)
 
@@ -160,8 +166,8 @@ def _find_address(place: JobPlace) -> str | None:
     This machine if it has all workers, otherwise the first of Slurm's nodes.
     """
     launcher = place.launcher
-    local_size = _first(*launcher.local_size)
-    if local_size == str(place.size) or _first(*launcher.nodes) == "1":
+    local_size = _first_number(*launcher.local_size)
+    if local_size == str(place.size) or _first_number(*launcher.nodes) == "1":
         return "127.0.0.1"
     if launcher.nodes:
         return next((first_host(os.environ[name]) for name in _NODE_LISTS if name in os.environ), None)

@@ -18,7 +18,7 @@ from bertdata.io.process_pool import available_cores
 from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost, naming_extra
 from trainer.workers.launchers import LAUNCHED, find_launcher, is_launched
-from trainer.workers.signals import bear, ending_signals, number_of
+from trainer.workers.signals import ending_signals, ignore_checkpoint_signal, number_of
 
 PATHS = "BERTDATA_PATHS"
 """Environment variable of --dist workers: directories in which they search for modules, one per line."""
@@ -39,7 +39,7 @@ def launch_workers(config: Config, *words: str) -> bool:
     Raises ReportedError if a worker failed and printed why. Raises WorkerLost if a worker failed without a
     message, or ended before its work was done.
     """
-    bear(config.run.checkpoint_signal)
+    ignore_checkpoint_signal(config.run.checkpoint_signal)
     keys = config.workers
     size = keys.world_size
     if not keys.dist or size == 1 or find_launcher() != "single":
@@ -166,10 +166,9 @@ def as_worker() -> Iterator[None]:
 
 
 def _end_after(launcher: int) -> None:
-    """When the launcher, which is the parent process, has ended, end this process, with a checkpoint if it
-    trains.
+    """When the launcher has ended, end this process too, with a checkpoint if it trains.
 
-    The system then gives the process another parent, usually process 1.
+    The launcher is the parent process. When it ends, the system gives this process another parent.
     """
     while os.getppid() == launcher:
         time.sleep(1)

@@ -20,8 +20,7 @@ _JOB_RANKS = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_R
 
 
 def find_launcher() -> str:
-    """Return the name of the collective for the launcher that started this process, "single" without a
-    launcher.
+    """Return the name of the collective for this process's launcher, "single" without a launcher.
 
     Workers of mpirun and srun use torch.distributed.
     """
@@ -73,9 +72,7 @@ def is_launched() -> bool:
 
 
 def is_in_job() -> bool:
-    """Return True if mpirun, mpiexec or srun may have started this process, because one of their variables is
-    set.
-    """
+    """Return True if one of the variables of mpirun, mpiexec or srun is set."""
     return any(name in os.environ for name in _JOB_RANKS)
 
 

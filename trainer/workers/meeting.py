@@ -36,8 +36,7 @@ _CURRENT = "bertdata/current"
 
 
 def meet() -> tuple[Store, int, int]:
-    """Meet the other workers. Return an empty store that all of them share, the rank and the number of
-    workers.
+    """Meet the other workers. Return an empty store that all share, the rank and the number of workers.
 
     Raises SettingsError if rank 0's address is not known, and WorkerLost if the workers do not find each
     other.
@@ -50,7 +49,7 @@ def meet() -> tuple[Store, int, int]:
     _resolve(address)
     place = f"{address}:{port} (MASTER_ADDR, MASTER_PORT)"
     where = "where rank 0 must be the only program"
-    with _telling_of_waiting(f"trainer: rank {rank} of {size} waits for the others at {place}, {where}"):
+    with _announcing_wait(f"trainer: rank {rank} of {size} waits for the others at {place}, {where}"):
         try:
             store, *_ = next(rendezvous("env://", timeout=timedelta(seconds=_JOIN_SECONDS)))
             if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
@@ -108,12 +107,14 @@ def _resolve(address: str) -> None:
     threading.Thread(target=look_up, daemon=True).start()
     if not is_known.wait(_RESOLVE_SECONDS):
         is_known.set()  # ends the thread
-        found = f"MASTER_ADDR is {address!r}, which this machine does not know ({faults[-1]})"
-        raise SettingsError(f"{found}; set the name or address of rank 0's machine")
+        raise SettingsError(
+            f"MASTER_ADDR is {address!r}, which this machine does not know ({faults[-1]}); set the "
+            "name or address of rank 0's machine"
+        )
 
 
 @contextmanager
-def _telling_of_waiting(line: str) -> Iterator[None]:
+def _announcing_wait(line: str) -> Iterator[None]:
     """Print the line if the block takes long."""
     timer = threading.Timer(_SILENT_SECONDS, lambda: say_error(line))
     timer.daemon = True

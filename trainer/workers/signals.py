@@ -1,5 +1,4 @@
-"""The signals of a training: those that end it with a checkpoint, and the signal that only asks for a
-checkpoint.
+"""The signals of a training: those that end it with a checkpoint, and one that only asks for a checkpoint.
 
 The checkpoint signal is USR1, unless ``--checkpoint-signal`` names another. All other signals that schedulers
 and terminals send (TERM, USR2 and XCPU from Slurm, Grid Engine and LSF, HUP from a lost terminal) end the
@@ -45,7 +44,7 @@ def ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
 
 
 @contextmanager
-def bearing_checkpoint_signals() -> Iterator[None]:
+def ignoring_checkpoint_signals() -> Iterator[None]:
     """Ignore checkpoint signals in the block while no training is under way, before it or between two.
 
     Otherwise the system would end the process.
@@ -54,7 +53,7 @@ def bearing_checkpoint_signals() -> Iterator[None]:
         yield
         return
     before = {number_of(name): signal.getsignal(number_of(name)) for name in CHECKPOINT_SIGNALS}
-    bear(CHECKPOINT_SIGNALS[0])
+    ignore_checkpoint_signal(CHECKPOINT_SIGNALS[0])
     try:
         yield
     finally:
@@ -62,7 +61,7 @@ def bearing_checkpoint_signals() -> Iterator[None]:
             signal.signal(ended, handler)
 
 
-def bear(checkpoint_signal: str) -> None:
+def ignore_checkpoint_signal(checkpoint_signal: str) -> None:
     """Make the checkpoint signal do nothing until a training begins."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(number_of(checkpoint_signal), _do_nothing)

@@ -25,15 +25,17 @@ class WorkerGroup(Collective, ABC):
 
     @classmethod
     def check(cls, device: Device) -> None:
-        """Raise SettingsError if its launcher did not start this process, or the device has no such group."""
+        """Raise SettingsError without the collective's launcher, or if the device does not support it."""
         name = cls.name
         if name == "torch_distributed" and not os.environ.get("RANK") and is_in_job():
             join_environment()
         if missing := [variable for variable in VARIABLES[name] if not os.environ.get(variable)]:
             raise SettingsError(f"{name}: {missing[0]} is not set; start under {LAUNCHERS[name]}")
         if name not in device.collectives:
-            remedy = f"start the workers with {LAUNCHERS[device.collectives[1]]}"
-            raise SettingsError(f"{name}: not for device {device.name!r}; {remedy}")
+            raise SettingsError(
+                f"{name}: not for device {device.name!r}; start the workers with "
+                f"{LAUNCHERS[device.collectives[1]]}"
+            )
 
     def __init__(self, rank: int, size: int, device: Device, address: str) -> None:
         """address: this worker's address for other workers. Only rank 0's is used."""

@@ -18,12 +18,12 @@ from bertdata.records import ShardLayout
 from tests.support.dealers import dealer_by_lengths
 from tests.support.training_runs import Trainer, losses, refuse, tensors, words
 from trainer.config.settings import Config
-from trainer.data.bins import BinnedOrder, RowsFromBins, bin_edges, in_units, sort_into_bins
+from trainer.data.bins import BinnedOrder, RowsFromBins, bin_edges, find_unit_places, sort_into_bins
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.data.order import Order, Position, numbers
+from trainer.data.order import Order, Position, random_numbers
 from trainer.data.padded_rows import RowForm, width_step
 from trainer.data.row_batches import RowBatch
 
@@ -123,7 +123,7 @@ def test_no_cut_of_a_window_is_padded_less(longest, bins):
 def test_the_order_is_that_of_a_plain_program(lengths, update_rows, bins):
     updates = len(lengths) // update_rows
     lengths = lengths[: updates * update_rows]
-    drawn = numbers(len(lengths) + updates, "key").tolist()
+    drawn = random_numbers(len(lengths) + updates, "key").tolist()
     by_length = sorted(range(len(lengths)), key=lambda example: (lengths[example], example))
     rows = []
     longest = [lengths[example] for example in by_length[update_rows - 1 :: update_rows]]
@@ -162,7 +162,7 @@ def test_no_window_is_much_shorter_than_the_others():
 def test_the_units_of_an_update_are_the_groups_that_are_dealt_together(micro_batches, batch_size):
     for rank in range(micro_batches):
         dealer = dealer_by_lengths(micro_batches, rank, micro_batches, np.ones(micro_batches * batch_size))
-        places = in_units(np.arange(3 * dealer.update_rows), dealer)
+        places = find_unit_places(np.arange(3 * dealer.update_rows), dealer)
         assert sorted(places) == list(range(3 * dealer.update_rows))
         (unit,) = np.unique(places[dealer.offsets.ravel()] // (dealer.group * batch_size))
         assert unit == rank // dealer.group
@@ -267,7 +267,7 @@ def test_rows_from_bins_are_padded_little():
 def test_published_lengths_are_padded_by_less_than_3_percent(kit, name, most):
     counts = np.array(json.loads((kit / "packing" / "histograms.json").read_text())[name])
     lengths = 1 + np.arange(len(counts))
-    drawn = numbers(1 << 17, "lengths") % np.uint64(counts.sum())
+    drawn = random_numbers(1 << 17, "lengths") % np.uint64(counts.sum())
     sample = lengths[np.searchsorted(np.cumsum(counts), drawn, side="right")]
     assert 0.45 < 1 - sample.mean() / len(counts) < 0.6
     for update_rows, window in ((8, 8192), (32, 8192), (64, 8192), (256, 1 << 15), (1024, 1 << 17)):

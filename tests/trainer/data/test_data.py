@@ -39,7 +39,7 @@ from trainer.data.examples import Rows
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader, Prefetcher
 from trainer.data.opening import describe_phase, open_for_training
-from trainer.data.order import Order, Position, numbers
+from trainer.data.order import Order, Position, random_numbers
 from trainer.tasks.choice import task_of
 from trainer.tasks.pretraining import Pretraining
 
@@ -118,7 +118,7 @@ def whole(data: OpenedDataset) -> Counter:
 
 
 def test_numbers_are_the_same_on_every_machine_and_for_ever():
-    assert numbers(3, 1, 0, "part").tolist() == [
+    assert random_numbers(3, 1, 0, "part").tolist() == [
         10283390505462527867,
         1907184153411204655,
         10620432835093154731,

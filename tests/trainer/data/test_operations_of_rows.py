@@ -11,7 +11,7 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.row_batches import RowBatch
 from trainer.model.bert import PASSES
-from trainer.model.headed import count, forward_operations
+from trainer.model.headed import count_operations, forward_operations
 
 SHAPE = ModelConfig(
     vocab_size=50, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16
@@ -38,11 +38,11 @@ def test_padding_is_not_counted_and_both_forms_have_the_same_counts():
     assert batch.input_ids.numel() > int(real.sum()) > 0  # there is padding
     assert flat[0].tokens < flat[0].input_ids.numel()
     assert sorted(batch.lengths()) == sorted(flat[0].lengths()[flat[0].lengths() > 0]) == sorted(real)
-    counted, counted_flat = count(rows, SHAPE), count(flat, SHAPE)
+    counted, counted_flat = count_operations(rows, SHAPE), count_operations(flat, SHAPE)
     assert counted_flat.operations == counted.operations
     assert counted_flat.tokens == counted.tokens == int(real.sum())
     assert counted.slots == batch.input_ids.numel() > counted_flat.slots == flat[0].input_ids.numel()
-    assert count([*rows, *rows], SHAPE).operations == 2 * count(rows, SHAPE).operations
+    assert count_operations([*rows, *rows], SHAPE).operations == 2 * count_operations(rows, SHAPE).operations
 
 
 def test_the_examples_of_a_packed_row_are_counted_one_by_one():
@@ -58,6 +58,6 @@ def test_the_examples_of_a_packed_row_are_counted_one_by_one():
         next_sentence_labels=zeros,
     )
     assert sorted(batch.lengths()) == [0, 2, 3, 4]
-    counted = count([batch], SHAPE)
+    counted = count_operations([batch], SHAPE)
     assert counted.tokens == 9
     assert counted.operations == PASSES * forward_operations(np.array([2, 3, 4]), 1, SHAPE)

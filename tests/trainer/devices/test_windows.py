@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu import attend, cpu_attention
 from trainer.devices.cuda_attention import efficient_attention, flash_attention
-from trainer.devices.window_blocks import scored_pairs
+from trainer.devices.window_blocks import count_scored_pairs
 from trainer.model.layers import EVERY
 from trainer.model.padded_attention import padded_attention
 
@@ -100,7 +100,7 @@ def test_dropout_in_the_backward_pass_is_that_of_the_forward_pass():
 
 @pytest.mark.parametrize("length", [8192, 16384])
 def test_work_grows_with_the_window_not_with_the_square(length):
-    assert scored_pairs([0, length], 64) <= 1.5 * length * 129
+    assert count_scored_pairs([0, length], 64) <= 1.5 * length * 129
 
 
 @pytest.mark.parametrize(("name", "attention"), [("fused", cpu_attention), ("flat", products)])
@@ -108,7 +108,7 @@ def test_the_counted_operations_are_those_of_the_blocks(name, attention):
     inputs, ends = make_inputs(300), ends_of([260, 40])
     with FlopCounterMode(display=False) as counter:
         attention(*inputs, ends, 260, 0.0, None, 16).sum().backward()
-    pairs = scored_pairs(ends.tolist(), 16)
+    pairs = count_scored_pairs(ends.tolist(), 16)
     counts = counter.get_flop_counts()["Global"]
     assert counts[getattr(torch.ops.bertdata, f"{name}_attention")] == 2 * 2 * pairs * SIZE * HEADS
     assert counts[getattr(torch.ops.bertdata, f"{name}_attention_backward")] == 5 * 2 * pairs * SIZE * HEADS

@@ -32,7 +32,7 @@ def test_tensorboard_reads_the_event_files(tmp_path, monkeypatch):
         Config.of(output_dir=str(tmp_path), tensorboard=True, log_every=1), COLUMNS, rank=0, clock=Clock()
     )
     for step in range(1, 9):
-        reporter.step(record(step))
+        reporter.update(record(step))
     reporter.evaluation(*evaluation(8))
     reporter.close()
     events = EventAccumulator(str(tmp_path / "tensorboard"))
@@ -58,7 +58,7 @@ def test_tensorboard_has_a_curve_of_each_phase(tmp_path, monkeypatch):
         config = Config.of(output_dir=str(tmp_path), tensorboard=True, log_every=1, **keys)
         reporter = make_reporter(config, COLUMNS, rank=0, resume_step=resume_step, clock=Clock())
         for step in steps:
-            reporter.step(record(step))
+            reporter.update(record(step))
         reporter.close()
     runs = EventMultiplexer().AddRunsFromDirectory(str(tmp_path / "tensorboard"))
     runs.Reload()

@@ -49,7 +49,7 @@ def run(folder: Path, accuracy: float, status: str = "success", **keys) -> Path:
     reporter.begin()
     for step in range(1, 5):
         clock.now += 1.5
-        reporter.step(record(step))
+        reporter.update(record(step))
         if step % 2 == 0:
             values, text = evaluation(step)
             reporter.begin_evaluation(step, values["trained"])

@@ -38,10 +38,10 @@ def test_the_first_six_updates_and_six_after_each_save_are_not_timed():
     recorder = Recorder()
     reporter = Reporter([recorder], clock=Clock())
     for step in range(1, 10):
-        reporter.step(record(step))
+        reporter.update(record(step))
     reporter.saved(9)
     for step in range(10, 18):
-        reporter.step(record(step))
+        reporter.update(record(step))
     timed = [row["step"] for row in recorder.rows if "sequences_per_second" in row]
     assert timed == [7, 8, 9, 16, 17]
 
@@ -49,7 +49,7 @@ def test_the_first_six_updates_and_six_after_each_save_are_not_timed():
 def test_throughput_is_that_of_the_timed_updates():
     reporter = Reporter([], clock=Clock())
     for step in range(1, 9):
-        reporter.step(record(step, seconds=100.0 if step <= 6 else 0.5))
+        reporter.update(record(step, seconds=100.0 if step <= 6 else 0.5))
     summary = reporter.close()
     assert summary["training_sequences_per_second"] == 64.0
     assert summary["raw_train_time"] == 601.0
@@ -68,15 +68,15 @@ def test_a_short_run_has_no_throughput(tmp_path, steps):
 def test_no_time_at_all_is_no_throughput():
     reporter = Reporter([], clock=Clock())
     for step in range(1, 9):
-        reporter.step(record(step, seconds=0.0))
+        reporter.update(record(step, seconds=0.0))
     assert "training_sequences_per_second" not in reporter.close()
 
 
 def test_rows_are_means_of_their_updates():
     recorder = Recorder()
     reporter = Reporter([recorder], log_every=2, clock=Clock())
-    reporter.step(record(1, loss=4.0))
-    reporter.step(record(2, loss=8.0, learning_rate=0.5, seconds=2.0))
+    reporter.update(record(1, loss=4.0))
+    reporter.update(record(2, loss=8.0, learning_rate=0.5, seconds=2.0))
     (row,) = recorder.rows
     assert (row["loss"], row["step_loss"], row["learning_rate"]) == (6.0, 8.0, 0.5)
     assert (row["seconds"], row["total_time"]) == (1.25, 2.5)
@@ -86,7 +86,7 @@ def test_the_speed_of_a_row_is_that_of_its_timed_updates():
     recorder = Recorder()
     reporter = Reporter([recorder], log_every=8, clock=Clock())
     for step in range(1, 9):
-        reporter.step(record(step, seconds=100.0 if step <= 6 else 0.5 * (step - 6)))
+        reporter.update(record(step, seconds=100.0 if step <= 6 else 0.5 * (step - 6)))
     (row,) = recorder.rows
     assert (row["seconds_per_update"], row["sequences_per_second"]) == (0.75, 64 / 1.5)
 
@@ -96,7 +96,7 @@ def test_tokens_operations_and_waiting_are_those_of_the_timed_updates():
     reporter = Reporter([recorder], log_every=8, devices=2, peak=8e12, clock=Clock())
     for step in range(1, 9):
         slow = {"seconds": 100.0, "tokens": 1, "data_wait": 50.0}
-        reporter.step(record(step, **(slow if step <= 6 else {"tokens": 100 * step})))
+        reporter.update(record(step, **(slow if step <= 6 else {"tokens": 100 * step})))
     (row,) = recorder.rows
     assert (row["tokens_per_second"], row["data_wait_share"]) == (1500.0, 0.1)
     assert (row["tflops"], row["peak_share"]) == (2.0, 0.25)  # of each device
@@ -106,7 +106,7 @@ def test_an_unknown_card_has_no_share_of_a_peak_and_a_run_without_tokens_no_rate
     recorder = Recorder()
     reporter = Reporter([recorder], log_every=7, clock=Clock())
     for step in range(1, 15):
-        reporter.step(record(step, tokens=3200 if step <= 7 else 0))
+        reporter.update(record(step, tokens=3200 if step <= 7 else 0))
     known, unknown = recorder.rows
     assert "tflops" in known
     assert not {"peak_share"} & set(known)
@@ -117,7 +117,7 @@ def test_the_gradient_norm_of_a_row_is_that_of_its_last_update():
     recorder = Recorder()
     reporter = Reporter([recorder], log_every=2, clock=Clock())
     for step, norm in enumerate((None, 3.0, 4.0, None), 1):
-        reporter.step(record(step, gradient_norm=norm))
+        reporter.update(record(step, gradient_norm=norm))
     assert recorder.rows[0]["gradient_norm"] == 3.0
     assert "gradient_norm" not in recorder.rows[1]
 
@@ -126,7 +126,7 @@ def test_plain_lines_tell_norm_speed_memory_waiting_and_the_time_left(tmp_path, 
     config = Config.of(output_dir=str(tmp_path), steps=1447, log_every=7, no_logs=True)
     reporter = make_reporter(config, COLUMNS, rank=0, peak=8e12, clock=Clock())
     for step in range(1, 8):
-        reporter.step(record(step))
+        reporter.update(record(step))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(
         "gradient norm 0.750  64.0 sequences/s  6,400 tokens/s  50% of peak  2.5 GiB  "
@@ -170,7 +170,7 @@ def test_events_are_nested_as_mlperf_asks():
     recorder = Recorder()
     reporter = Reporter([recorder], clock=Clock())
     reporter.begin()
-    reporter.step(record(1))
+    reporter.update(record(1))
     reporter.begin_evaluation()
     reporter.evaluation(*evaluation(1))
     reporter.close("aborted")
@@ -274,7 +274,7 @@ def test_a_log_of_steps_counts_as_many_for_an_update_as_are_given():
     recorder = Recorder()
     reporter = Reporter([recorder], log_every=2, clock=Clock(), steps_of_update=4)
     for step in (1, 2):
-        reporter.step(record(step))
+        reporter.update(record(step))
     reporter.begin_evaluation(2, 64)
     reporter.evaluation(*evaluation(2))
     assert [row["step"] for row in recorder.rows] == [8]
@@ -317,7 +317,7 @@ def log_phase(folder: Path, steps: range, saved: tuple[int, ...], resume_step: i
     reporter = make_reporter(config, COLUMNS, rank=0, resume_step=resume_step, clock=Clock())
     reporter.describe(start_point="new" if resume_step is None else f"resumed step-{resume_step:08d}")
     for step in steps:
-        reporter.step(record(step))
+        reporter.update(record(step))
         if step in saved:
             reporter.saved(step)
     reporter.close()
@@ -393,7 +393,7 @@ def test_a_run_that_breaks_off_closes_its_logs(tmp_path):
     reporter = make_reporter(Config.of(output_dir=str(tmp_path)), COLUMNS, rank=0, clock=Clock())
     with pytest.raises(RuntimeError), reporter:  # noqa: PT012
         reporter.begin()
-        reporter.step(record(1))
+        reporter.update(record(1))
         raise RuntimeError
     lines = dllogger_lines(tmp_path)
     assert lines[-2]["data"] == {"run_stop": "aborted"}
@@ -408,7 +408,7 @@ def test_logs_that_cannot_be_written_are_an_error_with_the_path(tmp_path):
     (tmp_path / "training.csv").unlink()
     (tmp_path / "training.csv").mkdir()
     with pytest.raises(IsADirectoryError) as caught:  # which the command prints as one line
-        reporter.step(record(1))
+        reporter.update(record(1))
     assert caught.value.filename == str(tmp_path / "training.csv")
 
 
@@ -429,7 +429,7 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
     )
     reporter.begin()
     for step in range(1, 8):
-        reporter.step(record(step, loss=4.0))
+        reporter.update(record(step, loss=4.0))
     reporter.evaluation(*evaluation(7))
     reporter.close()
     assert capsys.readouterr().err.splitlines() == [
@@ -449,7 +449,7 @@ from tests.support.report_records import COLUMNS, Clock, evaluation, record, tra
 reporter = Reporter([ProgressBar(COLUMNS, 8, 0)], clock=Clock())
 reporter.begin()
 for step in range(1, 9):
-    reporter.step(record(step))
+    reporter.update(record(step))
 reporter.evaluation(*evaluation(8))
 reporter.close()
 """

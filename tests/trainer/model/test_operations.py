@@ -10,7 +10,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.devices import counting
 from trainer.model.bert import PASSES
-from trainer.model.headed import BertForMaskedLM, BertForPreTraining, count
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining, count_operations
 from trainer.tasks.pretraining import MaskedWords, Pretraining
 
 SHAPE = ModelConfig(
@@ -23,9 +23,11 @@ def test_padding_is_not_counted():
     bare, padded = flatten(rows), flatten(rows, budget=40, slots=7)
     assert padded.tokens < padded.input_ids.numel()
     assert padded.lengths().tolist() == [5, 12, 9]
-    assert count([padded], SHAPE) == count([bare], SHAPE)._replace(slots=40)
-    assert count([padded], SHAPE).tokens == 26
-    assert count([padded, padded], SHAPE).operations == 2 * count([bare], SHAPE).operations
+    assert count_operations([padded], SHAPE) == count_operations([bare], SHAPE)._replace(slots=40)
+    assert count_operations([padded], SHAPE).tokens == 26
+    assert (
+        count_operations([padded, padded], SHAPE).operations == 2 * count_operations([bare], SHAPE).operations
+    )
 
 
 def test_operations_are_those_that_pytorch_counts():
@@ -38,7 +40,9 @@ def test_operations_are_those_that_pytorch_counts():
         Pretraining().outcome(model, batch)
     products = counter.get_flop_counts()["Global"][torch.ops.aten.addmm]
     attention = sum(4 * length**2 for length in lengths) * SHAPE.hidden_size * SHAPE.num_hidden_layers
-    assert count([batch], replace(SHAPE, vocab_size=56)).operations == PASSES * (products + attention)
+    assert count_operations([batch], replace(SHAPE, vocab_size=56)).operations == PASSES * (
+        products + attention
+    )
 
 
 MODERN = ModernBertConfig(
@@ -55,7 +59,7 @@ def counted_share(lengths: list[int], shape: ModernBertConfig) -> float:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         MaskedWords().outcome(model, batch)
     of_pairs = len(lengths) * 2 * shape.hidden_size * (shape.hidden_size + 2)  # a head that it has not
-    return counter.get_total_flops() / (count([batch], shape).operations / PASSES - of_pairs)
+    return counter.get_total_flops() / (count_operations([batch], shape).operations / PASSES - of_pairs)
 
 
 def test_a_modernberts_operations_are_those_that_pytorch_counts():

@@ -15,7 +15,7 @@ def test_the_picture_is_drawn_at_the_end_and_again_from_the_tables(tmp_path):
     config = Config.of(output_dir=str(tmp_path), log_every=1, curves=True)
     reporter = make_reporter(config, COLUMNS, rank=0, clock=Clock())
     for step in range(1, 9):
-        reporter.step(record(step))
+        reporter.update(record(step))
     reporter.evaluation(*evaluation(8))
     reporter.close()
     svg, png = tmp_path / "curves.svg", tmp_path / "curves.png"
@@ -48,7 +48,7 @@ def test_a_run_without_matplotlib_ends_with_a_line_and_no_picture(tmp_path, monk
 )
 def test_a_run_that_is_to_end_soon_and_one_that_is_not_asked_draw_no_picture(tmp_path, status, keys):
     reporter = make_reporter(Config.of(output_dir=str(tmp_path), log_every=1, **keys), COLUMNS, rank=0)
-    reporter.step(record(1))
+    reporter.update(record(1))
     reporter.close(status)
     assert len((tmp_path / "training.csv").read_text(encoding="utf-8").splitlines()) == 2
     assert not list(tmp_path.glob("curves.*"))

@@ -56,13 +56,13 @@ def test_a_runs_speed_is_that_of_updates_that_compile_nothing(trainer, training_
     monkeypatch.setattr(CompileTimes, "measure", lambda self, updates, make: (make(), seconds.pop(0)))
     seconds = [1e6, 0.0, 1e6, 0.0]
     timed = list[tuple[int, bool]]()
-    step = Reporter.step
+    report_update = Reporter.update
 
     def note(self: Reporter, record) -> None:
         timed.append((record.step, record.is_timed))
-        step(self, record)
+        report_update(self, record)
 
-    monkeypatch.setattr(Reporter, "step", note)
+    monkeypatch.setattr(Reporter, "update", note)
     run = words(training_set, tmp_path, "--num-hidden-layers=1", "--steps=4", "--compile", "--log-every=4")
     outcome = trainer(*run)
     assert outcome.status == 0, outcome.err

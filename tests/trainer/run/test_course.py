@@ -44,7 +44,7 @@ def test_the_rate_rises_with_the_tokens():
     course = UpdateCourse(
         stretches=course_of(60, least=1, most=4, each=2).stretches, tokens=2, warmup_tokens=30
     )
-    rate = course.warmed_up(lambda update: 0.5)
+    rate = course.add_warmup(lambda update: 0.5)
     assert [rate(update) for update in (0, 1, 5, 7, 10, 50)] == pytest.approx(
         [0, 0.5 * 2 / 30, 0.5 * 10 / 30, 0.5 * 18 / 30, 0.5, 0.5]
     )

@@ -25,7 +25,7 @@ def test_the_time_in_which_a_worker_waits_is_shared_by_all_but_the_first_updates
     for updates, seconds, waited in times:
         for _ in range(updates):
             step += 1
-            report.step(record(step, seconds=seconds, data_wait=waited))
+            report.update(record(step, seconds=seconds, data_wait=waited))
     assert report.waited_share(10.0) == share
 
 

@@ -11,8 +11,8 @@ from tests.support.meeting import Ended, meet
 from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, State, find_checkpoints, save_checkpoint
 from trainer.checkpoints.reading import read_state, read_tensors
 from trainer.config.settings import Config
-from trainer.run.giving import give_features
-from trainer.run.machines import take_up
+from trainer.run.copying import copy_features
+from trainer.run.machines import share_checkpoint
 
 STATE_OF_RUN = State(
     data="d1",
@@ -35,7 +35,9 @@ def make_run(place: Path, *steps: int, scale: float = 1.0, **changes: object) ->
 def begin(places: list[Path], *, local_ranks: list[int] | None = None, **keys: object) -> list[Ended]:
     """Begin a run on machines with these output directories. Their results: the step to resume at."""
     configs = [Config.of(output_dir=str(place), generated_data=True, **keys) for place in places]
-    return meet(configs, lambda runtime: take_up(runtime, [runtime.config])[0].start.resume_step, local_ranks)
+    return meet(
+        configs, lambda runtime: share_checkpoint(runtime, [runtime.config])[0].start.resume_step, local_ranks
+    )
 
 
 def files_of(place: Path) -> dict[str, bytes]:
@@ -91,7 +93,7 @@ def test_a_resume_gives_the_newest_checkpoint_to_the_machines_that_lack_it(tmp_p
 
 
 def test_large_files_come_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("trainer.run.giving._PIECE_BYTES", 10)  # no multiple of four
+    monkeypatch.setattr("trainer.run.copying._PIECE_BYTES", 10)  # no multiple of four
     places = [tmp_path / "w0", make_run(tmp_path / "w1", 20)]
     begin(places, resume=True)
     assert files_of(places[0]) == files_of(places[1])
@@ -106,10 +108,10 @@ def test_features_that_one_machine_has_made_are_given_to_the_others(tmp_path):
         (made / name).write_text(text)
     shutil.copytree(places[0], places[2])  # it has them already
     configs = [Config.of(output_dir=str(place)) for place in places]
-    ended = meet(configs, lambda runtime: give_features(runtime, str(made)))
+    ended = meet(configs, lambda runtime: copy_features(runtime, str(made)))
     assert [one.result for one in ended] == [str(place / "features" / "squad-1") for place in places]
     assert files_of(places[1]) == files_of(places[0])
-    assert meet(configs, lambda runtime: give_features(runtime, None)) == [Ended()] * 3
+    assert meet(configs, lambda runtime: copy_features(runtime, None)) == [Ended()] * 3
 
 
 def test_an_update_to_resume_at_is_taken_from_any_machine(tmp_path):

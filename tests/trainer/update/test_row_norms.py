@@ -9,7 +9,7 @@ from torch import nn
 
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
-from trainer.update.row_norms import RowNorms, has_row_norms, tables_of
+from trainer.update.row_norms import RowNorms, find_row_tables, has_row_norms
 
 
 def test_a_word_that_comes_twice_counts_each_time():
@@ -29,7 +29,7 @@ def test_a_table_that_is_the_output_layer_too_counts_whole():
     bert = SimpleNamespace(embeddings=SimpleNamespace(word_embeddings=words, token_type_embeddings=types))
 
     def tables(norm, ties):
-        return tables_of(SimpleNamespace(bert=bert, ties_words=ties), Config.of(clipping_norm=norm))
+        return find_row_tables(SimpleNamespace(bert=bert, ties_words=ties), Config.of(clipping_norm=norm))
 
     assert tables("word_rows", False) == [words]
     assert tables("word_rows", True) == []

@@ -165,7 +165,7 @@ def test_in_fp32_nothing_is_skipped():
     made = Fixture()
     made.take(bad=math.nan)
     assert made.step.applied == 1
-    assert made.step.tell_skipped(1) == ""
+    assert made.step.describe_skipped(1) == ""
     assert not all(weight.isfinite().all() for weight in made.weights.values())
 
 

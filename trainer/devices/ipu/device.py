@@ -58,8 +58,9 @@ class Ipu(Device):
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         super().__init__(config)
         if config.update.precision == "bf16":
-            remedy = "give --precision fp16 --loss-scaling 1024"
-            raise SettingsError(f"device 'ipu': precision bf16: IPUs have fp16; {remedy}")
+            raise SettingsError(
+                "device 'ipu': precision bf16: IPUs have fp16; give --precision fp16 --loss-scaling 1024"
+            )
         if config.loading.bins:
             raise SettingsError("device 'ipu': bins make rows of several widths, its programs take one")
         self.torch_device = torch.device("cpu")
@@ -74,9 +75,7 @@ class Ipu(Device):
         self.updates_per_call = config.ipu.batches_per_step or 1
 
     def place(self, model: HeadedBert) -> HeadedBert:
-        """Return the model, still on the host, in the configured precision and with its pipeline stages
-        marked.
-        """
+        """Return the model, still on the host, in the configured precision, with pipeline stages marked."""
         if type(model) not in (BertForMaskedLM, BertForPreTraining):
             raise SettingsError(
                 "device 'ipu' pre-trains on masked words, with or without next sentence, only; train this on "
@@ -103,14 +102,18 @@ class Ipu(Device):
 
     def check_updates(self, updates: int) -> None:
         if updates % self.updates_per_call:
-            wanted = f"expected a multiple of the {self.updates_per_call} that the device makes at a time"
-            raise SettingsError(f"{updates} updates to make, {wanted}")
+            raise SettingsError(
+                f"{updates} updates to make, expected a multiple of the {self.updates_per_call} that "
+                "the device makes at a time"
+            )
 
     def check_workers(self, workers: int) -> None:
         """Raise SettingsError if there are several processes that poprun did not start."""
         if workers != (self._popdist.getNumInstances() if self._popdist else 1):
-            found = f"{workers} processes that poprun did not start"
-            raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
+            raise SettingsError(
+                f"device 'ipu': {workers} processes that poprun did not start; replicas need no "
+                "processes, or start by poprun"
+            )
 
     def fresh_options(self) -> Any:
         """Return options in which only the number of replicas is set. Under poprun they come from popdist."""
@@ -119,8 +122,10 @@ class Ipu(Device):
             options.replicationFactor(self.replicas)
             return options
         if (given := self._popdist.getNumIpusPerReplica()) != self.pipeline.ipus_per_replica:
-            wanted = f"give poprun --ipus-per-replica {self.pipeline.ipus_per_replica}"
-            raise SettingsError(f"device 'ipu': poprun was told {given} IPUs a replica; {wanted}")
+            raise SettingsError(
+                f"device 'ipu': poprun was told {given} IPUs a replica; give poprun "
+                f"--ipus-per-replica {self.pipeline.ipus_per_replica}"
+            )
         return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus_per_replica)
 
     def to_host(self, tensor: Tensor) -> Tensor:
@@ -136,8 +141,9 @@ class Ipu(Device):
 
 
 def examine() -> Availability:
-    """Describe PopTorch and the IPUs of this machine. ``count`` stays 1, because one worker drives all
-    replicas.
+    """Describe PopTorch and the IPUs of this machine.
+
+    ``count`` stays 1, because one worker drives all replicas.
     """
     try:
         poptorch = import_module("poptorch")

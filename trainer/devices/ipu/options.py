@@ -54,8 +54,10 @@ def check_training(device: Ipu, accumulation: int) -> None:
             raise SettingsError(f"device 'ipu': {message}")
     _memory_shares(keys, pipeline)
     if _strategy(keys) == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
-        wanted = f"expected {pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.ipus}"
-        raise SettingsError(f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, {wanted}")
+        raise SettingsError(
+            f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, expected "
+            f"{pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.ipus}"
+        )
 
 
 def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
@@ -119,8 +121,10 @@ def _memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:
     count = max(pipeline.ipus) + 1
     shares = [given] * count if isinstance(given, int | float) else given
     if len(shares) != count:
-        wanted = f"expected a number, or one for each of {count} IPUs"
-        raise SettingsError(f"device 'ipu': available_memory_proportion is {shares}, {wanted}")
+        raise SettingsError(
+            f"device 'ipu': available_memory_proportion is {shares}, expected a number, or one for "
+            f"each of {count} IPUs"
+        )
     return {f"IPU{ipu}": share for ipu, share in enumerate(shares)}
 
 
@@ -152,8 +156,9 @@ def loss_scale(config: Config, step: int) -> float:
 
 
 def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups: list[dict[str, Any]]) -> Any:
-    """Return PopTorch's LAMB, AdamW or SGD with the preset's arithmetic. Raises SettingsError for another
-    one.
+    """Return PopTorch's LAMB, AdamW or SGD with the preset's arithmetic.
+
+    Raises SettingsError for another one.
     """
     if preset.kind == "stableadamw":
         raise SettingsError("device 'ipu': PopTorch has no StableAdamW; give another optimiser")

@@ -36,8 +36,9 @@ class IpuPipeline:
 
     @property
     def least_accumulation(self) -> int:
-        """The micro-batches that fill the pipeline forwards and backwards. Adjacent stages on one IPU count
-        as one.
+        """The micro-batches that fill the pipeline forwards and backwards.
+
+        Adjacent stages on one IPU count as one.
         """
         stages = len(list(groupby(self.ipus)))
         return 2 * stages - 1
@@ -64,8 +65,9 @@ def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
         begins = ["", *begins[1:], _HEADS]
     on = keys.device_mapping or [*range(len(begins) - 1), 0]
     if len(on) != len(begins) or sorted(set(on)) != list(range(max(on) + 1)):
-        wanted = f"expected the IPU, counted from 0, of each of {len(begins)} stages"
-        raise SettingsError(f"device_mapping is {on}, {wanted}")
+        raise SettingsError(
+            f"device_mapping is {on}, expected the IPU, counted from 0, of each of {len(begins)} stages"
+        )
     return IpuPipeline(tuple(begins), tuple(on))
 
 
@@ -85,8 +87,9 @@ def _layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool)
 
 
 def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
-    """Return the first module of each stage, from lists of emb, hid (once per layer), pool, enc_out and
-    heads.
+    """Return the first module of each stage.
+
+    stages: lists of emb, hid (once per layer), pool, enc_out and heads.
     """
     flat = [name for stage in stages for name in stage]
     seen = 0
@@ -97,8 +100,10 @@ def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
     tail = flat[1 + layers :]
     is_whole = flat[: 1 + layers] == ["emb", *["hid"] * layers] and set(tail) == {"pool", "enc_out", "heads"}
     if not is_whole or begins.count(_HEADS) > 1 or "?" in begins:
-        names = f"emb, {layers} times hid, and enc_out, pool and heads, those three in one stage"
-        raise SettingsError(f"pipeline_stages is {stages}, expected lists of, in order, {names}")
+        raise SettingsError(
+            f"pipeline_stages is {stages}, expected lists of, in order, emb, {layers} times hid, and "
+            "enc_out, pool and heads, those three in one stage"
+        )
     return begins
 
 
@@ -128,8 +133,10 @@ def checkpoint_layers(poptorch: ModuleType, model: HeadedBert) -> None:
 def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
     """Compute the product with the word embeddings in ``factor`` parts in turn, to save memory."""
     if factor < 1 or model.config.padded_vocab_size % factor:
-        wanted = f"expected a divisor of the {model.config.padded_vocab_size} rows of the word embeddings"
-        raise SettingsError(f"matmul_serialize_factor is {factor}, {wanted}")
+        raise SettingsError(
+            f"matmul_serialize_factor is {factor}, expected a divisor of the "
+            f"{model.config.padded_vocab_size} rows of the word embeddings"
+        )
     mode = poptorch.MatMulSerializationMode.OutputChannels
 
     def project(rows: Tensor, words: Tensor, bias: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from trainer.config.model_kinds import read_model_config
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import FlatAttention, Sequences
 from trainer.devices.counting import host_attention
-from trainer.devices.window_blocks import scored_pairs
+from trainer.devices.window_blocks import count_scored_pairs
 from trainer.model.headed import BertForMaskedLM, Logits, Predictions
 from trainer.model.layers import Dense
 from trainer.plugins import find
@@ -121,7 +121,7 @@ class LayerPart(ModelPart):
             positions = torch.arange(shape.length).repeat(shape.rows)
             self._sequences = RotarySequences.of(self._sequences, positions, config)
             if not config.is_global(number):
-                self.seen = scored_pairs([0, shape.length], config.reach) / shape.length
+                self.seen = count_scored_pairs([0, shape.length], config.reach) / shape.length
 
     def forward(self, *given: Tensor) -> Tensors:
         rows, normed = self.layer(given[0], given[-1], self._sequences)

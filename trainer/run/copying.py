@@ -13,7 +13,7 @@ from trainer.update.worker import Runtime
 _PIECE_BYTES = 1 << 24  # bytes of a file that are sent in one exchange
 
 
-def give_features(runtime: Runtime, made: str | None) -> str | None:
+def copy_features(runtime: Runtime, made: str | None) -> str | None:
     """Return the path of the features on this worker's machine, below its output_dir.
 
     Machines that lack the features get a copy from rank 0.
@@ -29,11 +29,11 @@ def give_features(runtime: Runtime, made: str | None) -> str | None:
     if any(runtime.workers.gather(lacks)):
         target = Path(here.removeprefix("file://")) if lacks else None
         path = Path(made.removeprefix("file://")) if runtime.workers.rank == 0 else None
-        give_directory(runtime, 0, path, target)
+        copy_directory(runtime, 0, path, target)
     return here
 
 
-def give_directory(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
+def copy_directory(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
     """Copy a directory's files from the worker of rank ``source`` to the workers that lack it.
 
     path: the directory on the source, None on all other workers.
@@ -47,10 +47,10 @@ def give_directory(runtime: Runtime, source: int, path: Path | None, target: Pat
             storage.make_directory(str(target.parent))
 
     runtime.on_every_worker(make_folder)
-    runtime.on_every_worker(lambda: _give_files(runtime, source, path, target))
+    runtime.on_every_worker(lambda: _copy_files(runtime, source, path, target))
 
 
-def _give_files(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
+def _copy_files(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
     """Send the list of files, then one file after the other."""
     sizes = None
     if path is not None:
@@ -61,7 +61,7 @@ def _give_files(runtime: Runtime, source: int, path: Path | None, target: Path |
         for name, size in sizes.items():
             if growing is not None:
                 (growing / name).parent.mkdir(parents=True, exist_ok=True)
-            _give_file(runtime, source, path and path / name, growing and growing / name, size)
+            _copy_file(runtime, source, path and path / name, growing and growing / name, size)
 
 
 def _never_same(one: Path, other: Path) -> bool:
@@ -69,7 +69,7 @@ def _never_same(one: Path, other: Path) -> bool:
     return False
 
 
-def _give_file(runtime: Runtime, source: int, path: Path | None, target: Path | None, size: int) -> None:
+def _copy_file(runtime: Runtime, source: int, path: Path | None, target: Path | None, size: int) -> None:
     """Copy one file in pieces.
 
     An error while writing is raised after the last piece, because every worker must take part in all

@@ -10,7 +10,7 @@ _OF_TRAINING = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initiali
 """Settings that do not change the results of a model that is only evaluated."""
 
 
-def lay_over(config: Config, stored: Mapping[str, Any]) -> dict[str, Any]:
+def override_stored(config: Config, stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the model's settings: those stored in the checkpoint, overridden by the configured ones.
 
     A hidden_act from a model file does not override the stored one, because ``gelu`` in a bert_config.json
@@ -25,7 +25,7 @@ def lay_over(config: Config, stored: Mapping[str, Any]) -> dict[str, Any]:
     return laid
 
 
-def differences(stored: Mapping[str, Any], laid: Mapping[str, Any]) -> list[str]:
+def describe_differences(stored: Mapping[str, Any], laid: Mapping[str, Any]) -> list[str]:
     """Return a line for each setting that makes the model compute differently from the checkpoint's model."""
     return [
         f"{name} is {laid[name]}, the checkpoint's {stored[name]}; its weights know the latter"
