@@ -54,29 +54,29 @@ def _index() -> str:
     return f"""\
 # Other programs' command lines
 
-`{DOOR.command} PROGRAM ARGUMENTS` runs a command line of another program as its authors print it, with the
-meaning that it has there. `--print-config` prints the configuration that is understood, and does nothing
-else. Flags of this trainer may follow after `--` and go before all others: `-- --device cpu` where the
-program's device is not there.
+`{DOOR.command} PROGRAM ARGUMENTS` runs a command line of another program, as its authors publish it, with
+the same meaning. `--print-config` prints the resulting configuration and does nothing else. Flags of this
+trainer may follow after `--` and override all others. For example, `-- --device cpu` helps if the program's
+device is not available.
 
-Each page says what was run beside the original, and how far it is followed; all of it in one table:
+Each page says what was compared with the original, and how closely it agrees. One table shows all of it:
 [reliability.md](../reliability.md#the-same-training).
 
-These pages are made by `python -m tools.program_pages` from the programs' files,
+`python -m tools.program_pages` generates these pages from the programs' files,
 `trainer/programs/VENDOR/PROGRAM.toml`.
 
 | program | purpose | tests, in `tests/trainer/programs/` |
 |---|---|---|
 {ours}
-Programs that make data are run in the same way by `{like.DOOR.command} PROGRAM ARGUMENTS`; their files are
+Programs that make data are run in the same way, with `{like.DOOR.command} PROGRAM ARGUMENTS`. Their files are
 `bertdata/cli/programs/VENDOR/PROGRAM.toml`.
 
 | program | purpose | tests, in `tests/bertdata/cli/` |
 |---|---|---|
 {makers}
-A program of your own is a file of the same form, which you name by its path:
+To add a program, write a file of the same form and give its path:
 `{DOOR.command} my_program.toml ARGUMENTS`.
-[architecture.md](../architecture.md#another-programs-command-line) shows the form.
+[architecture.md](../architecture.md#another-programs-command-line) explains the form.
 """
 
 
@@ -111,7 +111,7 @@ def page(program: Program) -> str:
         parts.append(f"Other versions: {versions}.\n")
     parts.append(_notes(program))
     if program.compared:
-        parts.append(f"**Run beside the original:** {program.compared}.\n")
+        parts.append(f"**Compared with the original:** {program.compared}.\n")
     parts.append("## Published commands\n")
     for line in program.published:
         environment, words = _divided(line)
@@ -122,7 +122,7 @@ def page(program: Program) -> str:
     if program.also_published:
         parts.append(_others(program))
     if program.variables:
-        parts.append(f"## Variables of the environment\n\n{_flags(program.variables, 'variable')}")
+        parts.append(f"## Environment variables\n\n{_flags(program.variables, 'variable')}")
     for command, table in program.commands.items():
         if table.flags:
             parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table.flags)}")
@@ -145,7 +145,7 @@ def _others(program: Program) -> str:
         with _environment({}):
             summary = meaning_of(program, program.read(split(line))).summary
         rows.append(f"| `{line}` | {summary} |\n")
-    return "| also published, behind the program's name | understood as |\n|---|---|\n" + "".join(rows)
+    return "| other published arguments | understood as |\n|---|---|\n" + "".join(rows)
 
 
 def _divided(line: str) -> tuple[dict[str, str], str]:
