@@ -1,4 +1,4 @@
-"""docs/configuration.md and the pictures of the schedules, made of the declarations in trainer/config/."""
+"""docs/configuration.md and the pictures of the schedules, made from the declarations in trainer/config/."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -42,14 +42,14 @@ SOURCES = {
     "squad_large": "Google, NVIDIA: [fine-tuning](finetuning.md)",
     "tiny": "this project",
 }
-"""The origin of each configuration that comes with the trainer."""
+"""Origin of each configuration that comes with the trainer."""
 
 DRAWN = {
     "trapezoidal": {"lr_decay": 25},
     "natural_exponential": {"decay_steps": 18, "decay_rate": 0.5},
     "custom": {"lr_schedule_by_step": {"0": 0.3, "20": 1.0, "60": 0.4}},
 }
-"""The needed keys of the schedules that are drawn; the others have their defaults."""
+"""Required keys of the schedules that are drawn. Other keys have their defaults."""
 
 _KINDS = {
     "integer": "integer",
@@ -64,7 +64,7 @@ _WIDTH, _HEIGHT, _EDGE, _STEPS = 120, 48, 4, 100
 
 
 def page() -> str:
-    """The text of docs/configuration.md."""
+    """Return the text of docs/configuration.md."""
     parts = [_HEAD, _shipped(), _KEYS]
     keys = properties()
     for section in SECTIONS:
@@ -82,26 +82,27 @@ def page() -> str:
 _HEAD = """\
 # Configuration
 
-`python -m tools.program_pages` generates this page from the declarations in `trainer/config/`. `--help-all`
-and [`schemas/trainer.json`](../schemas/trainer.json) come from the same declarations.
-[training.md](training.md) explains how the keys work together.
+This page lists all keys of the trainer's configuration. [training.md](training.md) explains how to use them.
+`python -m tools.program_pages` makes the page from the declarations in `trainer/config/`, which also give
+`--help-all` and [`schemas/trainer.json`](../schemas/trainer.json).
 
 ## Configurations that come with the trainer
 
-`--config NAME` uses one of them, and flags override its keys. "Examples of an update" counts all workers
-together. It says "per worker" if the configuration does not fix the sum.
+`--config NAME` uses one of them. Flags override its keys. The examples of an update are counted over all
+workers, or per worker if the configuration does not fix the total.
 """
 
 _KEYS = """\
 ## Keys
 
-Each key is also a flag (`max_seq_length` is `--max-seq-length`), and the JSON file of `--config` may contain
-it. Keys marked with * take two values, for phase 1 and phase 2. They also exist with `_phase1` and `_phase2`
-at the end.
+Each key is a flag (`max_seq_length` is `--max-seq-length`) and a key of the JSON file for `--config`. A key
+marked with * can have two values, for phase 1 and phase 2. It also exists with `_phase1` or `_phase2`
+appended.
 """
 
 
 def _shipped() -> str:
+    """Return the table of configurations that come with the trainer."""
     rows = "".join(_shipped_row(name) for name in shipped_configs())
     columns = ("configuration", "source", "examples of an update", "updates", "learning rate, warm-up")
     heading = " | ".join([*columns, "data", "device"])
@@ -109,6 +110,7 @@ def _shipped() -> str:
 
 
 def _shipped_row(name: str) -> str:
+    """Return the table row of a configuration. Values that differ between its phases are joined."""
     phases = make_configs(["--config", name])
     cells = [f"`{name}`", SOURCES[name]]
     for describe in (_examples, _updates, _rate, _data, _device):
@@ -117,12 +119,14 @@ def _shipped_row(name: str) -> str:
 
 
 def _examples(config: Config) -> str:
+    """Return the number of examples per update."""
     update = config.update
     fixed = update.global_batch_size is not None or update.replicas is not None
     return f"{update.examples(1):,}{'' if fixed else ' per worker'}"
 
 
 def _updates(config: Config) -> str:
+    """Return the length of the training: updates, epochs or tokens."""
     epochs = config.schedule.num_train_epochs
     if tokens := config.recipe.train_tokens:
         return _tokens(tokens)
@@ -130,10 +134,12 @@ def _updates(config: Config) -> str:
 
 
 def _tokens(number: int) -> str:
+    """Return a number of tokens in millions."""
     return f"{number // 10**6:,} million tokens"
 
 
 def _rate(config: Config) -> str:
+    """Return the base learning rate and the warm-up."""
     schedule = config.schedule
     rising = f"{schedule.warmup:,}" if isinstance(schedule.warmup, int) else f"{100 * schedule.warmup:g} %"
     if tokens := config.recipe.warmup_tokens:
@@ -144,11 +150,13 @@ def _rate(config: Config) -> str:
 
 
 def _data(config: Config) -> str:
+    """Return the sequence length, and the number of masks if it is fixed."""
     length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
     return "any" if length is None else f"{length}" if masks is None else f"{length}/{masks}"
 
 
 def _device(config: Config) -> str:
+    """Return device, precision and compilation."""
     keys = config.as_json()
     device = "yours" if keys["device"] == "auto" else keys["device"]
     precision = [] if keys["precision"] == "fp32" else [keys["precision"]]
@@ -156,7 +164,7 @@ def _device(config: Config) -> str:
 
 
 def _rows(names: Sequence[str], schemas: Mapping[str, dict[str, Any]]) -> str:
-    """The table of these keys."""
+    """Return the table of these keys."""
     rows = "".join(
         f"| `{name}`{' *' if 'by_phase' in schemas[name] else ''} | {_default(schemas[name])} | "
         f"{_values(schemas[name])} | {schemas[name]['description'].replace('|', chr(92) + '|')} |\n"
@@ -166,11 +174,12 @@ def _rows(names: Sequence[str], schemas: Mapping[str, dict[str, Any]]) -> str:
 
 
 def _default(item: Mapping[str, Any]) -> str:
+    """Return the default of a key."""
     return f"`{json.dumps(item['default'])}`" if "default" in item else ""
 
 
 def _values(item: Mapping[str, Any]) -> str:
-    """The values that a key takes, in words."""
+    """Return the values that a key takes, in words."""
     if "enum" in item:
         return ", ".join(f"`{value}`" for value in item["enum"] if value is not None)
     if "examples" in item:
@@ -183,14 +192,14 @@ def _values(item: Mapping[str, Any]) -> str:
             "maximum": "≤",
             "exclusiveMaximum": "<",
         }.items()
-        if keyword in item and item[keyword] not in (MOST_WHOLE, MOST_NUMBER)  # those that every key has
+        if keyword in item and item[keyword] not in (MOST_WHOLE, MOST_NUMBER)  # bounds that every key has
     ]
     kinds = " or ".join(_KINDS[kind] for kind in types_of(item) if kind != "null")
     return f"{kinds} {', '.join(bounds)}".strip()
 
 
 def pictures() -> dict[str, str]:
-    """The picture of each schedule, and of growing updates, by its file's name."""
+    """Return the pictures of all schedules, and of a growing batch size, by file name."""
     found = {}
     for name in names("schedule"):
         schedule = find("schedule", name).formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
@@ -203,7 +212,7 @@ def pictures() -> dict[str, str]:
 
 
 def _picture(schedule: Schedule) -> str:
-    """The rate of each update as a line. The base rate is at the upper edge."""
+    """Return a line of the learning rate over the updates, as SVG. The base rate is at the top."""
     width, height = _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE
     points = " ".join(
         f"{_EDGE + width * step / _STEPS:.1f},{_EDGE + height * (1 - schedule(step)):.1f}"

@@ -1,9 +1,13 @@
-"""Write what is made of tables: ``python -m tools.program_pages``. Tests compare the files with it.
+"""Write the files that are generated from declarations: ``python -m tools.program_pages``.
 
-A page for each program of ``python -m trainer like`` and of ``bertdata like``, made of its file
-VENDOR/PROGRAM.toml and of the meaning of its published commands. And of the declarations in
-``trainer/config/``: ``schemas/trainer.json``, ``schemas/model.json``, docs/configuration.md and the pictures
-of the schedules. And the part of ``schemas/manifest.json`` on objectives (``tools.objective_schema``).
+They are:
+- docs/programs: a page for each program of ``python -m trainer like`` and ``bertdata like``, from its file
+VENDOR/PROGRAM.toml and from the meaning of its published commands.
+- ``schemas/trainer.json``, ``schemas/model.json``, docs/configuration.md and the pictures of the schedules,
+from the declarations in ``trainer/config/``.
+- The part of ``schemas/manifest.json`` about objectives (``tools.objective_schema``).
+
+Tests compare the files with what this module makes.
 """
 
 import json
@@ -39,48 +43,51 @@ PICTURES = ROOT / "docs" / "schedules"
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each page by its file's name. README.md lists the pages."""
+    """Return the text of each page by file name. README.md lists the pages."""
     known = [*programs().values(), *choice.programs(like.DOOR).values()]
     return {"README.md": _index()} | {page_name(program.name): page(program) for program in known}
 
 
 def page_name(program: str) -> str:
+    """Return the file name of a program's page."""
     return program.rpartition(".")[0].replace("/", "-") + ".md"
 
 
 def _index() -> str:
+    """Return the page that lists all programs."""
     ours = _rows(programs(), TESTS)
     makers = _rows(choice.programs(like.DOOR), TOOLKIT_TESTS)
     return f"""\
 # Other programs' command lines
 
-`{DOOR.command} PROGRAM ARGUMENTS` runs a command line of another program, as its authors publish it, with
-the same meaning. `--print-config` prints the resulting configuration and does nothing else. Flags of this
-trainer may follow after `--` and override all others. For example, `-- --device cpu` helps if the program's
-device is not available.
+`{DOOR.command} PROGRAM ARGUMENTS` runs a command line of another program as its authors publish it, with the
+same meaning. `--print-config` prints the resulting configuration and does nothing else. Flags of this
+trainer may follow after `--` and override all others, for example `-- --device cpu` if you do not have the
+program's device.
 
-Each page says what was compared with the original, and how closely it agrees. One table shows all of it:
+Each page says what was run side by side with the original and how closely it matches. One table has it all:
 [reliability.md](../reliability.md#the-same-training).
 
-`python -m tools.program_pages` generates these pages from the programs' files,
+`python -m tools.program_pages` makes these pages from the programs' files,
 `trainer/programs/VENDOR/PROGRAM.toml`.
 
 | program | purpose | tests, in `tests/trainer/programs/` |
 |---|---|---|
 {ours}
-Programs that make data are run in the same way, with `{like.DOOR.command} PROGRAM ARGUMENTS`. Their files are
+`{like.DOOR.command} PROGRAM ARGUMENTS` runs programs that make data in the same way. Their files are
 `bertdata/cli/programs/VENDOR/PROGRAM.toml`.
 
 | program | purpose | tests, in `tests/bertdata/cli/` |
 |---|---|---|
 {makers}
-To add a program, write a file of the same form and give its path:
+To add a program of your own, write a file of the same form and name it by its path:
 `{DOOR.command} my_program.toml ARGUMENTS`.
-[architecture.md](../architecture.md#another-programs-command-line) explains the form.
+[architecture.md](../architecture.md#another-programs-command-line) shows the form.
 """
 
 
 def _rows(known: Mapping[str, Program], tests: Path) -> str:
+    """Return the table rows of programs."""
     return "".join(
         f"| [`{name}`]({page_name(name)}) | {program.purpose} | {', '.join(_tests(name, tests))} |\n"
         for name, program in known.items()
@@ -88,7 +95,10 @@ def _rows(known: Mapping[str, Program], tests: Path) -> str:
 
 
 def _tests(name: str, folder: Path) -> list[str]:
-    """Return the test files of the program: of its vendor, and with the name of its file."""
+    """Return the test files that mention the program.
+
+    For the trainer's programs they must also be named after the vendor.
+    """
     vendor, _, file = name.partition("/")
     found = [path for path in sorted(folder.glob("test_*.py")) if file in path.read_text(encoding="utf-8")]
     if folder == TOOLKIT_TESTS:
@@ -104,14 +114,14 @@ def _tests(name: str, folder: Path) -> list[str]:
 
 
 def page(program: Program) -> str:
-    """Return the page of one program."""
+    """Return the page of a program."""
     parts = [f"# {program.name}\n\n{program.title}: {program.source}.\n"]
     if program.other_versions:
         versions = ", ".join(f"`{program.name}@{version}`" for version in program.other_versions)
         parts.append(f"Other versions: {versions}.\n")
     parts.append(_notes(program))
     if program.compared:
-        parts.append(f"**Compared with the original:** {program.compared}.\n")
+        parts.append(f"**Run side by side with the original:** {program.compared}.\n")
     parts.append("## Published commands\n")
     for line in program.published:
         environment, words = _divided(line)
@@ -130,7 +140,7 @@ def page(program: Program) -> str:
 
 
 def _notes(program: Program) -> str:
-    """Return the comment at the head of the program's file, a paragraph a line."""
+    """Return the comment at the top of the program's file, with each paragraph on a line."""
     vendor, _, file = program.name.partition("/")
     path = program.door.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}.toml"
     head = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
@@ -139,17 +149,17 @@ def _notes(program: Program) -> str:
 
 
 def _others(program: Program) -> str:
-    """Return the further published commands with the summary of each."""
+    """Return the table of further published commands, each with a summary."""
     rows = []
     for line in program.also_published:
         with _environment({}):
             summary = meaning_of(program, program.read(split(line))).summary
         rows.append(f"| `{line}` | {summary} |\n")
-    return "| other published arguments | understood as |\n|---|---|\n" + "".join(rows)
+    return "| also published, after the program's name | meaning |\n|---|---|\n" + "".join(rows)
 
 
 def _divided(line: str) -> tuple[dict[str, str], str]:
-    """The environment variables that a published line begins with, and the rest."""
+    """Split a published line into the environment variables at its start and the rest."""
     words = line.split(" ")
     count = next(
         (place for place, word in enumerate(words) if not re.match(r"[A-Z_0-9]+=", word)), len(words)
@@ -159,7 +169,7 @@ def _divided(line: str) -> tuple[dict[str, str], str]:
 
 @contextmanager
 def _environment(given: Mapping[str, str]) -> Iterator[None]:
-    """The environment of this process with these variables and no others: a page is the same anywhere."""
+    """Context manager that replaces the environment, so that pages are the same on every machine."""
     kept = dict(os.environ)
     os.environ.clear()
     os.environ.update({"CUDA_VISIBLE_DEVICES": "", "HOME": "~"} | dict(given))
@@ -171,9 +181,9 @@ def _environment(given: Mapping[str, str]) -> Iterator[None]:
 
 
 def _resolution(program: Program, line: str) -> str:
-    """Return the meaning of a command: its summary, and its keys by phase, or its other settings.
+    """Return the meaning of a command: a summary and a table of keys by phase, or its settings.
 
-    The keys have the order of docs/configuration.md, so that the pages of two programs can be compared.
+    The keys are in the order of docs/configuration.md, so that the pages of two programs can be compared.
     """
     given = program.read(split(line.replace("\\\n", " ")))
     if program.door is like.DOOR:
@@ -183,7 +193,7 @@ def _resolution(program: Program, line: str) -> str:
 
 
 def _keys(columns: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the table of keys: a column a phase."""
+    """Return the table of keys, with a column per phase."""
     order = {name: number for number, name in enumerate(properties())}
     found = dict.fromkeys(name for column in columns.values() for name in column)
     names = sorted(found, key=lambda name: order.get(name, len(order)))
@@ -196,6 +206,10 @@ def _keys(columns: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _columns(meaning: Meaning) -> dict[str, Mapping[str, Any]]:
+    """Return the columns of the table, by title.
+
+    They are the phases, then the settings of evaluation and conversion if there are any.
+    """
     phases: Sequence[Mapping[str, Any]] = meaning.phases
     titles = ["value"] if len(phases) == 1 else [f"phase {number}" for number in range(1, len(phases) + 1)]
     columns = dict(zip(titles, phases, strict=True))
@@ -204,6 +218,7 @@ def _columns(meaning: Meaning) -> dict[str, Mapping[str, Any]]:
 
 
 def _cell(value: Any) -> str:
+    """Return a value as a table cell."""
     if value is None:
         return ""
     shown = str(value).lower() if isinstance(value, bool) else str(value)
@@ -211,7 +226,7 @@ def _cell(value: Any) -> str:
 
 
 def _flags(table: Sequence[Flag], title: str = "flag") -> str:
-    """Return a table of flags, or of variables."""
+    """Return a table of flags or variables."""
     rows = []
     for flag in table:
         names = ", ".join(f"`{name}`" for name in flag.spellings)
@@ -222,7 +237,7 @@ def _flags(table: Sequence[Flag], title: str = "flag") -> str:
 
 
 def schemas() -> dict[str, str]:
-    """The text of each schema that follows from declarations, by its file's name."""
+    """Return the text of each generated schema, by file name."""
     trainer = "Configuration of the trainer: section, meaning, type and range of each key"
     model = "The model: the keys of bert_config.json and of Hugging Face's config.json"
     made = "Made by python -m tools.program_pages from trainer/config/"
@@ -236,6 +251,7 @@ def schemas() -> dict[str, str]:
 
 
 def _schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
+    """Return the text of a schema whose keys are these."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
@@ -248,7 +264,10 @@ def _schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
 
 
 def _laid_out(schema: Any, indent: str) -> str:
-    """The schema as JSON: a line a property, or several for one that has properties of its own."""
+    """Return the schema as JSON, with a line per property.
+
+    Properties with their own properties take several.
+    """
     if schema is True or "properties" not in schema:
         return json.dumps(schema)
     inner = f"{indent}  "
@@ -259,12 +278,13 @@ def _laid_out(schema: Any, indent: str) -> str:
 
 
 def _braced(lines: Mapping[str, str], indent: str) -> str:
-    """A JSON object of values that are JSON already, one a line."""
+    """Return a JSON object with one value per line. lines: values that are already JSON."""
     body = ",\n".join(f"{indent}  {json.dumps(name)}: {text}" for name, text in lines.items())
     return f"{{\n{body}\n{indent}}}"
 
 
 def main() -> None:
+    """Write all generated files."""
     for name, text in schemas().items():
         (SCHEMAS / name).write_text(text, encoding="utf-8")
     CONFIGURATION.write_text(page_of_configuration(), encoding="utf-8")

@@ -1,8 +1,8 @@
-"""Hooks of mkdocs: pages made while the site is built, and links that leave docs/.
+"""Hooks of mkdocs: pages made while the site is built, and links to files outside docs/.
 
-README.md, CONTRIBUTING.md, CHANGELOG.md and golden/README.md become pages, the schemas files of the site. The
-flags of every command are its own ``--help``, the Python functions those of ``bertdata.__all__``. A link to
-a file of the checkout that is not on the site keeps its words alone.
+README.md, CONTRIBUTING.md, CHANGELOG.md and golden/README.md become pages. The schemas become files of the
+site. The page of flags shows each command's ``--help``, and the page of Python functions comes from the
+docstrings of ``bertdata.__all__``. A link to a file that is not on the site becomes plain text.
 """
 
 import contextlib
@@ -30,10 +30,10 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "golden/README.md": "golden.md",
 }
-"""Pages outside of docs/ and their names on the site."""
+"""Pages outside docs/, and their names on the site."""
 
 FILES = ["schemas/*.json", "golden/shuffle/shards.txt"]
-"""Files outside of docs/ that pages link to."""
+"""Files outside docs/ that pages link to."""
 
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
 WIDTH = "100"
@@ -52,7 +52,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
-    """Lead links to where their targets are on the site."""
+    """Change links to where their targets are on the site."""
     name = page.file.src_uri
     source = next((path for path, own in PAGES.items() if own == name), f"docs/{name}")
     return LINK.sub(lambda link: _relinked(link, source, name, files), markdown)
@@ -64,6 +64,7 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def _relinked(link: re.Match[str], source: str, name: str, files: Files) -> str:
+    """Return a link with its target on the site, or the link's text if the target is not on the site."""
     mark, words, target = link.groups()
     path, hash_sign, anchor = target.partition("#")
     if "://" in path or not path:
@@ -78,14 +79,15 @@ def _relinked(link: re.Match[str], source: str, name: str, files: Files) -> str:
 
 
 def flags_page() -> str:
-    """What ``--help`` prints of every command."""
-    parts = ["# Flags of every command\n\nThe output of `--help` for each command of this version.\n"]
+    """Return the page with the ``--help`` of every command."""
+    parts = ["# Flags of every command\n\nThe output of each command's `--help`, in this version.\n"]
     for title, call, words in _commands():
         parts.append(f"## `{title}`\n\n```text\n{_help(call, [*words, '--help'])}```\n")
     return "\n".join(parts)
 
 
 def _commands() -> Iterator[tuple[str, Callable[[list[str]], int], list[str]]]:
+    """Yield each command's title, the function that runs it, and its first words."""
     for name in COMMANDS:
         yield f"bertdata {name}", bertdata_main, [name]
     for name in sorted(names("command")):
@@ -93,6 +95,7 @@ def _commands() -> Iterator[tuple[str, Callable[[list[str]], int], list[str]]]:
 
 
 def _help(call: Callable[[list[str]], int], words: list[str]) -> str:
+    """Return what a command prints."""
     os.environ["COLUMNS"] = WIDTH
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
