@@ -1,10 +1,11 @@
 """Write the files that are generated from declarations: ``python -m tools.program_pages``.
 
 They are:
+
 - docs/programs: a page for each program of ``python -m trainer like`` and ``bertdata like``, from its file
-VENDOR/PROGRAM.toml and from the meaning of its published commands.
+  VENDOR/PROGRAM.toml and from the meaning of its published commands.
 - ``schemas/trainer.json``, ``schemas/model.json``, docs/configuration.md and the pictures of the schedules,
-from the declarations in ``trainer/config/``.
+  from the declarations in ``trainer/config/``.
 - The part of ``schemas/manifest.json`` about objectives (``tools.objective_schema``).
 
 Tests compare the files with what this module makes.
