@@ -55,7 +55,19 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     """Change links to where their targets are on the site."""
     name = page.file.src_uri
     source = next((path for path, own in PAGES.items() if own == name), f"docs/{name}")
-    return LINK.sub(lambda link: _relinked(link, source, name, files), markdown)
+    return _with_pipes(LINK.sub(lambda link: _relinked(link, source, name, files), markdown))
+
+
+def _with_pipes(markdown: str) -> str:
+    """Return the page with ``|`` for each escaped pipe in the code of a table.
+
+    GitHub shows ``\\|`` there as a pipe, Python-Markdown as two characters.
+    """
+    lines = (
+        re.sub(r"`[^`]*`", lambda code: code[0].replace("\\|", "|"), line) if line.startswith("|") else line
+        for line in markdown.split("\n")
+    )
+    return "\n".join(lines)
 
 
 def on_page_content(html: str, **_: Any) -> str:

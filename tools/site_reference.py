@@ -13,6 +13,12 @@ from typing import Any
 import bertdata
 
 WIDTH = 88
+ALIASES = {
+    "AnyPath": "str | PathLike[str]",
+    "AnyPaths": "str | PathLike[str] | Iterable[str | PathLike[str]]",
+}
+"""Names of types in ``bertdata.steps.values`` that annotations may have as strings."""
+
 HEAD = """\
 # Python functions
 
@@ -66,7 +72,7 @@ def table(signature: inspect.Signature, meanings: dict[str, str]) -> str:
         default = "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
         if parameter.kind is parameter.VAR_KEYWORD:
             default = ""
-        kind = _type(parameter.annotation).replace("|", "\\|")
+        kind = _type(parameter.annotation)
         rows.append(f"| `{name}` | `{kind}` | {default} | {_cell(meanings.get(name, ''))} |\n")
     return "| parameter | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
 
@@ -119,7 +125,8 @@ def _type(annotation: Any) -> str:
     if annotation is inspect.Parameter.empty:
         return "Any"
     shown = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", shown)
+    shown = re.sub(r"\b(?:\w+\.)+(?=\w)", "", shown)
+    return re.sub(r"\bAnyPaths?\b", lambda alias: ALIASES[alias[0]], shown)
 
 
 def _cell(text: str) -> str:

@@ -82,6 +82,7 @@ def test_a_docstring_is_divided_into_prose_and_meanings() -> None:
 
 def test_the_page_of_functions_shows_what_a_user_calls() -> None:
     assert "request: " not in python_page()
+    assert "AnyPath" not in python_page()
     assert "\ncreate(\n    parts, output, *, " in python_page()
 
 
@@ -130,3 +131,4 @@ def test_the_site_is_built_strictly_and_asks_nobody_for_anything(tmp_path: Path)
             if 'src="http' in line or '<link rel="stylesheet" href="http' in line
         ]
         assert fetched == [], page
+        assert "\\|" not in text, f"{page}: a table shows the backslash of an escaped pipe"
