@@ -53,8 +53,8 @@ def extract_dump(
     limits: limits of the work on a single page.
 
     The files equal the output of the extractor's command (``WikiExtractor.py DUMP -o DIR``) run at midnight
-    of the frozen date, for any engine and any number of workers. If the directory is already finished with the
-    same plan, nothing is done.
+    of the frozen date, for any engine and any number of workers. If the directory is already finished with
+    the same plan, nothing is done.
 
     Raises InputError with the position for a damaged dump and for a page that exceeds the limits, and
     DatasetError for a directory that holds something else.
