@@ -208,7 +208,7 @@ def configured(flags: argparse.Namespace) -> Iterator[CreatePlan]:
         yield plan
 
 
-def record_settings(flags: argparse.Namespace) -> PartSettings | None:
+def make_record_settings(flags: argparse.Namespace) -> PartSettings | None:
     """Return the settings for making parts from records. None if the input is of another kind."""
     if flags.input_kind == "parts":
         return None
@@ -229,7 +229,7 @@ def record_settings(flags: argparse.Namespace) -> PartSettings | None:
     return part_settings(given)
 
 
-def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
+def make_text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
     """Return the settings for making parts from articles or plain text.
 
     Without --text-recipe, the recipe of the shards decides.

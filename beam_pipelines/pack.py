@@ -93,7 +93,7 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
 
     from beam_pipelines.stages.packs import MakePacks, PackStages
 
-    dataset = provisional(source, settings, output)
+    dataset = make_provisional(source, settings, output)
     stages = PackStages(source=source, settings=settings, output=output)
     numbers = list(range(len(source.opened.shards)))
     _ = pipeline | "list shards" >> beam.Create(numbers, reshuffle=False) | "pack" >> MakePacks(stages)
@@ -111,7 +111,7 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
             raise
 
 
-def provisional(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
+def make_provisional(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
     """Return the packed dataset as far as it is known before the lengths are read, for its lock and notes."""
     from bertdata.packing.pack_plan import plan_of
 

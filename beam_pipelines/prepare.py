@@ -16,9 +16,9 @@ from beam_pipelines.options import (
     PROGRAM,
     configured,
     extract_settings,
+    make_record_settings,
+    make_text_settings,
     parse_flags,
-    record_settings,
-    text_settings,
 )
 from beam_pipelines.part_sets import PartSet, plan_part_sets
 from beam_pipelines.record_pipeline import make_record_parts, preview_record_parts
@@ -26,11 +26,11 @@ from beam_pipelines.report.counters import RunMetrics, table, text_amounts
 from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
 from beam_pipelines.report.progress import shown_progress
 from beam_pipelines.runners.pipeline import check_runner, make_pipeline, run_pipeline, runs_here
-from beam_pipelines.stages.text_stage import TextStage, finished_text, plan_text_stage
+from beam_pipelines.stages.text_stage import TextStage, find_finished_text, plan_text_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata import _native
-from bertdata.build.dry_run import Preview, preview, settings_line, show_previews
+from bertdata.build.dry_run import Preview, describe_settings, preview, show_previews
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.given_parts import find_parts
 from bertdata.build.plan import plan_warnings
@@ -88,16 +88,18 @@ def prepare(arguments: list[str]) -> int:
 def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreatePlan) -> None:
     """Make all checks that need no input, then run the pipeline or the dry run."""
     refuse_outputs(flags, plan.request)
-    records = record_settings(flags)
-    text = None if records is not None or flags.input_kind == "parts" else text_settings(flags, plan.recipe)
-    between = None if plan.request.tokenizer is None else between_sentences(flags, text or records)
+    records = make_record_settings(flags)
+    text = (
+        None if records is not None or flags.input_kind == "parts" else make_text_settings(flags, plan.recipe)
+    )
+    between = None if plan.request.tokenizer is None else find_between(flags, text or records)
     flags.tokenizer_file = plan.find_tokenizer(between)
     has_test_shards = text is not None and text.recipe == "nvidia"
     sets_of = partial(plan_part_sets, plan, flags.tokenizer_file, has_test_shards=has_test_shards)
     early = sets_of([])
     if (stage := text or records) is not None:
         language = stage.language if stage.tables() else None
-        check_text(flags.text, language, flags.punkt_tables, targets_of(early))
+        check_text(flags.text, language, flags.punkt_tables, list_targets(early))
         say(*language_notes(stage.language))
     if flags.input_kind == "dump":
         check_books(flags.books)
@@ -152,7 +154,7 @@ def run(
         metrics += make_datasets(pipeline, source, sets)
     except TooFewArticles as error:
         raise with_remedy(error, source.files, source.kinds) from None
-    for target in targets_of(sets):
+    for target in list_targets(sets):
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         manifest = parse_json(storage.read_bytes(path), path)
         for warning in lost_warnings(target.dataset.directory, manifest):
@@ -179,7 +181,7 @@ def preview_run(
         first = preview_record_parts(flags, records)
     if first is not None:
         first += [
-            f"{target.dataset.directory}: {settings_line(target)}" for target in targets_of(sets_of([]))
+            f"{target.dataset.directory}: {describe_settings(target)}" for target in list_targets(sets_of([]))
         ]
         say(*first, NOTHING_WRITTEN)
         return
@@ -241,7 +243,7 @@ class PipelineInput:
     notes: tuple[str, ...] = ()
 
 
-def between_sentences(flags: argparse.Namespace, text: SegmentSettings | PartSettings | None) -> str | None:
+def find_between(flags: argparse.Namespace, text: SegmentSettings | PartSettings | None) -> str | None:
     """Return the text to put between two sentences.
 
     For existing parts, their manifest says it, if they have one.
@@ -266,7 +268,7 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Pipe
     for warning in escape_warnings(files, kinds, text.escaped_articles):
         say_error(f"{PROGRAM}: warning: {warning}")
     stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables, kinds)
-    if (finished := finished_text(stage, files)) is not None:
+    if (finished := find_finished_text(stage, files)) is not None:
         return PipelineInput(
             parts=stage.parts,
             files=files,
@@ -322,7 +324,7 @@ def is_among(part: str, parts: frozenset[str]) -> bool:
     return part in parts
 
 
-def targets_of(sets: tuple[PartSet, ...]) -> tuple[Target, ...]:
+def list_targets(sets: tuple[PartSet, ...]) -> tuple[Target, ...]:
     """Return the datasets of all sets."""
     return tuple(target for one in sets for target in one.targets)
 
@@ -344,7 +346,7 @@ def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...
     with ExitStack() as locks:
         if source.stage is not None:
             locks.enter_context(source.stage.text.commit.locked())
-        for target in targets_of(sets):
+        for target in list_targets(sets):
             locks.enter_context(target.dataset.locked())
         return _make_datasets(pipeline, source, sets)
 
@@ -353,7 +355,7 @@ def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ..
     """Claim the directories, run the pipeline, and clean up."""
     if source.stage is not None:
         source.stage.text.commit.claim()
-    targets = targets_of(sets)
+    targets = list_targets(sets)
     for target in targets:
         target.dataset.begin()
     try:

@@ -89,7 +89,7 @@ def add_values(values: dict[str, list[int]]) -> None:
 def report_amounts(report: ExtractReport) -> dict[str, int]:
     """Return an extraction's report as counters."""
     amounts = {name: getattr(report, name.removeprefix("dump_")) for name in DUMP_COUNTERS}
-    skipped = {SKIPPED + _slug(reason): number for reason, number in report.skipped.items()}
+    skipped = {SKIPPED + _make_slug(reason): number for reason, number in report.skipped.items()}
     return amounts | skipped
 
 
@@ -176,6 +176,6 @@ def table(metrics: RunMetrics, kind: str) -> str:
     return "\n".join(lines)
 
 
-def _slug(reason: str) -> str:
+def _make_slug(reason: str) -> str:
     """Return the text in lower case with underscores."""
     return re.sub(r"\W+", "_", reason.lower()).strip("_")

@@ -33,10 +33,10 @@ def clear_error(error: Exception) -> BaseException:
         return KeyboardInterrupt()
     if WORKER_DIED in str(error) or type(error).__name__ == "KilledWorker":
         return WorkerDied()
-    return worker_error(error) or _service_error(error) or error
+    return recover_error(error) or _recover_service_error(error) or error
 
 
-def first_line(error: BaseException) -> str:
+def find_first_line(error: BaseException) -> str:
     """Return the first non-empty line of an error's message."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
 
@@ -49,7 +49,7 @@ def was_interrupted(error: BaseException | None) -> bool:
     return error is not None and (isinstance(error, KeyboardInterrupt) or was_interrupted(error.__context__))
 
 
-def worker_error(error: Exception) -> BertDataError | None:
+def recover_error(error: Exception) -> BertDataError | None:
     """Return the BertDataError that a worker raised, or None.
 
     Beam either raises a copy of it, or an exception whose message contains the worker's traceback.
@@ -62,7 +62,7 @@ def worker_error(error: Exception) -> BertDataError | None:
     return getattr(errors, name, BertDataError)(_BEAM_NOTE.sub("", message))
 
 
-def _service_error(error: Exception) -> BertDataError | None:
+def _recover_service_error(error: Exception) -> BertDataError | None:
     """Return a one-line error for a lost job server, a Google Cloud error or a failed Dataflow job.
 
     None for anything else.

@@ -94,7 +94,7 @@ class BundleFunction:
             user_state_context=None,
             bundle_finalizer_param=beam.DoFn.BundleFinalizerParam(),
         )
-        with _collected_warnings() as warnings, _metrics_container(self.label) as container:
+        with _collect_warnings() as warnings, _collect_metrics(self.label) as container:
             invoker.invoke_setup()
             try:
                 invoker.invoke_start_bundle()
@@ -125,7 +125,7 @@ class _Receivers(defaultdict[str | None, _Receiver]):
 
 
 @contextmanager
-def _metrics_container(label: str) -> Iterator[MetricsContainer]:
+def _collect_metrics(label: str) -> Iterator[MetricsContainer]:
     """Collect this thread's metrics during the block."""
     container = MetricsContainer(label)
     sampler = statesampler.StateSampler("", CounterFactory())
@@ -138,7 +138,7 @@ def _metrics_container(label: str) -> Iterator[MetricsContainer]:
 
 
 @contextmanager
-def _collected_warnings() -> Iterator[list[str]]:
+def _collect_warnings() -> Iterator[list[str]]:
     """Collect the warnings that this thread logs during the block. The launcher prints them."""
     handler = _WarningCollector(threading.get_ident())
     logger = logging.getLogger("beam_pipelines")
@@ -207,28 +207,28 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
             views=tuple((type(side), side._view_options()) for side in node.side_inputs),
         )
         # Every partition needs all elements of a side input, so each side input is first made one value.
-        sides = [_all_elements(self._bags[side.pvalue]) for side in node.side_inputs]
+        sides = [_join_partitions(self._bags[side.pvalue]) for side in node.side_inputs]
         results = elements.map_partitions(bundles, *sides, token=node.full_label)
         for output in node.outputs.values():
-            self._bags[output] = results.map_partitions(_values, output.tag)
-        self.reports.append(results.map_partitions(_reports))
+            self._bags[output] = results.map_partitions(_select_outputs, output.tag)
+        self.reports.append(results.map_partitions(_select_reports))
 
 
-def _all_elements(bag: dask.bag.Bag) -> Any:
+def _join_partitions(bag: dask.bag.Bag) -> Any:
     """Return the elements of all partitions as one delayed list, computed once."""
-    return dask.delayed(_concatenated, pure=True)(bag.to_delayed(optimize_graph=False))
+    return dask.delayed(_concatenate, pure=True)(bag.to_delayed(optimize_graph=False))
 
 
-def _concatenated(partitions: list[list[Any]]) -> list[Any]:
+def _concatenate(partitions: list[list[Any]]) -> list[Any]:
     """Join the partitions."""
     return list(chain.from_iterable(partitions))
 
 
-def _values(results: list[BundleResult], tag: str | None) -> list[Any]:
+def _select_outputs(results: list[BundleResult], tag: str | None) -> list[Any]:
     """Return a bundle's outputs with this tag."""
     return results[0].outputs.get(tag, [])
 
 
-def _reports(results: list[BundleResult]) -> list[BundleReport]:
+def _select_reports(results: list[BundleResult]) -> list[BundleReport]:
     """Return a bundle's report."""
     return [results[0].report]

@@ -11,7 +11,7 @@ from typing import Any
 
 from beam_pipelines.options import PROGRAM
 from beam_pipelines.report.counters import RunMetrics, run_metrics
-from beam_pipelines.report.errors import clear_error, first_line
+from beam_pipelines.report.errors import clear_error, find_first_line
 from beam_pipelines.report.logs import silence_printed_tracebacks
 from beam_pipelines.runners.beam_import import import_beam
 from beam_pipelines.runners.local_limits import most_workers
@@ -41,16 +41,16 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     import_beam()
     import apache_beam as beam
 
-    options, name = _checked_options(arguments, flags)
+    options, name = _check_options(arguments, flags)
     make_runner: Callable[[Any], Any] | None = None
     if name in PORTABLE_RUNNERS:
         silence_printed_tracebacks()  # with LOOPBACK, workers are threads of this process
     if name in LOCAL_RUNNERS:
-        make_runner = _local_runner
+        make_runner = _make_local_runner
     elif name in DASK_RUNNERS:
         make_runner = _import_dask_runner()
         options = _parse(arguments)  # again, because importing Dask has added its flags
-    if name not in PORTABLE_RUNNERS and (unknown := _unknown_arguments(arguments, options)):
+    if name not in PORTABLE_RUNNERS and (unknown := _find_unknown_arguments(arguments, options)):
         known = [f"--{flag}" for flag in options.get_all_options()]
         told = [f"{word}: neither a flag of ours nor of Beam{nearest_known(word, known)}" for word in unknown]
         raise SettingsError(f"{', '.join(told)} (see {PROGRAM} --help)")
@@ -70,10 +70,10 @@ def check_runner(arguments: list[str], flags: argparse.Namespace) -> None:
     """
     if any(word.partition("=")[0] == "--runner" for word in arguments):
         import_beam()
-        _checked_options(arguments, flags)
+        _check_options(arguments, flags)
 
 
-def _checked_options(arguments: list[str], flags: argparse.Namespace) -> tuple[Any, str]:
+def _check_options(arguments: list[str], flags: argparse.Namespace) -> tuple[Any, str]:
     """Return Beam's options and the runner's name in lower case.
 
     SettingsError for what the runner cannot do.
@@ -81,7 +81,7 @@ def _checked_options(arguments: list[str], flags: argparse.Namespace) -> tuple[A
     from apache_beam.options.pipeline_options import StandardOptions
 
     options = _parse(arguments)
-    name = _full_name(options.view_as(StandardOptions).runner or "DirectRunner")
+    name = _find_full_name(options.view_as(StandardOptions).runner or "DirectRunner")
     if name == DATAFLOW:
         _check_dataflow(options, flags)
     if name in PORTABLE_RUNNERS:
@@ -114,7 +114,7 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
     except Exception as error:
         clear = clear_error(error)
         if clear is error and _is_foreign(pipeline):
-            clear = BertDataError(f"{_name_of(pipeline)}: {type(error).__name__}: {first_line(error)}")
+            clear = BertDataError(f"{_name_of(pipeline)}: {type(error).__name__}: {find_first_line(error)}")
         raise clear from None
     try:
         return run_metrics(result)
@@ -122,8 +122,8 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
         if not _is_foreign(pipeline):
             raise
         say_error(
-            f"{PROGRAM}: warning: {_name_of(pipeline)} tells no counters ({first_line(error)}); the files "
-            "are whole, and their manifests have the numbers"
+            f"{PROGRAM}: warning: {_name_of(pipeline)} tells no counters ({find_first_line(error)}); the "
+            "files are whole, and their manifests have the numbers"
         )
         return RunMetrics()
 
@@ -138,7 +138,7 @@ def _is_foreign(pipeline: Any) -> bool:
     return not runs_here(pipeline) and _name_of(pipeline) != "DaskRunner"
 
 
-def _full_name(runner: str) -> str:
+def _find_full_name(runner: str) -> str:
     """Return the runner's name in lower case. As in Beam, "direct" is short for "directrunner".
 
     A name with dots is the path of a class, which Beam imports. SettingsError for an unknown name.
@@ -166,7 +166,7 @@ def runs_here(pipeline: Any) -> bool:
     return type(runner).__name__ == "FnApiRunner" or getattr(runner, "runs_here", False)
 
 
-def _unknown_arguments(arguments: list[str], options: Any) -> list[str]:
+def _find_unknown_arguments(arguments: list[str], options: Any) -> list[str]:
     """Return the arguments that Beam would ignore. A misspelt flag must not silently change the dataset."""
     names = set(options.get_all_options(retain_unknown_options=True)) - set(options.get_all_options())
     flags = [word for word in arguments if word.split("=")[0].lstrip("-").replace("-", "_") in names]
@@ -185,7 +185,7 @@ def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
             "--no_wait_until_finish: this command waits for the job, to print a summary of what it made; "
             "press Ctrl-C to stop waiting, the job goes on"
         )
-    for flag, path in _worker_paths(flags):
+    for flag, path in _list_worker_paths(flags):
         if not storage.is_remote(path):
             raise SettingsError(
                 f"{flag} {path}: is on this machine, which Dataflow's workers cannot see; "
@@ -231,7 +231,7 @@ def _check_environment(name: str, options: Any) -> None:
 
 def _check_cluster(flags: argparse.Namespace) -> None:
     """Raise SettingsError for relative paths, since a cluster's workers have other working directories."""
-    for flag, path in _worker_paths(flags):
+    for flag, path in _list_worker_paths(flags):
         if not storage.is_remote(path) and not os.path.isabs(path.removeprefix("file://")):
             raise SettingsError(
                 f"{flag} {path}: is relative to this directory, which need not be that of the cluster's "
@@ -239,7 +239,7 @@ def _check_cluster(flags: argparse.Namespace) -> None:
             )
 
 
-def _worker_paths(flags: argparse.Namespace) -> list[tuple[str, str]]:
+def _list_worker_paths(flags: argparse.Namespace) -> list[tuple[str, str]]:
     """Return (flag, path) for each path that workers use.
 
     The vocabulary is not among them: the job carries it.
@@ -261,7 +261,7 @@ def _import_dask_runner() -> Callable[[Any], Any]:
     return DaskRunner
 
 
-def _local_runner(options: Any) -> Any:
+def _make_local_runner(options: Any) -> Any:
     """Return Beam's Python runner, with this package's worker processes if several are asked for.
 
     Beam's DirectRunner would first try Prism, a program that it downloads, and fall back to this runner.

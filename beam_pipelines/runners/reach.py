@@ -77,7 +77,7 @@ def _check_job_server_program(name: str, options: Any) -> None:
     from apache_beam.options.pipeline_options import JobServerOptions
 
     remedy = "; or start a job server and give its --job_endpoint HOST:PORT"
-    server = _job_server(name, options)
+    server = _make_job_server(name, options)
     flag = f"--{name.removesuffix('runner')}_job_server_jar"
     own = server._jar
     if own and not urlsplit(own).scheme and not os.path.exists(own):
@@ -86,7 +86,7 @@ def _check_job_server_program(name: str, options: Any) -> None:
     try:
         source = server.path_to_jar()
         url = urlsplit(source)
-        is_cached = os.path.exists(os.path.join(_cache(server), os.path.basename(source)))
+        is_cached = os.path.exists(os.path.join(_find_cache(server), os.path.basename(source)))
         if url.scheme in _PORTS and url.hostname and not is_cached:
             # Beam's download has no time limit for a host that does not answer.
             socket.create_connection((url.hostname, url.port or _PORTS[url.scheme]), _SECONDS).close()
@@ -106,7 +106,7 @@ def _check_job_server_program(name: str, options: Any) -> None:
         )
 
 
-def _job_server(name: str, options: Any) -> Any:
+def _make_job_server(name: str, options: Any) -> Any:
     """Return Beam's object for the runner's job server."""
     from apache_beam.runners.portability.flink_runner import FlinkJarJobServer
     from apache_beam.runners.portability.spark_runner import SparkJarJobServer
@@ -114,7 +114,7 @@ def _job_server(name: str, options: Any) -> Any:
     return (FlinkJarJobServer if name == "flinkrunner" else SparkJarJobServer)(options)
 
 
-def _cache(server: Any) -> str:
+def _find_cache(server: Any) -> str:
     """Return the directory in which Beam keeps downloaded jars."""
     from apache_beam.utils.subprocess_server import JavaJarServer
 

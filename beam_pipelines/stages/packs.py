@@ -56,13 +56,13 @@ class MakePacks(beam.PTransform):  # type: ignore[misc]
         plan = beam.pvalue.AsSingleton(planned)
         files = (
             planned
-            | "list sort tasks" >> beam.FlatMap(sort_numbers, self._stages.output)
+            | "list sort tasks" >> beam.FlatMap(list_sort_tasks, self._stages.output)
             | "spread sort tasks" >> beam.Reshuffle()
             | "sort examples" >> beam.ParDo(SortExamples(self._stages), plan)
         )
         shards = (
             planned
-            | "list shards" >> beam.FlatMap(shard_numbers)
+            | "list shards" >> beam.FlatMap(list_shards)
             | "spread shards" >> beam.Reshuffle()
             | "gather rows" >> beam.ParDo(GatherShard(self._stages), plan, beam.pvalue.AsList(files))
         )
@@ -102,12 +102,12 @@ class PlanRows(beam.DoFn):  # type: ignore[misc]
         yield planned
 
 
-def sort_numbers(planned: PlannedPack, output: str) -> Iterator[int]:
+def list_sort_tasks(planned: PlannedPack, output: str) -> Iterator[int]:
     """Yield the numbers of the tasks that sort examples."""
     yield from range(len(planned.sort_tasks(planned.job(output, None))))
 
 
-def shard_numbers(planned: PlannedPack) -> Iterator[int]:
+def list_shards(planned: PlannedPack) -> Iterator[int]:
     """Yield the numbers of the packed shards."""
     yield from range(len(planned.cuts.starts) - 1)
 

@@ -157,12 +157,12 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
         settings = self._stage.plan.settings.records
         with naming(path), ONE_AT_A_TIME:  # reading CSV changes a limit that all threads share
             pieces = [
-                ((number, index), self._packed(NumberedPiece(number, index, path, piece)))
+                ((number, index), self._pack(NumberedPiece(number, index, path, piece)))
                 for index, piece in enumerate(SOURCE_KINDS[kind].pieces(path, settings))
             ]
         yield from pieces
 
-    def _packed(self, work: NumberedPiece) -> StageBytes:
+    def _pack(self, work: NumberedPiece) -> StageBytes:
         """Return the pickled piece, spilled if it is large."""
         data = pickle.dumps(work)
         return data if len(data) < _SPILLED_BYTES else self._stage.spill_files.write([data])[0]
@@ -219,11 +219,13 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
             numbers[file] += found.numbers
             counts[file].add(found.counts)
             # A piece's text is its training text, then its held-out text, which begins at byte ``size``.
-            ranges = list(_ranges(found.training, training, record_part_name, 0))
+            ranges = list(_list_ranges(found.training, training, record_part_name, 0))
             size = found.training.ends[-1] if found.training.ends else 0
             yield (
                 key,
-                PieceCut(before, ranges + list(_ranges(found.withheld, withheld, record_eval_name, size))),
+                PieceCut(
+                    before, ranges + list(_list_ranges(found.withheld, withheld, record_eval_name, size))
+                ),
             )
         if sum(one.articles - one.withheld for one in counts) == 0:
             raise no_text_error(self._plan.files, counts)
@@ -231,7 +233,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
             yield beam.pvalue.TaggedOutput("counts", (0, SourceCounts(number, one)))
 
 
-def _ranges(
+def _list_ranges(
     texts: DocumentTexts, cuts: PartCuts, name: Callable[[int], str], first: int
 ) -> Iterator[TextRange]:
     """Yield the parts that the documents go to, with their bytes in the piece's text.
@@ -292,7 +294,7 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
     def __init__(self, stage: RecordStage) -> None:
         self._text, self._engine = stage.text, stage.load_splitter.engine
 
-    def _unprotected(self) -> int | None:
+    def _count_unprotected(self) -> int | None:
         """Return the number of evaluation texts too short to be excluded from the training text, or None."""
         selection = self._text.plan.settings.selection
         if not selection.exclude:
@@ -317,6 +319,6 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
         check_all(
             identity._replace(md5=one.md5) for identity, one in zip(plan.identities, inputs, strict=True)
         )
-        manifest = self._text.finish(inputs, parts, release=False, unprotected=self._unprotected())
+        manifest = self._text.finish(inputs, parts, release=False, unprotected=self._count_unprotected())
         tell_counts(self._text.commit.directory, manifest)
         yield self._text.commit.directory

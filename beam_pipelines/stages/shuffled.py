@@ -91,7 +91,7 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
             | "gather shards" >> beam.GroupByKey()
             | "make shards" >> beam.ParDo(MakeShuffledShard(self._settings), once)
         )
-        inputs = corpus | "list inputs" >> beam.FlatMap(input_entries, len(self._settings.tasks.targets))
+        inputs = corpus | "list inputs" >> beam.FlatMap(list_input_entries, len(self._settings.tasks.targets))
         return (shards, inputs) | "entries" >> beam.Flatten()
 
 
@@ -158,7 +158,7 @@ def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
     )
 
 
-def input_entries(corpus: tuple[int, TokenCounts], targets: int) -> Iterator[NumberedEntry]:
+def list_input_entries(corpus: tuple[int, TokenCounts], targets: int) -> Iterator[NumberedEntry]:
     """Yield the entry of each input, for each target."""
     for number in range(targets):
         for entry in corpus[1].inputs:

@@ -73,7 +73,7 @@ def plan_text_stage(
     )
 
 
-def finished_text(stage: TextStage, files: Sequence[str]) -> TextManifest | None:
+def find_finished_text(stage: TextStage, files: Sequence[str]) -> TextManifest | None:
     """Return the manifest of an earlier finished run with the same plan and files, else None."""
     finished = stage.text.finished()
     if finished is None or storage.each(list(files), file_md5) != [entry.md5 for entry in finished.inputs]:

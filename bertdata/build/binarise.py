@@ -119,10 +119,10 @@ def binarise_text(
     roles = dict(tokenizer.roles) if isinstance(tokenizer, TokenizerJson) else {}
     record = {"kind": vocabulary.kind, "vocabulary": vocabulary.md5, "roles": roles}
     names = relative_names(paths)
-    commit = Commit(output, BINARISED_KIND, plan_terms(record, names), _manifest_terms)
+    commit = Commit(output, BINARISED_KIND, plan_terms(record, names), _read_terms)
     tasks = [LinesTask(path=path, tokenizer=tokenizer) for path in paths]
     with ProcessPool(workers) as pool:
-        manifest = _finished(commit, paths, pool)
+        manifest = _find_finished(commit, paths, pool)
         if manifest is not None:
             commit.release_finished()
         else:
@@ -131,7 +131,7 @@ def binarise_text(
     return BinarisedText(directory=output, lines=manifest.lines, tokens=manifest.tokens)
 
 
-def _finished(commit: Commit, paths: Sequence[str], pool: ProcessPool) -> BinarisedManifest | None:
+def _find_finished(commit: Commit, paths: Sequence[str], pool: ProcessPool) -> BinarisedManifest | None:
     """Return the directory's manifest if its files are intact and its inputs are the same. Else None."""
     commit.refuse_others()
     data = commit.manifest()
@@ -189,6 +189,6 @@ def _write(
     return manifest
 
 
-def _manifest_terms(data: bytes, where: str) -> dict[str, Any]:
+def _read_terms(data: bytes, where: str) -> dict[str, Any]:
     """Return the terms (see ``directory_protocol``) in a manifest."""
     return parse_binarised_manifest(data, where).terms()

@@ -44,7 +44,7 @@ class BinarisedPart:
     def input_md5(self) -> str:
         """Return the md5 of the ``.idx`` followed by the ``.bin``. The files are hashed only once."""
         if not self._md5:
-            identities = self._identified()
+            identities = self._identify()
             digest = hashlib.md5(usedforsecurity=False)
             for identity in identities:
                 file_md5(identity.path, also=digest.update)
@@ -52,7 +52,7 @@ class BinarisedPart:
             self._md5 = digest.hexdigest()
         return self._md5
 
-    def _identified(self) -> list[FileIdentity]:
+    def _identify(self) -> list[FileIdentity]:
         """Return the identities of ``.idx`` and ``.bin``, taken at the first call."""
         if not self._identities:
             self._identities = [identify(self.path.removesuffix(ENDING) + ".idx"), identify(self.path)]
@@ -65,9 +65,9 @@ class BinarisedPart:
         files has changed since it was first read.
         """
         vocabulary = vocabulary_of(self._tokenizer)
-        identities = self._identified()
+        identities = self._identify()
         try:
-            documents = self._documents(vocabulary)
+            documents = self._read_documents(vocabulary)
         finally:
             check_all(identities)  # even after an error: a file that has changed may look damaged
         check_documents(documents, self.path)
@@ -87,7 +87,7 @@ class BinarisedPart:
         size = storage.size(self.path)
         return SkippedEntry(name=self.name, bytes=size, md5=self.input_md5(), reason=error.reason(self.path))
 
-    def _documents(self, vocabulary: Vocabulary) -> Documents:
+    def _read_documents(self, vocabulary: Vocabulary) -> Documents:
         """Read the lines and convert them to documents with the tokeniser's ids."""
         load_numpy()
         import numpy as np
@@ -122,7 +122,7 @@ class BinarisedPart:
             sentence_ends=sentence_ends,
             document_ends=document_ends[document_ends > 0].astype(np.uint32),
             unknown=None if vocabulary.unk is None else int((words == vocabulary.unk).sum()),
-            word_starts=_word_starts(words, vocabulary),
+            word_starts=_find_word_starts(words, vocabulary),
         )
 
     def _check(self, lines: Any, sizes: Any, first: int, vocabulary: Vocabulary) -> None:
@@ -143,7 +143,7 @@ class BinarisedPart:
             raise InputError(f"{self.path}: line {line} does not end with the id {END} of </s>")
 
 
-def _word_starts(ids: Any, vocabulary: Vocabulary) -> bytes | None:
+def _find_word_starts(ids: Any, vocabulary: Vocabulary) -> bytes | None:
     """Return a byte per id that is 1 where a word starts. None if the ids themselves show word starts.
 
     Tokens of byte-level BPE and Unigram models begin with a blank (as ``Ġ`` or ``▁``) at the start of a word.

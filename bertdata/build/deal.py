@@ -48,21 +48,21 @@ def load_input(task: LoadTask) -> LoadedDocuments | SkippedEntry:
         if not task.plan.skip_bad:
             raise
         return reader.skipped(error)
-    return replace(loaded, documents=_picklable(loaded.documents))
+    return replace(loaded, documents=_make_picklable(loaded.documents))
 
 
-def _picklable(documents: Documents) -> Documents:
+def _make_picklable(documents: Documents) -> Documents:
     """Return the documents with their data as arrays, without word starts, which such runs do not need."""
     return replace(
         documents,
-        ids=_array(documents.ids),
-        sentence_ends=_array(documents.sentence_ends),
-        document_ends=_array(documents.document_ends),
+        ids=_copy_array(documents.ids),
+        sentence_ends=_copy_array(documents.sentence_ends),
+        document_ends=_copy_array(documents.document_ends),
         word_starts=None,
     )
 
 
-def _array(buffer: Buffer) -> "array[int]":
+def _copy_array(buffer: Buffer) -> "array[int]":
     """Copy a buffer into an array of the same item size."""
     view = memoryview(buffer)
     found = array("H" if view.itemsize == 2 else "I")

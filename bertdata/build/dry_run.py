@@ -62,14 +62,14 @@ class Preview:
         skipped = sum(shard.left_out for shard in self.shards)
         made = len(self.shards) - self.kept - skipped
         return [
-            f"{self.directory}: {settings_line(self.target)}",
+            f"{self.directory}: {describe_settings(self.target)}",
             f"{self.directory}: {made} of {len(self.shards)} {self.target.settings.format} shards to make, "
             f"{self.kept} to keep" + (f", {skipped} to leave out" if skipped else ""),
             *map(str, self.shards),
         ]
 
 
-def settings_line(target: Target) -> str:
+def describe_settings(target: Target) -> str:
     """Return recipe, settings and vocabulary in one line."""
     plan = target.dataset.plan
     values = {**target.settings.as_json(), **plan.settings.by_name}
@@ -86,7 +86,7 @@ def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
     compared with its whole part.
     """
     md5_of = cache(file_md5)
-    bad = _bad_parts(run, parts)
+    bad = _find_bad_parts(run, parts)
     found = []
     tasks = plan_tasks(run, parts)
     sizes = {part: storage.size(part) for part in parts if storage.exists(part)}
@@ -94,12 +94,12 @@ def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
         target.dataset.refuse_others()
         shards: list[ShardPreview] = []
         for task in tasks:
-            shards += _previews_of(task, target, bad, sizes, md5_of)
+            shards += _preview_task(task, target, bad, sizes, md5_of)
         found.append(Preview(target=target, shards=tuple(shards)))
     return found
 
 
-def _previews_of(
+def _preview_task(
     task: ShardTask,
     target: Target,
     bad: Mapping[str, str],
@@ -110,7 +110,7 @@ def _previews_of(
     names, sources = task.shards(target), task.inputs
     reasons: list[str | None] = ["its part is yet to be made"] * len(names)
     if all(map(storage.exists, sources)):
-        input_md5 = partial(_input_md5, task, md5_of)
+        input_md5 = partial(_hash_input, task, md5_of)
         dataset = target.dataset
         reasons = [dataset.why_made(name, input_md5, dataset.read_entry(name)) for name in names]
     # Bins of a part are written together: if one must be, all are.
@@ -120,7 +120,7 @@ def _previews_of(
     left_out = task.number is None and sources[0] in bad
     if left_out:
         reasons = [bad[sources[0]]] * len(names)
-    source = _source(sources[0]) if task.number is None else f"{len(sources)} parts"
+    source = _describe_source(sources[0]) if task.number is None else f"{len(sources)} parts"
     shared_by = (target.dataset.plan.settings.num_shards or 1) * len(names)
     text_bytes = sum(sizes.get(part, 0) for part in sources) / shared_by
     return [
@@ -129,7 +129,7 @@ def _previews_of(
     ]
 
 
-def _bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
+def _find_bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
     """Return the parts that the run would leave out, judged by their beginning, with the reasons.
 
     InputError if the run must not leave out parts.
@@ -162,14 +162,14 @@ def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:
     return [run.shuffled(number, shards, unknown, inputs=parts) for number in range(shards)]
 
 
-def _input_md5(task: ShardTask, md5_of: Callable[[str], str]) -> str:
+def _hash_input(task: ShardTask, md5_of: Callable[[str], str]) -> str:
     """Return the md5 that identifies the task's input."""
     if task.number is None:
         return md5_of(task.inputs[0])
     return corpus_md5({task.plan.reader(part).name: md5_of(part) for part in task.inputs})
 
 
-def _source(part: str) -> str:
+def _describe_source(part: str) -> str:
     """Return the part's path, with its size if it exists."""
     return f"{part} ({storage.size(part)} bytes)" if storage.exists(part) else part
 

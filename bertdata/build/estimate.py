@@ -42,7 +42,7 @@ class Estimate:
         used = min(workers, self.shards) if workers else 1
         processes = f"{used} worker{'s' if used > 1 else ''}" if workers else "one core"
         return [
-            *(f"{place}: about {_amount(size)} to write" for place, size in self.output_bytes.items()),
+            *(f"{place}: about {_describe_size(size)} to write" for place, size in self.output_bytes.items()),
             f"about {in_words(max(1.0, self.seconds / used))} with {processes}; estimated from the first "
             f"{self.sample_bytes} bytes of {self.sample_part}, which took {self.sample_seconds:.2f} s here",
         ]
@@ -66,7 +66,7 @@ def estimate(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) 
         return "no estimate: the text is not there yet"
     part = next(path for path in parts if storage.exists(path))
     try:
-        sample = _grown_sample(plan, targets, part)
+        sample = _grow_sample(plan, targets, part)
     except DataError as error:
         return f"no estimate: {error}"
     # Scale the sample up to all text. Text is loaded once for all datasets, but examples are made for each.
@@ -101,7 +101,7 @@ class _Sample:
         return self.loading + sum(self.making.values())
 
 
-def _grown_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sample:
+def _grow_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sample:
     """Double the sample until it takes ENOUGH_SECONDS, and return the last measurement.
 
     The very first measurement is dropped, because it includes loading libraries and tables.
@@ -109,15 +109,15 @@ def _grown_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Samp
     size = storage.size(part)
     with storage.open_input(part) as file:
         text = file.read(SMALLEST_BYTES)
-        _measure(plan, targets, part, _whole_documents(text, size))
+        _measure(plan, targets, part, _cut_documents(text, size))
         while True:
-            sample = _measure(plan, targets, part, _whole_documents(text, size))
+            sample = _measure(plan, targets, part, _cut_documents(text, size))
             if sample.seconds >= ENOUGH_SECONDS or len(text) >= min(size, LARGEST_BYTES):
                 return sample
             text += file.read(len(text))
 
 
-def _whole_documents(text: bytes, size: int) -> bytes:
+def _cut_documents(text: bytes, size: int) -> bytes:
     """Return the text up to its last blank line, else up to its last line end. size: bytes of the whole part.
 
     A complete part is returned unchanged.
@@ -137,12 +137,12 @@ def _measure(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) 
     output, making = {}, {}
     for target in targets:
         start = perf_counter()
-        output[target.dataset.directory] = _written_bytes(plan, target, documents)
+        output[target.dataset.directory] = _count_bytes(plan, target, documents)
         making[target.dataset.directory] = perf_counter() - start
     return _Sample(text_bytes=len(text), loading=loading, output_bytes=output, making=making)
 
 
-def _written_bytes(plan: TaskPlan, target: Target, documents: Documents) -> int:
+def _count_bytes(plan: TaskPlan, target: Target, documents: Documents) -> int:
     """Return the size of a shard of these documents."""
     settings = target.settings
     vocabulary = vocabulary_of(plan.tokenizer)
@@ -152,7 +152,7 @@ def _written_bytes(plan: TaskPlan, target: Target, documents: Documents) -> int:
     return sink.bytes
 
 
-def _amount(size: float) -> str:
+def _describe_size(size: float) -> str:
     """Return a number of bytes with its unit: ``1.23 MB``."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:

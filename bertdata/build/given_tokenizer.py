@@ -50,15 +50,15 @@ def given_tokenizer(
             not roles,
             "--role goes with --tokenizer: a WordPiece vocabulary names its tokens [CLS], [SEP], ...",
         )
-        return pinned(_vocabulary(str(vocab), settings))
+        return pinned(_find_vocabulary(str(vocab), settings))
     check(vocab is None, "--vocab and --tokenizer: expected one of them, since each is a whole tokeniser")
     for name, flag in _OF_VOCABULARIES.items():
         check(name not in changes, f"{flag} goes with --vocab: a tokenizer.json says itself how text is read")
-    file = _tokenizer_json(tokenizer, roles)
+    file = _find_tokenizer_json(tokenizer, roles)
     return pinned(file if between is None else replace(file, between=between))
 
 
-def _vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
+def _find_vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
     """Return the vocabulary file. SettingsError for a directory."""
     if storage.is_directory(path):
         raise SettingsError(
@@ -74,7 +74,7 @@ def _vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
     )
 
 
-def _tokenizer_json(path: str, roles: Sequence[str]) -> TokenizerJson:
+def _find_tokenizer_json(path: str, roles: Sequence[str]) -> TokenizerJson:
     """Return the tokenizer.json at the path, which may be a model's directory."""
     if not storage.exists(path):
         raise SettingsError(f"--tokenizer {path}: no such file or directory, expected a tokenizer.json")

@@ -25,16 +25,16 @@ def name_parts(parts: Sequence[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for file, group in by_file.items():
         names |= {group[0]: file} if len(group) == 1 else _with_folders(group)
-    _refuse_equal([(shard_stem(name), part) for part, name in names.items()])
+    _refuse_equal([(make_shard_stem(name), part) for part, name in names.items()])
     return {part: names[part] for part in parts}
 
 
-def names_with_folders(parts: Sequence[str]) -> dict[str, str]:
+def find_names_with_folders(parts: Sequence[str]) -> dict[str, str]:
     """Return the part names that contain folders, by path."""
     return {part: name for part, name in name_parts(parts).items() if "/" in name}
 
 
-def shard_stem(name: str) -> str:
+def make_shard_stem(name: str) -> str:
     """Return a shard's name without the container's ending.
 
     Slashes become dashes, since datasets are flat.
@@ -44,7 +44,7 @@ def shard_stem(name: str) -> str:
 
 def _with_folders(parts: Sequence[str]) -> dict[str, str]:
     """Return the names of parts with equal file names: their paths below the folder that all share."""
-    split = [_components(part) for part in parts]
+    split = [_split_path(part) for part in parts]
     shared = len(os.path.commonprefix([components[:-1] for components in split]))  # noqa: RUF071 - of lists
     if not shared:
         raise SettingsError(
@@ -54,7 +54,7 @@ def _with_folders(parts: Sequence[str]) -> dict[str, str]:
     return {part: "/".join(components[shared:]) for part, components in zip(parts, split, strict=True)}
 
 
-def _components(part: str) -> list[str]:
+def _split_path(part: str) -> list[str]:
     """Return the components of the absolute path."""
     path = part if storage.is_remote(part) else os.path.abspath(part.removeprefix("file://"))
     return path.split("/")

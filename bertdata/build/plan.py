@@ -26,7 +26,7 @@ SHUFFLES = ("none", "global")
 """Values of --shuffle: whether the documents of all parts are mixed."""
 
 
-def chosen_settings(
+def choose_settings(
     recipe_name: str | None,
     phase: int | None,
     changes: dict[str, Any],
@@ -47,7 +47,7 @@ def chosen_settings(
     if objective != recipe.objective:
         check_without_recipe(objective, recipe_name, phase)
         check(not of_phases, f"the objective {objective} has no recipe, so no settings of phase1 or phase2")
-        return None, {"": _settings(objective, changes)}
+        return None, {"": _make_settings(objective, changes)}
     selected = recipe.select(phase)
     check(
         not of_phases or len(recipe.phases) > 1,
@@ -68,7 +68,7 @@ def chosen_settings(
     numbers = range(1, 3) if phase is None else [phase]
     own_changes = [(of_phases or {}).get(number, {}) for number in numbers]
     return recipe, {
-        place: _settings(objective, {**own, **changes, **more})
+        place: _make_settings(objective, {**own, **changes, **more})
         for (place, own), more in zip(selected.items(), own_changes, strict=False)
     }
 
@@ -84,7 +84,7 @@ def check_without_recipe(objective: str, recipe: str | None, phase: int | None) 
             )
 
 
-def _settings(objective: str, chosen: Settings) -> ExampleSettings:
+def _make_settings(objective: str, chosen: Settings) -> ExampleSettings:
     """Return the settings of one dataset. Settings that are not chosen have the objective's defaults."""
     found, chosen = find_objective(objective), {"objective": objective, **chosen}
     check_known(found.settings_type, chosen)
@@ -129,7 +129,7 @@ def plan_targets(
     vocabulary, targets = vocabulary_of(tokenizer), []
     record = None if isinstance(tokenizer, VocabularyFile) else tokenizer.record(vocabulary)
     for number, (place, given) in enumerate(settings.items(), 1):
-        chosen = _fitting(given, vocabulary)
+        chosen = _fit_settings(given, vocabulary)
         if chosen.files_of_run and num_shards is not None:
             raise SettingsError("--as-original deals the examples to files of its own; leave out --shuffle")
         plan = DatasetPlan(
@@ -144,7 +144,7 @@ def plan_targets(
     return tuple(targets)
 
 
-def _fitting(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
+def _fit_settings(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
     """Return the settings, extended by word starts if the examples need them and the container can hold them.
 
     SettingsError if the container cannot hold the examples.

@@ -40,22 +40,22 @@ def recipe_toml(recipe: Recipe) -> str:
         for item in fields(kind)
         if all(getattr(other, item.name) == getattr(first, item.name) for other in others)
     }
-    lines = [f"# {recipe.summary}\n", f'recipe = "{recipe.name}"\n', *_text_lines(recipe)]
+    lines = [f"# {recipe.summary}\n", f'recipe = "{recipe.name}"\n', *_write_text_table(recipe)]
     for record in _RECORDS:
         lines.append(f"\n[{record}]\n")
         lines += [_VOCABULARY] if record == "tokenizer" else []
         named = {name for phase in recipe.phases for name in phase} if record == "tokenizer" else None
-        lines += _lines(kind, shared, record, named)
+        lines += _write_settings(kind, shared, record, named)
         lines += [_SHUFFLE] if record == "container" else []
     for number, phase in enumerate([first, *others] if others else [], 1):
         own = {item.name: getattr(phase, item.name) for item in fields(kind) if item.name not in shared}
         for record in _RECORDS:
-            if found := list(_lines(kind, own, record)):
+            if found := list(_write_settings(kind, own, record)):
                 lines += [f"\n[phase{number}.{record}]\n", *found]
     return "".join(lines)
 
 
-def _text_lines(recipe: Recipe) -> Iterator[str]:
+def _write_text_table(recipe: Recipe) -> Iterator[str]:
     """Yield the lines of the [text] table.
 
     Settings with defaults, and those that need articles or records, are commented out.
@@ -64,11 +64,11 @@ def _text_lines(recipe: Recipe) -> Iterator[str]:
     text = SegmentSettings(recipe="nvidia" if is_nvidia else "mlperf")
     of_articles = text.as_json()
     yield "\n[text]\n"
-    yield from _lines(SegmentSettings, {"punkt": text.punkt, "language": text.language})
+    yield from _write_settings(SegmentSettings, {"punkt": text.punkt, "language": text.language})
     others = {name: _EXAMPLES[name] for name in ("abbreviations", "escaped_articles")}
-    yield from _lines(SegmentSettings, others, named=())
+    yield from _write_settings(SegmentSettings, others, named=())
     yield "\n# of articles and books alone\n"
-    yield from _lines(SegmentSettings, of_articles, named=of_articles if is_nvidia else ())
+    yield from _write_settings(SegmentSettings, of_articles, named=of_articles if is_nvidia else ())
     yield "\n# of files of records alone\n"
     parts = PartSettings()
     for settings in (parts, parts.records, parts.selection):
@@ -76,10 +76,12 @@ def _text_lines(recipe: Recipe) -> Iterator[str]:
         values = {item.name: getattr(settings, item.name) for item in fields(kind)}
         shared = {"punkt", "language", "abbreviations", "escaped_articles", "records", "selection"}
         own = {name: value for name, value in values.items() if name not in shared}
-        yield from _lines(kind, {name: _EXAMPLES.get(name, value) for name, value in own.items()}, named=())
+        yield from _write_settings(
+            kind, {name: _EXAMPLES.get(name, value) for name, value in own.items()}, named=()
+        )
 
 
-def _lines(
+def _write_settings(
     kind: type[Any],
     values: Mapping[str, Any],
     record: str | None = None,

@@ -12,8 +12,8 @@ from bertdata.build.binarised_part import ENDING as BINARISED
 from bertdata.build.binarised_part import BinarisedPart
 from bertdata.build.documents import CorpusReader, DocumentReader, LoadedDocuments, PartReader
 from bertdata.build.pair_watch import PairWatch
-from bertdata.build.part_names import shard_stem
-from bertdata.build.shuffle.keys import shard_seed
+from bertdata.build.part_names import make_shard_stem
+from bertdata.build.shuffle.keys import derive_shard_seed
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.lost_text import count_lost, with_lost
@@ -39,7 +39,7 @@ MAKING_SHARE = 0.25
 """Share of a shard's time that creating the examples takes. The rest is writing."""
 
 
-def _tell_nobody(amount: int) -> None:
+def _ignore_progress(amount: int) -> None:
     """Ignore progress."""
 
 
@@ -73,7 +73,7 @@ class TaskPlan:
     def part(self, path: str) -> "ShardTask":
         """Return the task of one part."""
         reader = self.reader(path)
-        return ShardTask(plan=self, stem=shard_stem(reader.name), reader=reader, inputs=(path,))
+        return ShardTask(plan=self, stem=make_shard_stem(reader.name), reader=reader, inputs=(path,))
 
     def reader(self, path: str) -> DocumentReader:
         """Return the reader of a part."""
@@ -137,7 +137,9 @@ class ShardTask:
         """Return the target's settings, with the seed of this shard."""
         if self.number is None:
             return target.settings
-        return replace(target.settings, random_seed=shard_seed(target.settings.random_seed, self.number))
+        return replace(
+            target.settings, random_seed=derive_shard_seed(target.settings.random_seed, self.number)
+        )
 
 
 TargetEntries = tuple[InputEntry, tuple[ShardEntry, ...]]
@@ -171,14 +173,14 @@ class TaskResult:
         """Progress line about the shards. Both phases' shards have the same name, so it is printed once."""
         if self.skipped is not None:
             return f"skipped {self.skipped.name}"
-        counts = [_examples(shards) for _, shards in self.entries]
+        counts = [_count_examples(shards) for _, shards in self.entries]
         if len(counts) > 1:
             counts = [f"phase {number}: {count}" for number, count in enumerate(counts, 1)]
         name = self.shards[0].name
         return f"{'kept' if self.kept == len(self.shards) else 'made'} {name} ({', '.join(counts)})"
 
 
-def _examples(shards: Sequence[ShardEntry]) -> str:
+def _count_examples(shards: Sequence[ShardEntry]) -> str:
     """Return the number of examples, and of bins if there is more than one."""
     found = f"{sum(shard.examples for shard in shards)} examples"
     return found if len(shards) == 1 else f"{found} in {len(shards)} bins"
@@ -186,14 +188,14 @@ def _examples(shards: Sequence[ShardEntry]) -> str:
 
 def keep_task(task: ShardTask) -> TaskResult | None:
     """Return the task's result if an earlier run finished all its shards. None if a shard must be created."""
-    targets, done = task.plan.targets, _finished(task)
+    targets, done = task.plan.targets, _find_finished(task)
     if len(done) < len(targets):
         return None
     result = TaskResult(entries=tuple(done[target] for target in targets))
     return replace(result, kept=len(result.shards))
 
 
-def _finished(task: ShardTask) -> dict[Target, TargetEntries]:
+def _find_finished(task: ShardTask) -> dict[Target, TargetEntries]:
     """Return the entries of the targets whose shards an earlier run has all finished from the same input."""
     md5 = task.reader.input_md5()
     found = {}
@@ -206,14 +208,14 @@ def _finished(task: ShardTask) -> dict[Target, TargetEntries]:
     return found
 
 
-def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
+def run_task(task: ShardTask, tell: Tell = _ignore_progress) -> TaskResult:
     """Create the task's shards, or keep those that an earlier run finished from the same input.
 
     tell: called now and then with the progress, as a number of bytes of the input.
     """
     # A crash between two phases leaves one target finished and the other not. The text is then read again,
     # but only the missing target's shards are created.
-    targets, done = task.plan.targets, _finished(task)
+    targets, done = task.plan.targets, _find_finished(task)
     missing = [target for target in targets if target not in done]
     warnings: tuple[str, ...] = ()
     ones: dict[Target, int | None] = {}

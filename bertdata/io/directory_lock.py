@@ -55,7 +55,7 @@ def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[N
     path = os.path.join(os.path.realpath(folder.removeprefix("file://")), LOCK_NAME)
     key = os.getpid(), path
     if key in _held:
-        raise _in_use(folder, this_process())
+        raise _in_use_error(folder, this_process())
     missing = missing_directories(os.path.dirname(os.path.dirname(path)))
     descriptor = _acquire(folder, path, shared_with)
     if descriptor is None:
@@ -107,7 +107,7 @@ def _acquire(folder: str, path: str, shared_with: Collection[str]) -> int | None
         try:
             if (owner := _lock(path, descriptor, shared_with)) is not None:
                 if owner not in shared_with:
-                    raise _in_use(folder, owner)
+                    raise _in_use_error(folder, owner)
                 os.close(descriptor)
                 return None
             # open A, other run removes A, lock A: a third run would create file B at the path and lock it
@@ -135,7 +135,7 @@ def _lock(path: str, descriptor: int, shared_with: Collection[str]) -> str | Non
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _TAKEN:
-            return _owner(descriptor, shared_with)
+            return _read_owner(descriptor, shared_with)
         if error.errno not in _NO_LOCKS:
             raise StorageError(f"{path}: {error.strerror}") from None
     return None
@@ -143,7 +143,7 @@ def _lock(path: str, descriptor: int, shared_with: Collection[str]) -> str | Non
 
 def _write_owner(path: str, descriptor: int) -> None:
     """Write this process's name into the lock file, for the error message of other runs."""
-    if (text := _read(descriptor)) and not re.match(_OWNER, text):
+    if (text := _read_text(descriptor)) and not re.match(_OWNER, text):
         raise DatasetError(f"{path}: is no lock of ours; remove it")
     try:
         os.ftruncate(descriptor, 0)
@@ -152,7 +152,7 @@ def _write_owner(path: str, descriptor: int) -> None:
         raise StorageError(f"{path}: {error.strerror}") from None
 
 
-def _owner(descriptor: int, shared_with: Collection[str]) -> str:
+def _read_owner(descriptor: int, shared_with: Collection[str]) -> str:
     """Read from the lock file which process holds the lock.
 
     The holder writes its name just after it gets the lock. Until then the file may be empty or hold the name
@@ -161,7 +161,7 @@ def _owner(descriptor: int, shared_with: Collection[str]) -> str:
     """
     owner = "process unknown"
     for _ in range(_READS):
-        if found := re.match(_OWNER, _read(descriptor)):
+        if found := re.match(_OWNER, _read_text(descriptor)):
             owner = found[1]
             if not shared_with or owner in shared_with:
                 break
@@ -169,7 +169,7 @@ def _owner(descriptor: int, shared_with: Collection[str]) -> str:
     return owner
 
 
-def _read(descriptor: int) -> str:
+def _read_text(descriptor: int) -> str:
     """Return the lock file's contents."""
     return os.pread(descriptor, 1000, 0).decode(errors="replace")
 
@@ -179,7 +179,7 @@ def this_process() -> str:
     return f"process {os.getpid()} on {os.uname().nodename or 'this machine'}"
 
 
-def _in_use(folder: str, owner: str) -> DatasetError:
+def _in_use_error(folder: str, owner: str) -> DatasetError:
     """Return the error for a directory that another run is writing to."""
     directory = storage.parent(folder)
     return DatasetError(

@@ -103,7 +103,7 @@ class Commit:
 
         ``release`` removes such files.
         """
-        return f"{UNFINISHED}/{_quoted(name)}.scratch"
+        return f"{UNFINISHED}/{_quote(name)}.scratch"
 
     @contextmanager
     def run(self) -> Iterator[None]:
@@ -158,7 +158,7 @@ class Commit:
         if storage.is_link(self.unfinished):
             raise DatasetError(f"{self.unfinished}: is a link, expected a directory of ours; remove it")
         found = self.found_terms()
-        if found is None and (strange := self._strange_file()) is not None:
+        if found is None and (strange := self._find_strange_file()) is not None:
             # Files without a plan. Another run may have written its plan between the two calls above, and
             # the file may be its first piece. So look once more before calling the file a stranger.
             found = self.found_terms()
@@ -193,13 +193,13 @@ class Commit:
 
         None if it has neither. Values of earlier versions are translated to current ones.
         """
-        found = self._recorded_terms()
+        found = self._read_terms()
         for name, names in self._renamed.items():
             if found is not None and isinstance(value := found.get(name), str):
                 found[name] = names.get(value, value)
         return found
 
-    def _recorded_terms(self) -> dict[str, Any] | None:
+    def _read_terms(self) -> dict[str, Any] | None:
         """Return the terms as they were written, before renamed values are translated."""
         if (manifest := self.manifest()) is not None:
             where = self.path(MANIFEST_NAME)
@@ -307,7 +307,7 @@ class Commit:
             # A note or scratch file is worth keeping for a later run, and needs the plan next to it.
             if [name for name in files if name.startswith(f"{UNFINISHED}/") and name not in empty]:
                 return
-            if MANIFEST_NAME in files or not _strange(files):
+            if MANIFEST_NAME in files or not _find_strange(files):
                 self.release()
             self._remove_if_empty()
 
@@ -317,10 +317,10 @@ class Commit:
             if _is_swept(name):
                 storage.remove(storage.join(self.unfinished, name), missing_ok=True)
 
-    def _strange_file(self) -> str | None:
+    def _find_strange_file(self) -> str | None:
         """Return the name of a file that this tool did not write, or None. For a directory without a plan."""
         names = storage.list_files(self.directory)
-        strange = _strange(names)
+        strange = _find_strange(names)
         for name in names:
             if name.startswith(f"{UNFINISHED}/") and not _is_unlisted(name.removeprefix(f"{UNFINISHED}/")):
                 strange.append(name)
@@ -337,7 +337,7 @@ class Commit:
         return storage.join(self.unfinished, PLAN_NAME)
 
     def _note_path(self, name: str) -> str:
-        return storage.join(self.unfinished, f"{_quoted(name)}.json")
+        return storage.join(self.unfinished, f"{_quote(name)}.json")
 
     def _write(self, path: str, data: bytes) -> None:
         """Write a file of the directory in one call."""
@@ -372,19 +372,19 @@ def nested_directories(names: list[str]) -> list[str]:
     return sorted({name.removesuffix(mark) for name in names for mark in marks if name.endswith(mark)})
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """Return the name with special characters and ``/`` percent-escaped, so that it is one file name."""
     return "".join(
-        char if char.isascii() and (char.isalnum() or char in "_.-~") else _escaped(char) for char in name
+        char if char.isascii() and (char.isalnum() or char in "_.-~") else _escape(char) for char in name
     )
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     """Return the character's UTF-8 bytes as ``%XX`` escapes."""
     return "".join(f"%{byte:02X}" for byte in char.encode())
 
 
-def _strange(names: list[str]) -> list[str]:
+def _find_strange(names: list[str]) -> list[str]:
     """Return the names that lie neither in ``unfinished/`` nor in a nested directory that this tool wrote."""
     inner = tuple(f"{name}/" for name in [UNFINISHED, *nested_directories(names)])
     return [name for name in names if not name.startswith(inner)]

@@ -79,7 +79,9 @@ def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = 
                 furthest = max(furthest, file.tell())
                 failures = 0 if is_worth_it else failures + 1
                 if failures == _PATIENCE or _is_final(error):
-                    raise AssetError(f"{wanted.url}: {_reason(error)}{_kept(file)}") from error
+                    raise AssetError(
+                        f"{wanted.url}: {_describe_error(error)}{_describe_kept(file)}"
+                    ) from error
                 sleep(2.0 ** min(failures, _PATIENCE))
         try:
             _check(wanted, wanted.url, digest, "run the command again; what came was removed")
@@ -138,7 +140,7 @@ def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -
         begins = answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
         if here and not (answer.status == 206 and begins):
             raise _Restart
-        total = here + _length_of(answer.headers.get("Content-Length"))
+        total = here + _parse_length(answer.headers.get("Content-Length"))
         _check_room(wanted.part, total - here)
         progress(here, total)
         while chunk := answer.read(_CHUNK_BYTES):
@@ -149,7 +151,7 @@ def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -
         raise ConnectionError(f"the connection ended at byte {file.tell():,} of {total:,}")
 
 
-def _length_of(header: str | None) -> int:
+def _parse_length(header: str | None) -> int:
     """Return the size in a Content-Length header, 0 if the header is missing or not a number."""
     known = re.fullmatch(r"[0-9]{1,18}", (header or "").strip())
     return int(known[0]) if known else 0
@@ -194,13 +196,13 @@ def _is_final(error: Exception) -> bool:
     return isinstance(error, ValueError) or 400 <= getattr(error, "code", 0) < 500
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Return the error's message, or the message of the error that urllib has wrapped."""
     inner = getattr(error, "reason", None)
     code = getattr(error, "code", None)
     return f"the server answers {code} {inner}" if code else str(inner or error) or type(error).__name__
 
 
-def _kept(file: BinaryIO) -> str:
+def _describe_kept(file: BinaryIO) -> str:
     """Return the part of an error message that says how many bytes are kept for the next attempt."""
     return f"; {file.tell():,} bytes are kept, run the same command to go on" if file.tell() else ""

@@ -68,11 +68,11 @@ def file_md5s(paths: Sequence[str]) -> list[str]:
     """Return the hexadecimal md5 of each file, reading up to eight files at once."""
     found: list[str] = []
     for start in range(0, len(paths), AT_A_TIME):
-        found += _md5s_side_by_side(paths[start : start + AT_A_TIME])
+        found += _hash_side_by_side(paths[start : start + AT_A_TIME])
     return found
 
 
-def _md5s_side_by_side(paths: Sequence[str]) -> list[str]:
+def _hash_side_by_side(paths: Sequence[str]) -> list[str]:
     """Return the md5s of at most eight files, reading a block of each in every round."""
     digests = md5_streams(len(paths))
     buffers = [memoryview(bytearray(_SMALL_BLOCK_BYTES)) for _ in paths]

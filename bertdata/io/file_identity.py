@@ -50,11 +50,11 @@ class FileIdentity(NamedTuple):
         If only its ctime differs, as after a new hard link or chmod, the md5 decides.
         """
         try:
-            now = _state_of(self.path)
+            now = _read_state(self.path)
             if now == self.state:
                 return
             # Equal size and mtime, different ctime: chmod, a hard link, or a file moved into its place.
-            if now[:2] == self.state[:2] and self.md5 and _md5_in_state(self.path, now) == self.md5:
+            if now[:2] == self.state[:2] and self.md5 and _hash_in_state(self.path, now) == self.md5:
                 return
         except MissingInputError:
             raise changed(self.path, "it was removed") from None
@@ -71,7 +71,7 @@ class FileIdentity(NamedTuple):
 
 def identify(path: str) -> FileIdentity:
     """Return the identity of a file before it is read. MissingInputError if it does not exist."""
-    return FileIdentity(path, _state_of(path))
+    return FileIdentity(path, _read_state(path))
 
 
 def hashed_file(identity: FileIdentity) -> FileIdentity:
@@ -111,7 +111,7 @@ def read_identified(path: str) -> bytes:
     return data
 
 
-def _state_of(path: str) -> FileState:
+def _read_state(path: str) -> FileState:
     """Return the current state of a file."""
     if storage.is_remote(path):
         facts = storage.remote_facts(path)
@@ -122,7 +122,7 @@ def _state_of(path: str) -> FileState:
 
 
 @lru_cache(maxsize=1024)
-def _md5_in_state(path: str, state: FileState) -> str:
+def _hash_in_state(path: str, state: FileState) -> str:
     """Return the md5 of a file, cached for each state of the file."""
     return file_md5(path)
 

@@ -107,19 +107,19 @@ def _find_utf16(head: bytes) -> str:
         # "Hi" is 48 00 69 00 in UTF-16LE: every second byte is the high byte of a character. In alphabets
         # (Latin, Greek, Cyrillic ...) high bytes are small numbers. Chinese and Japanese have large ones,
         # and are then recognised because their bytes are not valid UTF-8.
-        if _small(high) < 0.6 * len(high) and _decodes(sample, "utf-8"):
+        if _count_small(high) < 0.6 * len(high) and _can_decode(sample, "utf-8"):
             continue
-        if _small(low) < 0.2 * len(low) and _decodes(sample, encoding):
+        if _count_small(low) < 0.2 * len(low) and _can_decode(sample, encoding):
             return encoding
     return ""
 
 
-def _small(data: bytes) -> int:
+def _count_small(data: bytes) -> int:
     """Return the number of bytes below 32 (the space character)."""
     return sum(byte < 32 for byte in data)
 
 
-def _decodes(sample: bytes, encoding: str) -> bool:
+def _can_decode(sample: bytes, encoding: str) -> bool:
     """Return True if the sample decodes, apart from a character that its end may cut in two."""
     try:
         sample.decode(encoding)
@@ -141,9 +141,9 @@ def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
         objects = sum(map(_is_object, full))
         if objects > 1 and objects >= _JSON_SHARE * len(full):
             first = next(line for line in full if _is_object(line))
-            return _json_kind("JSON, one object a line", first, name)
+            return _make_json_kind("JSON, one object a line", first, name)
     if head.lstrip().startswith((b"{", b"[")) and _is_json(head, whole):
-        return _json_kind("JSON", head, name)
+        return _make_json_kind("JSON", head, name)
     return None
 
 
@@ -159,7 +159,7 @@ def _is_object(line: bytes) -> bool:
 def _is_json(head: bytes, whole: bool) -> bool:
     """Return True if the bytes are the beginning of a JSON value with at least one member or string."""
     end, strings = 0, 0
-    for token in _json_tokens(head):
+    for token in _split_json(head):
         end = token.end()
         strings += token[1] is not None
     rest = head[end:].strip()
@@ -171,7 +171,7 @@ def _is_json(head: bytes, whole: bool) -> bool:
     return not rest or (not whole and (rest.startswith(b'"') or len(rest) < 16))
 
 
-def _json_tokens(head: bytes) -> Iterator[re.Match[bytes]]:
+def _split_json(head: bytes) -> Iterator[re.Match[bytes]]:
     """Yield JSON tokens up to the first bytes that are not JSON. Group 1: strings. Group 2: punctuation."""
     end = 0
     while token := _JSON_TOKEN.match(head, end):
@@ -179,17 +179,17 @@ def _json_tokens(head: bytes) -> Iterator[re.Match[bytes]]:
         end = token.end()
 
 
-def _json_kind(kind: str, head: bytes, name: str) -> FileKind:
-    return FileKind(name=kind, remedy=_json_remedy(head, name))
+def _make_json_kind(kind: str, head: bytes, name: str) -> FileKind:
+    return FileKind(name=kind, remedy=_make_json_remedy(head, name))
 
 
-def _json_remedy(head: bytes, name: str) -> str:
+def _make_json_remedy(head: bytes, name: str) -> str:
     """Return the command that converts the JSON, using the member with the longest string as the text.
 
     Records are objects, either one after another or in a top-level list. Objects that are nested deeper must
     be extracted with jq first.
     """
-    found = [(len(value), depth, key) for depth, key, value in islice(_members(head), 1000)]
+    found = [(len(value), depth, key) for depth, key, value in islice(_read_members(head), 1000)]
     if not found:
         return make_parts_of(name)
     _, depth, quoted = max(found, key=lambda member: member[0])
@@ -204,18 +204,18 @@ def json_members(head: bytes) -> Iterator[tuple[int, str]]:
 
     The last value may be cut.
     """
-    for depth, quoted, _ in _members(head.removeprefix(BOM)):
+    for depth, quoted, _ in _read_members(head.removeprefix(BOM)):
         yield depth, quoted[1:-1].decode(errors="replace")
 
 
-def _members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+def _read_members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield depth, quoted key and quoted value of each member with a string value.
 
     The last value may be cut.
     """
     depth, key, before = 0, b"", b""
     end = 0
-    for token in _json_tokens(head):
+    for token in _split_json(head):
         end, text = token.end(), token[1] or token[2] or b""
         if before == b":" and token[1]:
             yield depth, key, text
@@ -250,14 +250,14 @@ def looks_like_latin1(data: bytes) -> bool:
     for run in islice(_HIGH_RUN.finditer(data, len(BOM) if data.startswith(BOM) else 0), 1000):
         if _UTF8_SEQUENCE.search(run[0]):
             others += 1
-        elif len(run[0]) <= 2 and _LETTERS.issuperset(run[0]) and _beside_letter(data, run):
+        elif len(run[0]) <= 2 and _LETTERS.issuperset(run[0]) and _is_beside_letter(data, run):
             letters += 1
         elif len(run[0]) > 2:
             others += 1
     return letters > 0 and letters >= 10 * others
 
 
-def _beside_letter(data: bytes, run: re.Match[bytes]) -> bool:
+def _is_beside_letter(data: bytes, run: re.Match[bytes]) -> bool:
     """Return True if an ASCII letter comes right before or after the run."""
     start, end = run.span()
     return data[max(start - 1, 0) : start].isalpha() or data[end : end + 1].isalpha()

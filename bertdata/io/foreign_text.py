@@ -53,13 +53,13 @@ def is_nested_too_deeply(value: Any) -> bool:
     # Breadth first, level by level: a recursive walk would itself fail on a deeply nested value.
     level = [value]
     for _ in range(MOST_NESTED):
-        level = [inner for outer in level for inner in _containers(outer)]
+        level = [inner for outer in level for inner in _list_containers(outer)]
         if not level:
             return False
     return True
 
 
-def _containers(value: Any) -> Iterator[Any]:
+def _list_containers(value: Any) -> Iterator[Any]:
     """Yield the lists and tables directly inside a value."""
     if isinstance(value, dict):
         value = value.values()

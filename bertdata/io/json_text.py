@@ -49,9 +49,11 @@ def parse_json_text(data: bytes | str, *, any_number: bool = False) -> Any:
     text = decode_utf8(data)
     try:
         if any_number:
-            value = json.loads(text, parse_int=_any_integer, parse_float=_any_float)
+            value = json.loads(text, parse_int=_parse_any_integer, parse_float=_parse_any_float)
         else:
-            value = json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant)
+            value = json.loads(
+                text, parse_int=_parse_integer, parse_float=_parse_float, parse_constant=_refuse_constant
+            )
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     # Every level of nesting needs an opening bracket. So a text with few brackets cannot be too deep, and
@@ -71,14 +73,14 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     return parse_json_text(read_bounded(os.fspath(path), MOST_BYTES))
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     """Return the integer. ValueError if it has too many digits."""
     if len(text) > MOST_DIGITS:
         raise ValueError(f"an integer of {len(text.lstrip('-')):,} digits, expected at most {MOST_DIGITS}")
     return int(text)
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     """Return the float. ValueError if it overflows."""
     number = float(text)
     if math.isinf(number):
@@ -91,12 +93,12 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _any_integer(text: str) -> int | NumberText:
+def _parse_any_integer(text: str) -> int | NumberText:
     """Return the integer, or its text if it has too many digits."""
     return NumberText(text) if len(text) > MOST_DIGITS else int(text)
 
 
-def _any_float(text: str) -> float | NumberText:
+def _parse_any_float(text: str) -> float | NumberText:
     """Return the float, or its text if it overflows."""
     number = float(text)
     return NumberText(text) if math.isinf(number) else number

@@ -110,19 +110,19 @@ def md5sums(files: Iterable[Listed], manifest: bytes | None = None) -> bytes:
 def seal(value: dict[str, Any]) -> bytes:
     """Return a plan or note as JSON with the format version and an md5 over everything else."""
     whole = {"format_version": FORMAT_VERSION, **value}
-    return dump_json({**whole, "seal": _digest(whole)})
+    return dump_json({**whole, "seal": _compute_digest(whole)})
 
 
 def unseal(data: bytes, where: str) -> dict[str, Any]:
     """Return the value passed to ``seal``. ManifestError if the file is damaged or has another version."""
     value = parse_json(data, where)
     check_version(value.get("format_version"), where)
-    if value.pop("seal", None) != _digest(value):
+    if value.pop("seal", None) != _compute_digest(value):
         raise ManifestError(f"{where}: is damaged: its contents do not fit its seal")
     del value["format_version"]
     return value
 
 
-def _digest(value: dict[str, Any]) -> str:
+def _compute_digest(value: dict[str, Any]) -> str:
     """Return the md5 over the value in a fixed order of keys."""
     return md5_of(json.dumps(value, sort_keys=True).encode())

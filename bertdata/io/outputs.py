@@ -100,12 +100,13 @@ def refuse_inputs(output: str, inputs: Iterable[str | None], *, goes_on: bool = 
     target = real_path(output)
     # An input on another file system cannot be the output. Skip it, since listing a bucket takes time.
     near = [given for given in inputs if given and file_system_of(given) == file_system_of(output)]
-    paths = [path for given in near for path in _named(given)]
+    paths = [path for given in near for path in _find_named(given)]
     for path, real in zip(paths, real_paths(paths), strict=True):
         name = path if path != output else "itself"
         if real == target or _is_same_file(output, path):
             raise SettingsError(
-                f"{output}: is an input{_also(output, path)}, which would be lost; give another output"
+                f"{output}: is an input{_describe_alias(output, path)}, which would be lost; "
+                "give another output"
             )
         if goes_on:
             continue
@@ -132,7 +133,7 @@ def refuse_replacing(path: str, form: OutputForm, *, overwrite: bool, remedy: st
         raise SettingsError(f"{path}: is there and is not {form.words}; {remedy}")
 
 
-def _named(given: str) -> list[str]:
+def _find_named(given: str) -> list[str]:
     """Return the existing paths that an input names. A missing input is reported later, when it is read."""
     if storage.exists(given):
         return [given]
@@ -158,6 +159,6 @@ def _lies_within(inner: str, outer: str) -> bool:
     return inner.startswith(outer.rstrip("/") + "/") and inner != outer
 
 
-def _also(output: str, path: str) -> str:
+def _describe_alias(output: str, path: str) -> str:
     """Return the part of the error message that names the input, if it is spelled differently."""
     return "" if path == output else f" under the name {path}"

@@ -69,30 +69,30 @@ def _match_local(components: list[str]) -> set[str]:
     # in/**/x/*.txt -> before ["in"], after ["x", "*.txt"]. With folders in/a and in/a/b, try in/x/*.txt,
     # in/a/x/*.txt and in/a/b/x/*.txt. ``after`` may contain another ``**``, hence the recursion.
     found: set[str] = set()
-    for root in _roots(before):
+    for root in _find_roots(before):
         if not storage.is_directory(root or "."):
             continue
         listing = list_inputs(root or ".", hidden=True)
         if not after:
-            found.update(_below(root, name) for name in listing.names if not _has_hidden(name))
+            found.update(_join_below(root, name) for name in listing.names if not _has_hidden(name))
             continue
         matches: set[str] = set()
         for folder in listing.folders:
             if not _has_hidden(folder):
-                start = escape(_below(root, folder)).split("/") if root or folder else []
+                start = escape(_join_below(root, folder)).split("/") if root or folder else []
                 matches |= _match_local([*start, *after])
         # Leave out links to folders that the listing did not follow: it has visited these folders under
         # another name, and their files would appear twice.
-        followed = {_below(root, folder) for folder in listing.folders}
+        followed = {_join_below(root, folder) for folder in listing.folders}
         found |= {
             path
             for path in matches
             if path in followed or not (storage.is_link(path) and storage.is_directory(path))
         }
-    return _without_containers(found)
+    return _drop_containers(found)
 
 
-def _roots(before: list[str]) -> list[str]:
+def _find_roots(before: list[str]) -> list[str]:
     """Return the directories in which a ``**`` begins. An empty name is the current directory."""
     from glob import glob
 
@@ -104,7 +104,7 @@ def _roots(before: list[str]) -> list[str]:
     return sorted(glob(path))
 
 
-def _below(root: str, name: str) -> str:
+def _join_below(root: str, name: str) -> str:
     """Return the path of ``name`` below ``root``, or ``root`` itself for an empty name."""
     return storage.join(root, name) if name else root
 
@@ -114,7 +114,7 @@ def _has_hidden(name: str) -> bool:
     return any(part.startswith(".") for part in name.split("/"))
 
 
-def _without_containers(paths: set[str]) -> set[str]:
+def _drop_containers(paths: set[str]) -> set[str]:
     """Leave out directories that contain other matches: ``in/**/*`` means the files below ``in``."""
     containers = set()
     for path in paths:
@@ -138,7 +138,7 @@ def _match_remote(pattern: str) -> list[str]:
         return sorted(paths)
     if components[-1] == _ANY_FOLDERS:
         return sorted(path for path in paths if not storage.is_directory(path))
-    return sorted(_without_containers(paths))
+    return sorted(_drop_containers(paths))
 
 
 def _fits(names: list[str], components: list[str]) -> bool:

@@ -135,9 +135,9 @@ class ProcessPool:
             for item in items:
                 under_way.append(self._submit(function, item))
                 if len(under_way) >= WINDOW * self._size:
-                    yield self._first(under_way)
+                    yield self._wait_for_first(under_way)
             while under_way:
-                yield self._first(under_way)
+                yield self._wait_for_first(under_way)
         finally:
             _drop(under_way)  # the reader stopped early: the workers need not begin these
 
@@ -166,7 +166,7 @@ class ProcessPool:
         finally:
             _drop(tasks)
 
-    def _first(self, under_way: deque[PoolTask]) -> tuple[Any, Any]:
+    def _wait_for_first(self, under_way: deque[PoolTask]) -> tuple[Any, Any]:
         """Wait for the oldest task. Return its item and result."""
         self._wait_for_any([under_way[0]])
         task = under_way.popleft()
@@ -226,7 +226,7 @@ class ProcessPool:
             if task.dropped:
                 continue
             try:
-                task.result, task.error = worker.do(task, partial(self._told, task))
+                task.result, task.error = worker.do(task, partial(self._store_amount, task))
             except WorkerDied as death:
                 with self._changed:
                     self._death = self._death or death
@@ -236,7 +236,7 @@ class ProcessPool:
                 task.done = True
                 self._changed.notify_all()
 
-    def _told(self, task: PoolTask, amount: int) -> None:
+    def _store_amount(self, task: PoolTask, amount: int) -> None:
         """Store the progress that a worker has reported for a task."""
         with self._changed:
             task.amount = amount

@@ -38,15 +38,15 @@ def squad_files(version: str, folder: Path, server: str | None) -> list[Download
     """Return the downloads of SQuAD's training and development files. version: one of SQUAD_VERSIONS."""
     if version not in _SQUAD:
         raise UsageError(f"SQuAD {version!r} is not known; known are {', '.join(_SQUAD)}")
-    return _below(server or _SQUAD_SERVER, _SQUAD[version], folder)
+    return _list_downloads(server or _SQUAD_SERVER, _SQUAD[version], folder)
 
 
 def mrpc_files(folder: Path, server: str | None) -> list[Download]:
     """Return the downloads of the Microsoft Research Paraphrase Corpus, which is two text files."""
-    return _below(server or _MRPC_SERVER, _MRPC, folder)
+    return _list_downloads(server or _MRPC_SERVER, _MRPC, folder)
 
 
-def _below(server: str, files: dict[str, str], folder: Path) -> list[Download]:
+def _list_downloads(server: str, files: dict[str, str], folder: Path) -> list[Download]:
     """Return a download for each file at the server. files: digest by name."""
     base = server.rstrip("/")
     return [Download(f"{base}/{name}", folder / name, digest) for name, digest in files.items()]

@@ -91,7 +91,7 @@ fa5918cbe7914550720edf389a7555cc  turkish/ortho_context.tab
 """
 
 
-def _asset(name: str, files: dict[str, str], folder: str = "") -> Asset:
+def _make_asset(name: str, files: dict[str, str], folder: str = "") -> Asset:
     """Return the asset of Punkt tables.
 
     files: md5s by path below the folder.
@@ -108,19 +108,19 @@ def _asset(name: str, files: dict[str, str], folder: str = "") -> Asset:
     )
 
 
-def _assets() -> dict[str, Asset]:
+def _make_assets() -> dict[str, Asset]:
     """Return an asset for each language in _MD5SUMS."""
     files: dict[str, dict[str, str]] = {}
     for md5, path in map(str.split, _MD5SUMS.splitlines()):
         language, name = path.split("/")
         files.setdefault(language, {})[name] = md5
     return {
-        language: _asset("punkt" if language == ENGLISH else f"punkt/{language}", own, f"/{language}")
+        language: _make_asset("punkt" if language == ENGLISH else f"punkt/{language}", own, f"/{language}")
         for language, own in files.items()
     }
 
 
-PUNKT_ASSETS = _assets()
+PUNKT_ASSETS = _make_assets()
 """The tables of each language. English came first, and is in the cache as ``punkt`` itself."""
 
 
@@ -129,7 +129,7 @@ def obtain_every_language() -> None:
     obtain(PUNKT_ASSETS[ENGLISH])
     others = [language for language in PUNKT_ASSETS if language != ENGLISH]
     files = {f"{lang}/{name}": md5 for lang in others for name, md5 in PUNKT_ASSETS[lang].files.items()}
-    obtain(_asset("punkt", files))
+    obtain(_make_asset("punkt", files))
 
 
 def find_punkt_tables(directory: str | None = None, language: str = ENGLISH) -> dict[str, bytes]:

@@ -21,7 +21,7 @@ def convert_in_place(what: str, command: str, path: str) -> str:
         return what
     kept = storage.join(storage.parent(path), f".{storage.base_name(path)}.old")
     kept = kept.removeprefix("./")
-    return f"{what}: mv {_quoted(path, kept)} && {command.replace('FILE', _quoted(kept))} > {_quoted(path)}"
+    return f"{what}: mv {_quote(path, kept)} && {command.replace('FILE', _quote(kept))} > {_quote(path)}"
 
 
 def unpack_in_place(program: str, ending: str, path: str) -> str:
@@ -34,8 +34,8 @@ def unpack_in_place(program: str, ending: str, path: str) -> str:
         return f"unpack it with {program}"
     command = f"{program} -d --rm" if program == "zstd" else f"{program} -d"
     if path.endswith(ending):
-        return f"unpack it: {command} {_quoted(path)}"
-    return f"unpack it: mv {_quoted(path, path + ending)} && {command} {_quoted(path + ending)}"
+        return f"unpack it: {command} {_quote(path)}"
+    return f"unpack it: mv {_quote(path, path + ending)} && {command} {_quote(path + ending)}"
 
 
 def unpack_archive(command: str, path: str, endings: tuple[str, ...]) -> str:
@@ -49,8 +49,8 @@ def unpack_archive(command: str, path: str, endings: tuple[str, ...]) -> str:
         return what
     stem = next((path.removesuffix(ending) for ending in endings if path.endswith(ending)), path)
     made = f"{stem}-files"
-    typed = command.replace("ARCHIVE", _quoted(path)).replace("DIR", _quoted(made))
-    return f"unpack it: mkdir {_quoted(made)} && {typed}; then give that directory in its place"
+    typed = command.replace("ARCHIVE", _quote(path)).replace("DIR", _quote(made))
+    return f"unpack it: mkdir {_quote(made)} && {typed}; then give that directory in its place"
 
 
 def make_parts_of(path: str, field: str | None = None) -> str:
@@ -61,9 +61,9 @@ def make_parts_of(path: str, field: str | None = None) -> str:
     what = "make parts of its records"
     if storage.is_remote(path):
         return f"{what}: bertdata segment"
-    made = _quoted(f"{path}.parts")
-    named = "" if field is None else f" --text-field {_quoted(field)}"
-    command = f"bertdata segment {_quoted(path)} --output {made}{named}"
+    made = _quote(f"{path}.parts")
+    named = "" if field is None else f" --text-field {_quote(field)}"
+    command = f"bertdata segment {_quote(path)} --output {made}{named}"
     return f"{what}: {command}; then give {made}/part-* in its place"
 
 
@@ -73,10 +73,10 @@ def take_records_out(path: str, jq_filter: str) -> str:
     if storage.is_remote(path):
         return f"{what} with jq"
     made = f"{path.removesuffix('.json')}.jsonl"
-    command = f"jq -c {_quoted(jq_filter, path)} > {_quoted(made)}"
+    command = f"jq -c {_quote(jq_filter, path)} > {_quote(made)}"
     return f"{what}: {command}; then give that file in its place"
 
 
-def _quoted(*words: str) -> str:
+def _quote(*words: str) -> str:
     """Return the words quoted for a shell."""
     return " ".join(map(shlex.quote, words))

@@ -127,12 +127,12 @@ def reason(error: Exception) -> str:
     text = " ".join(str((plain and getattr(error, "strerror", None)) or error).split())
     if type(error).__name__ in ("NoCredentialsError", "DefaultCredentialsError", "RefreshError"):
         return f"no credentials that are accepted ({text})"
-    if isinstance(error, PermissionError) or _status(error) in (401, 403) or re.search(_REFUSED, text):
+    if isinstance(error, PermissionError) or _find_status(error) in (401, 403) or re.search(_REFUSED, text):
         return f"permission denied ({text})"
     return text if isinstance(error, OSError) and text else f"{type(error).__name__}: {text}"
 
 
-def _status(error: Exception) -> int | None:
+def _find_status(error: Exception) -> int | None:
     """Return the HTTP status in an exception of gcsfs (``code``) or aiohttp (``status``), or None."""
     found = str(getattr(error, "code", None) or getattr(error, "status", None))
     return int(found) if found.isdecimal() else None

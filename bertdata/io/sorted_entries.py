@@ -50,18 +50,18 @@ class SortedEntries:
         if level == len(self._levels):
             self._levels.append([])
         runs = self._levels[level]
-        runs.append(self._written(entries))
+        runs.append(self._write_run(entries))
         if len(runs) >= MOST_RUNS:
-            self._add_run(self._merged(runs), level + 1)
+            self._add_run(self._merge(runs), level + 1)
             _close(runs)
 
-    def _written(self, entries: Iterable[bytes]) -> BinaryIO:
+    def _write_run(self, entries: Iterable[bytes]) -> BinaryIO:
         """Write the entries to a new temporary file."""
         file = TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed by close
         file.writelines(entries)
         return file
 
-    def _merged(self, runs: Iterable[BinaryIO]) -> Iterator[bytes]:
+    def _merge(self, runs: Iterable[BinaryIO]) -> Iterator[bytes]:
         """Yield the entries of several runs in order."""
         return heapq.merge(*map(self._read, runs))
 
@@ -77,7 +77,7 @@ class SortedEntries:
         """Iterate over all entries in order. No entry may be added afterwards."""
         self._held.sort()
         runs = [run for level in self._levels for run in level]
-        return heapq.merge(self._merged(runs), self._held) if runs else iter(self._held)
+        return heapq.merge(self._merge(runs), self._held) if runs else iter(self._held)
 
     def __enter__(self) -> "SortedEntries":
         return self

@@ -27,7 +27,7 @@ def is_remote(path: str) -> bool:
     return "://" in path and not path.startswith("file://")
 
 
-def _local(path: str) -> str:
+def _strip_scheme(path: str) -> str:
     """Return the local path without ``file://``."""
     return path.removeprefix("file://")
 
@@ -98,14 +98,14 @@ def open_input(path: str) -> Iterator[BinaryIO]:
             )
         else:
             _refuse_special(path)
-            file = open(_local(path), "rb")  # noqa: SIM115 - closed below
+            file = open(_strip_scheme(path), "rb")  # noqa: SIM115 - closed below
     with file:
         yield file
 
 
 def _refuse_special(path: str) -> None:
     """Raise MissingInputError for a pipe, socket or device. Reading one could wait forever or never end."""
-    mode = os.stat(_local(path)).st_mode
+    mode = os.stat(_strip_scheme(path)).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
         raise MissingInputError(f"{path}: is {kinds.get(stat.S_IFMT(mode), 'a device')}, expected a file")
@@ -170,7 +170,7 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
         # would wait for the disk. After a power cut a file may be empty, which its md5 in the note or
         # manifest then shows.
         with naming(path):
-            os.replace(_local(growing), _local(path))
+            os.replace(_strip_scheme(growing), _strip_scheme(path))
     except BaseException:
         remove(growing, missing_ok=True)
         raise
@@ -188,7 +188,7 @@ def is_growing_name(name: str) -> bool:
 
 def _create(path: str) -> BinaryIO:
     """Create a local file for writing."""
-    return open(_local(path), "wb")
+    return open(_strip_scheme(path), "wb")
 
 
 @contextmanager
@@ -246,7 +246,7 @@ def remove(path: str, *, missing_ok: bool = False) -> None:
                 file_system, inner = open_file_system(path)
                 file_system.rm_file(inner)
             else:
-                os.unlink(_local(path))
+                os.unlink(_strip_scheme(path))
     except MissingInputError:
         if not missing_ok:
             raise
@@ -254,15 +254,15 @@ def remove(path: str, *, missing_ok: bool = False) -> None:
 
 def exists(path: str) -> bool:
     """Return True if the path is an existing file or directory."""
-    return _kind(path) is not None if is_remote(path) else os.path.exists(_local(path))
+    return _read_type(path) is not None if is_remote(path) else os.path.exists(_strip_scheme(path))
 
 
 def is_directory(path: str) -> bool:
     """Return True if the path is a directory. In an object store: if there are files below it."""
-    return _kind(path) == "directory" if is_remote(path) else os.path.isdir(_local(path))
+    return _read_type(path) == "directory" if is_remote(path) else os.path.isdir(_strip_scheme(path))
 
 
-def _kind(path: str) -> str | None:
+def _read_type(path: str) -> str | None:
     """Return ``file`` or ``directory``, None if the remote path does not exist."""
     with naming(path):
         file_system, inner = open_file_system(path)
@@ -274,7 +274,7 @@ def _kind(path: str) -> str | None:
 
 def is_link(path: str) -> bool:
     """Return True for a symbolic link on the local file system."""
-    return not is_remote(path) and os.path.islink(_local(path))
+    return not is_remote(path) and os.path.islink(_strip_scheme(path))
 
 
 def size(path: str) -> int:
@@ -284,7 +284,7 @@ def size(path: str) -> int:
             file_system, inner = open_file_system(path)
             return int(file_system.size(inner))
         _refuse_special(path)
-        return os.path.getsize(_local(path))
+        return os.path.getsize(_strip_scheme(path))
 
 
 def version(path: str) -> tuple[int, ...]:
@@ -292,7 +292,7 @@ def version(path: str) -> tuple[int, ...]:
     if is_remote(path):
         return ()
     with naming(path):
-        found = os.stat(_local(path))
+        found = os.stat(_strip_scheme(path))
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
@@ -300,7 +300,7 @@ def status(path: str) -> os.stat_result:
     """Return ``os.stat`` of a local file."""
     with naming(path):
         _refuse_special(path)
-        return os.stat(_local(path))
+        return os.stat(_strip_scheme(path))
 
 
 def remote_facts(path: str) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def make_directory(path: str) -> None:
             file_system, inner = open_file_system(path)
             file_system.makedirs(inner, exist_ok=True)
         else:
-            os.makedirs(_local(path), exist_ok=True)
+            os.makedirs(_strip_scheme(path), exist_ok=True)
 
 
 def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: True) -> None:
@@ -342,7 +342,7 @@ def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: Tr
             if file_system.exists(inner):
                 file_system.rmdir(inner)
         else:
-            os.rmdir(_local(path))
+            os.rmdir(_strip_scheme(path))
 
 
 def each(paths: Sequence[str], function: Callable[[str], Result]) -> list[Result]:
@@ -366,7 +366,7 @@ def list_files(directory: str) -> list[str]:
         names = [str(path)[len(inner.rstrip("/")) + 1 :] for path in found]
         # Some tools mark an empty folder in an object store by an empty file whose name ends with a slash.
         return sorted(name for name in names if name and not name.endswith("/"))
-    root = _local(directory)
+    root = _strip_scheme(directory)
     found = []
     for folder, _, names in os.walk(root):  # skips a folder that another process has just removed
         paths = [os.path.join(folder, name) for name in names]

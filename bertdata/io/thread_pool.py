@@ -71,21 +71,21 @@ class ThreadPool:
                 under_way.append(self._submit(function, item))
                 if len(under_way) >= WINDOW * self._size:
                     call = under_way.popleft()
-                    yield call.item, self._result(call)
+                    yield call.item, self._wait_for_result(call)
             while under_way:
                 call = under_way.popleft()
-                yield call.item, self._result(call)
+                yield call.item, self._wait_for_result(call)
         finally:
             for call in under_way:
                 call.is_cancelled = True
 
-    def _result(self, call: "_Call") -> Any:
+    def _wait_for_result(self, call: "_Call") -> Any:
         """Return the call's result. Until it is ready, the calling thread runs other waiting calls."""
-        while not call.is_finished() and (waiting := self._next_waiting()):
+        while not call.is_finished() and (waiting := self._take_waiting()):
             waiting.run()
         return call.result()
 
-    def _next_waiting(self) -> "_Call | None":
+    def _take_waiting(self) -> "_Call | None":
         """Take a call that no worker has begun out of the queue. None if there is none."""
         from queue import Empty
 
@@ -97,7 +97,7 @@ class ThreadPool:
     def _submit(self, function: Callable[[Any], Any], item: Any) -> "_Call":
         """Queue an item, starting one more thread until there are enough."""
         if self._ended:
-            raise _cancelled()
+            raise _cancelled_error()
         if len(self._threads) < self._size - 1:
             try:
                 self._start_thread()
@@ -188,13 +188,13 @@ class _Call:
         """Wait for the call and return its result, or raise its error. CancelledError if it was cancelled."""
         self._unfinished.acquire()
         if self.is_cancelled:
-            raise _cancelled()
+            raise _cancelled_error()
         if self._error is not None:
             raise self._error
         return self._result
 
 
-def _cancelled() -> BaseException:
+def _cancelled_error() -> BaseException:
     """Return a CancelledError."""
     from concurrent.futures import CancelledError  # imported here because it is slow to import
 

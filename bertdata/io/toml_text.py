@@ -52,10 +52,10 @@ class TomlFile:
         # tomllib does not keep line numbers. So parse statement by statement: "[a.b]" alone gives
         # {"a": {"b": {}}}, and "c = 1" alone gives {"c": 1}, which belongs to the last heading.
         table: list[str] = []
-        for line, statement in _statements(self._text):
+        for line, statement in _split_statements(self._text):
             tables = tomllib.loads(statement)
             if statement.lstrip().startswith("["):
-                table = _path_of(tables)
+                table = _find_path(tables)
                 is_found = table[: len(keys)] == list(keys)
             else:
                 inner = keys[len(table) :]
@@ -107,7 +107,7 @@ def _plain_values(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _statements(text: str) -> Iterator[tuple[int, str]]:
+def _split_statements(text: str) -> Iterator[tuple[int, str]]:
     """Yield the line number and text of each statement in valid TOML.
 
     A statement is a table heading, or a key with its value, which may span several lines. Comments and blank
@@ -128,7 +128,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
             start = token.end()
 
 
-def _path_of(tables: Any) -> list[str]:
+def _find_path(tables: Any) -> list[str]:
     """Return the path of the table that a heading names: [a, b] for ``[a.b]`` or ``[[a.b]]``."""
     found: list[str] = []
     while isinstance(tables, dict) and tables:

@@ -35,7 +35,7 @@ def open_directory(path: Path, is_same: IsSame = same_files) -> Iterator[Path]:
 
     is_same: compares the existing directory (first argument) with the new one.
     """
-    growing = _unfinished(path.parent) / storage.growing_name(path.name)
+    growing = _find_unfinished(path.parent) / storage.growing_name(path.name)
     missing = missing_directories(str(path.parent))
     try:
         _make(growing)
@@ -78,7 +78,7 @@ def remove_at_once(path: Path) -> None:
     It is first renamed to a temporary name, then deleted file by file. FileNotFoundError if another machine
     has removed it.
     """
-    aside = _unfinished(path.parent) / storage.growing_name(path.name)
+    aside = _find_unfinished(path.parent) / storage.growing_name(path.name)
     for attempt in range(_ATTEMPTS):
         aside.parent.mkdir(exist_ok=True)
         try:
@@ -105,14 +105,14 @@ def _make(growing: Path) -> None:
 
 def sweep_directories(parent: Path) -> None:
     """Delete directories in ``parent`` that a stopped process left half-written."""
-    for growing in _unfinished(parent).glob("*.tmp"):
+    for growing in _find_unfinished(parent).glob("*.tmp"):
         if storage.is_growing_name(growing.name):
             shutil.rmtree(growing, ignore_errors=True)
     with suppress(OSError):
         (parent / UNFINISHED).rmdir()
 
 
-def _unfinished(parent: Path) -> Path:
+def _find_unfinished(parent: Path) -> Path:
     """Return the path of ``parent``'s ``unfinished/``. DatasetError if it is a link."""
     folder = parent / UNFINISHED
     if folder.is_symlink():

@@ -118,16 +118,16 @@ class WorkerProcess:
             return None, error
         try:
             self._connection.send_bytes(work)
-            while isinstance(message := self._next_message(), int):
+            while isinstance(message := self._receive_message(), int):
                 told(message)
         except (EOFError, OSError):
-            raise self._death() from None
+            raise self._describe_death() from None
         result, failure, trace = message
         if failure is not None:
             failure.__cause__ = _WorkerTraceback(trace)
         return result, failure
 
-    def _next_message(self) -> Any:
+    def _receive_message(self) -> Any:
         """Return the next message: a progress amount, or the final (result, error, traceback)."""
         self._wait_for_message()
         if not self._connection.poll():
@@ -146,7 +146,7 @@ class WorkerProcess:
                 self.process.join()
                 return
 
-    def _death(self) -> WorkerDied:
+    def _describe_death(self) -> WorkerDied:
         """Return the WorkerDied error for the ended process."""
         self.process.join(GRACE_SECONDS)
         status = self.process.exitcode
@@ -186,7 +186,7 @@ def _work(connection: Any, inherited: list[Any], name: Any) -> None:
         while True:
             function, item, tells = connection.recv()
             call = partial(function, item, Teller(connection.send)) if tells else partial(function, item)
-            connection.send_bytes(_outcome(call))
+            connection.send_bytes(_pickle_outcome(call))
             del function, item, call
 
 
@@ -203,7 +203,7 @@ class Teller:
             self._tell(amount)
 
 
-def _outcome(call: Callable[[], Any]) -> Any:
+def _pickle_outcome(call: Callable[[], Any]) -> Any:
     """Make the call and return the pickled (result, error, traceback).
 
     SIGTERM during the call ends the process after all ``finally`` blocks have run.

@@ -25,8 +25,8 @@ from bertdata.io.process_pool import ProcessPool, run_all_telling
 from bertdata.steps.create_plan import planned
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.keywords import keywords_of
-from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
-from bertdata.steps.shuffle import CREATING, MadeShards, listed_corpus, make_shuffled
+from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, silent
+from bertdata.steps.shuffle import CREATING, MadeShards, find_listed_corpus, make_shuffled
 from bertdata.steps.source_parts import holds_records, make_parts
 from bertdata.steps.values import optional_path, path_of, paths_of, whole_number, workers_of
 from bertdata.tokens.files import TokenizerFile
@@ -162,7 +162,7 @@ class ShardRun:
             # Lock and claim all directories before any work, so that a wrong one fails the run at once.
             for target in self.plan.targets:
                 runs.enter_context(target.dataset.run())
-            made = self._make_shards(workers, telling_first(warnings, progress))
+            made = self._make_shards(workers, add_warnings_first(warnings, progress))
             datasets = finish(self.plan, made, provenance)
         of_text = [one for dataset in datasets for one in dataset.warnings]
         return CreateResult(
@@ -217,12 +217,12 @@ def finish(plan: TaskPlan, shards_made: MadeShards, provenance: Provenance) -> l
         manifest = target.dataset.finish(
             inputs, shards, skipped, vocabulary=plan.tokenizer.path, provenance=provenance
         )
-        ones = _share_of_ones(target, index, results)
+        ones = _describe_ones(target, index, results)
         made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest, ones=ones))
     return made
 
 
-def _share_of_ones(target: Target, index: int, results: Sequence[TaskResult]) -> str:
+def _describe_ones(target: Target, index: int, results: Sequence[TaskResult]) -> str:
     """Return the share of examples with pair label 1 as text. Empty if some were not counted."""
     counted = [result.ones[index] if result.ones else None for result in results if result.skipped is None]
     ones = [count for count in counted if count is not None]
@@ -288,7 +288,7 @@ def make_dealt(plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnP
     """
     [target] = plan.targets
     with ProcessPool(min(workers, len(parts))) as pool:
-        if (listed := listed_corpus(plan, parts, pool)) is not None:
+        if (listed := find_listed_corpus(plan, parts, pool)) is not None:
             kept = keep_task(plan.of_run(listed.entry, parts))
             if kept is not None:
                 return MadeShards(corpus=listed, results=[kept])

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
-from bertdata.build.part_names import names_with_folders
-from bertdata.build.plan import check_shuffle, chosen_settings, plan_targets
+from bertdata.build.part_names import find_names_with_folders
+from bertdata.build.plan import check_shuffle, choose_settings, plan_targets
 from bertdata.build.shard_task import Target, TaskPlan
 from bertdata.config.recipes import Recipe
 from bertdata.config.settings import ExampleSettings
@@ -60,7 +60,7 @@ class CreatePlan:
             targets=targets,
             engine=self.request.engine,
             skip_bad=self.request.skip_bad_inputs,
-            names=names_with_folders(parts),
+            names=find_names_with_folders(parts),
         )
 
 
@@ -73,5 +73,5 @@ def planned(request: CreateRequest) -> Iterator[CreatePlan]:
     """
     with with_file(request) as (given, of_phases):
         check_shuffle(given.shuffle or "none", given.num_shards)
-        recipe, settings = chosen_settings(given.recipe, given.phase, given.example_settings, of_phases)
+        recipe, settings = choose_settings(given.recipe, given.phase, given.example_settings, of_phases)
         yield CreatePlan(request=given, recipe=recipe, settings=settings)

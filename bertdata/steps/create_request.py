@@ -19,7 +19,7 @@ from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.sop.settings import SopSettings
 from bertdata.examples.span.settings import SpanSettings
 from bertdata.sources.kinds import CHOSEN_KINDS
-from bertdata.steps.keywords import GivenRun, as_texts, given_of
+from bertdata.steps.keywords import GivenRun, collect_given, convert_paths
 from bertdata.steps.segment_request import CONFIG_HELP, INPUT_KIND_HELP, GivenRecordSettings
 from bertdata.steps.values import AnyPath, AnyPaths, whole_number
 
@@ -155,7 +155,7 @@ class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDa
 
     def __post_init__(self) -> None:
         GivenRun.__post_init__(self)
-        as_texts(self, lists=("parts",), paths=("output", "vocab", "tokenizer", "config"))
+        convert_paths(self, lists=("parts",), paths=("output", "vocab", "tokenizer", "config"))
         GivenRecordSettings.__post_init__(self)
         if self.num_shards is not None:
             whole_number("num_shards", self.num_shards)
@@ -167,19 +167,19 @@ class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDa
     @property
     def dataset_settings(self) -> dict[str, Any]:
         """Given settings of the dataset, by name, without those of its examples."""
-        return given_of(self, GivenDatasetSettings)
+        return collect_given(self, GivenDatasetSettings)
 
     @property
     def example_settings(self) -> dict[str, Any]:
         """Given settings of the examples, by name, including those of a user-defined objective."""
         own = {name: value for name, value in (self.own_settings or {}).items() if value is not None}
-        return given_of(self, GivenExampleSettings) | own
+        return collect_given(self, GivenExampleSettings) | own
 
     @property
     def source_settings(self) -> dict[str, Any]:
         """Given settings for reading records, by name."""
         kind = {} if self.input_kind is None else {"input_kind": self.input_kind}
-        return given_of(self, GivenRecordSettings) | kind
+        return collect_given(self, GivenRecordSettings) | kind
 
     @property
     def named_roles(self) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ class DatasetFile:
         for name in tables.keys() - {"recipe"}:
             self._refuse_unless(isinstance(tables[name], dict), (name,), f"expected a table, [{name}]")
         self.recipe: str | None = recipe or tables.get("recipe")
-        self._objective = objective or self._named_objective()
+        self._objective = objective or self._find_objective()
         self._check_table((_TEXT,), _TEXT_SCHEMAS)
         self._check_records(())
         for phase in _PHASES:
@@ -108,20 +108,20 @@ class DatasetFile:
         found = {} if self.recipe is None else {"recipe": self.recipe}
         for record in _RECORDS:
             found |= {
-                name: value for name, value in self._table(record).items() if name in _OF_DATASET[record]
+                name: value for name, value in self._find_table(record).items() if name in _OF_DATASET[record]
             }
         if "vocab" in given or "tokenizer" in given:
             found = {name: value for name, value in found.items() if name not in _OF_DATASET["tokenizer"]}
         if given.get("shuffle") == "none":
             found.pop("num_shards", None)
-        return {**found, **self._settings(()), **given}
+        return {**found, **self._read_settings(()), **given}
 
     def of_phases(self, given: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
         """Return the file's settings for single phases, by phase number, without those given as flags."""
         return {
             number: {name: value for name, value in found.items() if name not in given}
             for number, phase in enumerate(_PHASES, 1)
-            if (found := self._settings((phase,)))
+            if (found := self._read_settings((phase,)))
         }
 
     @contextmanager
@@ -143,7 +143,7 @@ class DatasetFile:
             # keys of the file in its text, as dupe_factor or as the flag --dupe-factor. If it names
             # several of them, the first one in the text is at fault.
             places = []
-            for keys in self._keys():
+            for keys in self._list_keys():
                 flag = {"roles": "role", "name": "objective"}.get(keys[-1], keys[-1])
                 words = re.compile(rf"\b{flag.replace('_', '[_-]')}\b")
                 is_text = keys[0] == _TEXT
@@ -153,7 +153,7 @@ class DatasetFile:
                 raise
             raise SettingsFileError(f"{self._toml.where(min(places)[1])}: {error}") from None
 
-    def _keys(self) -> Iterator[tuple[str, ...]]:
+    def _list_keys(self) -> Iterator[tuple[str, ...]]:
         """Yield the path of every key in the file."""
         for name, table in self._toml.tables.items():
             if not isinstance(table, dict):
@@ -162,14 +162,14 @@ class DatasetFile:
             for key, value in table.items():
                 yield from ((name, key, inner) for inner in value) if name in _PHASES else [(name, key)]
 
-    def _table(self, *keys: str) -> Mapping[str, Any]:
+    def _find_table(self, *keys: str) -> Mapping[str, Any]:
         """Return the table at the path. Empty if it does not exist."""
         found: Mapping[str, Any] = self._toml.tables
         for key in keys:
             found = found.get(key, {})
         return found
 
-    def _settings(self, place: tuple[str, ...]) -> dict[str, Any]:
+    def _read_settings(self, place: tuple[str, ...]) -> dict[str, Any]:
         """Return the settings of examples by field.
 
         place: () for the top-level tables, (phase,) for the tables of a phase.
@@ -178,16 +178,16 @@ class DatasetFile:
         for record in _RECORDS:
             others = _OF_DATASET[record]
             found |= {
-                name: value for name, value in self._table(*place, record).items() if name not in others
+                name: value for name, value in self._find_table(*place, record).items() if name not in others
             }
         if "name" in found:
             found["objective"] = found.pop("name")
         return found
 
-    def _named_objective(self) -> str:
+    def _find_objective(self) -> str:
         """Return the objective that the file names, else its recipe's."""
-        table = self._table("objective")
-        dialect = self._table("tokenizer").get("dialect", "mlperf")
+        table = self._find_table("objective")
+        dialect = self._find_table("tokenizer").get("dialect", "mlperf")
         recipe = find_recipe(self.recipe or (dialect if isinstance(dialect, str) else "mlperf"))
         name = table.get("name", recipe.objective) if isinstance(table, dict) else recipe.objective
         known = ", ".join(key for key, one in OBJECTIVES.items() if not one.unlearned)
@@ -200,7 +200,7 @@ class DatasetFile:
         return str(name)
 
     def _check_records(self, place: tuple[str, ...]) -> None:
-        """Check the tables tokenizer, objective and container. place: as in ``_settings``."""
+        """Check the tables tokenizer, objective and container. place: as in ``_read_settings``."""
         kind = find_objective(self._objective).settings_type
         records = {item.name: item.metadata.get("record") for item in fields(kind)}
         schemas: dict[str, dict[str, Any]] = {record: {} for record in _RECORDS}
@@ -213,7 +213,7 @@ class DatasetFile:
                 schemas[record] |= others
         homes = {name: record for record, known in schemas.items() for name in known}
         for record in _RECORDS:
-            for name in self._table(*place, record):
+            for name in self._find_table(*place, record):
                 home = homes.get(name, record)
                 self._refuse_unless(
                     home == record, (*place, record, name), f"{name} belongs in the table [{home}]"
@@ -222,7 +222,7 @@ class DatasetFile:
 
     def _check_table(self, place: tuple[str, ...], schemas: Mapping[str, Any]) -> None:
         """Check the names and values in a table."""
-        found = self._table(*place)
+        found = self._find_table(*place)
         self._refuse_unless(isinstance(found, dict), place, f"expected a table, [{'.'.join(place)}]")
         self._check_names(found, schemas, place)
         self._check(found, schemas, place)
@@ -230,24 +230,24 @@ class DatasetFile:
     def _check_names(self, found: Mapping[str, Any], known: Any, place: tuple[str, ...]) -> None:
         """Raise SettingsFileError for an unknown name."""
         for name in found:
-            with self._placed((*place, name)):
+            with self._name_place((*place, name)):
                 check_names([name], known)
 
     def _check(self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
         """Raise SettingsFileError for a wrong value."""
         for name, value in found.items():
             if name in schemas:
-                with self._placed((*place, name)):
+                with self._name_place((*place, name)):
                     check_values({name: value}, schemas)
 
     def _refuse_unless(self, holds: bool, keys: tuple[str, ...], problem: str) -> None:
         """Raise SettingsFileError with the line of the key, unless the condition holds."""
-        with self._placed(keys):
+        with self._name_place(keys):
             if not holds:
                 raise SettingsError(problem)
 
     @contextmanager
-    def _placed(self, keys: tuple[str, ...]) -> Iterator[None]:
+    def _name_place(self, keys: tuple[str, ...]) -> Iterator[None]:
         """Raise a SettingsError in the block as SettingsFileError with the line of the key."""
         try:
             yield

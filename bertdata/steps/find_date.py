@@ -63,12 +63,12 @@ class DateSearch:
             why = "no page up to its end names a day"
             return [f"{self.file}: has {has} {self.figure} on every day: {why}; {size}"]
         if self.days:
-            days = ", ".join(_spans(self.days))
+            days = ", ".join(_join_days(self.days))
             return [f"{self.file}: has the published {self.figure} on {days} (of {tried}; {pages})"]
         return [f"{self.file}: has another {self.figure} on each of {tried}; {size}; {pages}"]
 
 
-def _spans(days: list[datetime.date]) -> Iterator[str]:
+def _join_days(days: list[datetime.date]) -> Iterator[str]:
     """Yield the days as text, with consecutive days as one span (``2020-01-01 to 2020-01-05``)."""
     first = last = days[0]
     for day in [*days[1:], datetime.date.min]:
@@ -185,9 +185,9 @@ class _Target:
 
 def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplitter) -> _Target:
     """Return the file of the table to compare."""
-    for row in _rows_at(rows, file_name(0)):
+    for row in _find_rows(rows, file_name(0)):
         return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
-    for row in _rows_at(rows, f"results/{mlperf_part_name(0)}"):
+    for row in _find_rows(rows, f"results/{mlperf_part_name(0)}"):
         return _Target(row, _holds_a_part, _PartMaker(_number_of_files(rows, table), load_splitter))
     raise SettingsError(
         f"table {table}: has no row for {file_name(0)} nor for results/{mlperf_part_name(0)}; "
@@ -195,7 +195,7 @@ def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplit
     )
 
 
-def _rows_at(rows: list[PublishedFile], path: str) -> Iterator[PublishedFile]:
+def _find_rows(rows: list[PublishedFile], path: str) -> Iterator[PublishedFile]:
     """Yield the table's rows with this path."""
     for row in rows:
         if any(place == path or place.endswith(f"/{path}") for place in row.paths):

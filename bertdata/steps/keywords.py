@@ -62,13 +62,13 @@ class GivenRun(GivenProcesses):
         check_engine(self.engine)
 
 
-def given_of(request: Any, group: type[Any]) -> dict[str, Any]:
+def collect_given(request: Any, group: type[Any]) -> dict[str, Any]:
     """Return those fields declared by ``group`` that are not None in the request, by name."""
     values = {item.name: getattr(request, item.name) for item in fields(group)}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def as_texts(request: Any, *, paths: tuple[str, ...] = (), lists: tuple[str, ...] = ()) -> None:
+def convert_paths(request: Any, *, paths: tuple[str, ...] = (), lists: tuple[str, ...] = ()) -> None:
     """Convert a new request's paths to strings in place. For ``__post_init__``. None stays None.
 
     SettingsError for a value that is not a path.
@@ -102,7 +102,7 @@ def keywords_of(
         signature = inspect.signature(kind)
         result = inspect.signature(step).return_annotation
         call.__signature__ = signature.replace(return_annotation=result)  # type: ignore[attr-defined]
-        call.__doc__ = f"{inspect.getdoc(step)}\n\n{_told(kind)}"
+        call.__doc__ = f"{inspect.getdoc(step)}\n\n{_list_help(kind)}"
         return call
 
     return decorate
@@ -118,7 +118,7 @@ def _with_own_settings(kind: Any, keywords: dict[str, Any]) -> dict[str, Any]:
     return named | {OWN_SETTINGS: {**(named.get(OWN_SETTINGS) or {}), **own}}
 
 
-def _told(kind: Any) -> str:
+def _list_help(kind: Any) -> str:
     """Return a line ``name: help`` for each field that has help."""
     items = {item.name: item.metadata["help"] for item in fields(kind) if "help" in item.metadata}
     return "\n".join(f"{name}: {' '.join(help.split())}" for name, help in items.items())

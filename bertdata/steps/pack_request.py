@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
 from bertdata.shards.packed.layouts import LAYOUTS
-from bertdata.steps.keywords import OBJECTIVE_HELP, GivenProcesses, as_texts
+from bertdata.steps.keywords import OBJECTIVE_HELP, GivenProcesses, convert_paths
 from bertdata.steps.open_dataset import need
 from bertdata.steps.values import AnyPath, whole_number
 
@@ -66,7 +66,7 @@ class PackRequest(GivenProcesses, GivenPackSettings):
 
     def __post_init__(self) -> None:
         GivenProcesses.__post_init__(self)
-        as_texts(self, paths=("path", "output", "vocab"))
+        convert_paths(self, paths=("path", "output", "vocab"))
 
     def settings(self) -> PackSettings:
         """Return the settings of the rows. SettingsError if one is wrong."""

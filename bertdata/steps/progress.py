@@ -34,7 +34,7 @@ def silent(progress: StepProgress) -> None:
     """Ignore the progress."""
 
 
-def telling_first(warnings: tuple[str, ...], progress: OnProgress) -> OnProgress:
+def add_warnings_first(warnings: tuple[str, ...], progress: OnProgress) -> OnProgress:
     """Return a callback that adds the warnings to the first progress it passes on."""
     waiting = list(warnings)
 

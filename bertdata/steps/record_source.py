@@ -14,7 +14,7 @@ from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT
 from bertdata.sources.recognise import holds_frame, kind_of, read_beginning
 from bertdata.sources.settings import RecordSettings
-from bertdata.steps.progress import OnProgress, StepProgress, telling_first
+from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
 from bertdata.text.escaped_articles import escape_warnings
@@ -53,7 +53,7 @@ def reads_records(
     others = [name for name in ARTICLE_SETTINGS if name in given]
     if kind in (ARTICLES, TEXT) and not own:
         return False
-    if kind is None and not own and (others or books or _first_kind(sources) == ARTICLES):
+    if kind is None and not own and (others or books or _find_first_kind(sources) == ARTICLES):
         return False
     check_record_settings(given)
     _refuse(["books"] if books else [], "articles; give books as a source: --input-kind text")
@@ -72,12 +72,12 @@ def _refuse(names: Sequence[str], reason: str) -> None:
         raise SettingsError(f"--{names[0].replace('_', '-')} goes with {reason}")
 
 
-def text_kind(sources: Sequence[str]) -> str:
+def find_text_kind(sources: Sequence[str]) -> str:
     """Return the kind of sources that are not records, if no flag names it: articles or plain text."""
-    return TEXT if _first_kind(sources) == BLOCKS else ARTICLES
+    return TEXT if _find_first_kind(sources) == BLOCKS else ARTICLES
 
 
-def _first_kind(sources: Sequence[str]) -> str | None:
+def _find_first_kind(sources: Sequence[str]) -> str | None:
     """Return the kind of the first non-empty file.
 
     A file is articles if its name or one of its lines is as WikiExtractor writes them. None if the kind is
@@ -129,7 +129,7 @@ def run_records(
 ) -> SegmentCounts:
     """Write the text parts of the sources' records into ``output``."""
     plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
-    progress = telling_first(plan_warnings(plan), progress)
+    progress = add_warnings_first(plan_warnings(plan), progress)
     sizes = storage.each(plan.files, storage.size)
     progress(StepProgress(stage=STAGE, done=0, total=sum(sizes), warnings=plan.notes))
     counts = segment_records(

@@ -9,14 +9,14 @@ from bertdata.config.settings import typed_values
 from bertdata.io import storage
 from bertdata.steps.dataset_file import DatasetFile
 from bertdata.steps.keywords import keywords_of
-from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
+from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, silent
 from bertdata.steps.record_source import (
     STAGE,
+    find_text_kind,
     part_settings,
     preview_records,
     reads_records,
     run_records,
-    text_kind,
 )
 from bertdata.steps.segment_request import SegmentRequest
 from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
@@ -58,11 +58,11 @@ def with_text_of_file(request: SegmentRequest) -> Iterator[SegmentRequest]:
 
     A SettingsError in the block that concerns the file is raised with the file's line.
     """
-    with settings_with(optional_path(request.config), request.settings) as settings:
+    with open_text_settings(optional_path(request.config), request.settings) as settings:
         yield replace(request, **settings)
 
 
-def chosen_text(request: SegmentRequest) -> SegmentSettings | PartSettings:
+def choose_text_settings(request: SegmentRequest) -> SegmentSettings | PartSettings:
     """Return the settings of the parts: PartSettings for records, else SegmentSettings.
 
     Does not read the request's settings file. SettingsError if a setting is wrong or the output overlaps with
@@ -79,7 +79,7 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
     """Write the parts of the request. Does not read its settings file."""
     output, tables = path_of(request.output), optional_path(request.punkt_tables)
     workers, engine = workers_of(request.workers), request.engine
-    settings = chosen_text(request)
+    settings = choose_text_settings(request)
     if isinstance(settings, PartSettings):
         return run_records(
             paths_of(request.sources),
@@ -93,7 +93,7 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         )
     inputs = find_text(request, settings.language)
     files, kinds = inputs.files, inputs.kinds
-    tell = telling_first(tuple(escape_warnings(files, kinds, settings.escaped_articles)), progress)
+    tell = add_warnings_first(tuple(escape_warnings(files, kinds, settings.escaped_articles)), progress)
     sizes = storage.each(files, storage.size)
     finished, done, total = iter(files), 0, sum(sizes)
     tell(StepProgress(stage=STAGE, done=0, total=total, warnings=inputs.notes))
@@ -117,7 +117,7 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
 
 
 @contextmanager
-def settings_with(config: str | None, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def open_text_settings(config: str | None, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the given settings by field, completed by the table ``text`` of the file ``config``.
 
     A SettingsError in the block that concerns the file is raised with the file's line.
@@ -146,7 +146,7 @@ def find_text(request: SegmentRequest, language: str) -> TextInputs:
     """
     sources, output, books = paths_of(request.sources), path_of(request.output), paths_of(request.books or ())
     refuse_text_inputs(output, [*sources, *books])
-    found = find_inputs(sources, request.input_kind or text_kind(sources), books)
+    found = find_inputs(sources, request.input_kind or find_text_kind(sources), books)
     refuse_text_inputs(output, found.files)  # includes files behind links in a directory
     find_tables_of(language, optional_path(request.punkt_tables))
     return found
@@ -154,7 +154,7 @@ def find_text(request: SegmentRequest, language: str) -> TextInputs:
 
 def preview_text(request: SegmentRequest) -> list[str]:
     """Return lines on what would be read and written. Raises the errors of ``make_text``."""
-    output, settings = path_of(request.output), chosen_text(request)
+    output, settings = path_of(request.output), choose_text_settings(request)
     if isinstance(settings, PartSettings):
         tables = optional_path(request.punkt_tables)
         return preview_records(paths_of(request.sources), output, request.input_kind, settings, tables)

@@ -6,7 +6,7 @@ from typing import Any
 from bertdata.config.declared import setting, setting_of
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.sources.settings import RecordSettings
-from bertdata.steps.keywords import PUNKT_TABLES_HELP, GivenRun, as_texts, given_of
+from bertdata.steps.keywords import PUNKT_TABLES_HELP, GivenRun, collect_given, convert_paths
 from bertdata.steps.values import AnyPath, AnyPaths
 from bertdata.text.input_kinds import CHOSEN_KINDS
 from bertdata.text.part_settings import PartSettings
@@ -49,7 +49,7 @@ class GivenRecordSettings:
     eval_share: str | None = setting_of(SelectionSettings, "eval_share")
 
     def __post_init__(self) -> None:
-        as_texts(self, lists=("exclude",))
+        convert_paths(self, lists=("exclude",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class GivenTextSettings(GivenRecordSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        as_texts(self, paths=("abbreviations",))
+        convert_paths(self, paths=("abbreviations",))
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,10 @@ before the articles, as in NVIDIA's and Habana's wiki_books. May be repeated""",
 
     def __post_init__(self) -> None:
         GivenRun.__post_init__(self)
-        as_texts(self, lists=("sources", "books"), paths=("output", "punkt_tables", "config"))
+        convert_paths(self, lists=("sources", "books"), paths=("output", "punkt_tables", "config"))
         GivenTextSettings.__post_init__(self)
 
     @property
     def settings(self) -> dict[str, Any]:
         """Given settings, by name."""
-        return given_of(self, GivenTextSettings)
+        return collect_given(self, GivenTextSettings)

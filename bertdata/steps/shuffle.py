@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from bertdata.build.shard_task import TaskPlan, TaskResult, keep_task, run_task
-from bertdata.build.shuffle.corpus import Corpus, corpus_of, deal_pieces
+from bertdata.build.shuffle.corpus import Corpus, deal_pieces, make_corpus
 from bertdata.build.shuffle.sorted_files import PartSortTask, SortResult, scratch_commit, sort_to_file
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
@@ -40,14 +40,16 @@ def make_shuffled(
         # sorting anything. Else sorted files of an interrupted run are reused (_sort). Else shards that were
         # already noted are kept (run_task).
         kept: dict[int, TaskResult] = {}
-        if (listed := listed_corpus(plan, parts, pool)) is not None:
-            kept = _kept(plan, listed, shards, pool)
+        if (listed := find_listed_corpus(plan, parts, pool)) is not None:
+            kept = _find_kept(plan, listed, shards, pool)
             if len(kept) == shards:
-                return MadeShards(corpus=listed, results=list(_told(kept.values(), plan, shards, progress)))
+                return MadeShards(
+                    corpus=listed, results=list(_report_each(kept.values(), plan, shards, progress))
+                )
         folder = stack.enter_context(scratch_folder(scratch_commit(plan).directory))
         found = _sort(plan, parts, folder, pool, progress)
         try:
-            corpus = corpus_of(found)
+            corpus = make_corpus(found)
             pieces = deal_pieces([result.file for result in found if result.file is not None], shards)
         except (SettingsError, InputError):
             # The user will change settings or parts. Without scratch files the directory can be reused.
@@ -62,12 +64,12 @@ def make_shuffled(
         results = chain(kept.values(), pool.as_done(run_task, tasks))
         return MadeShards(
             corpus=corpus,
-            results=list(_told(results, plan, shards, progress)),
+            results=list(_report_each(results, plan, shards, progress)),
             warnings=tuple(warning for result in found for warning in result.warnings),
         )
 
 
-def listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) -> Corpus | None:
+def find_listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) -> Corpus | None:
     """Return the inputs listed in a finished dataset's manifest, if the parts are still the same.
 
     Else None.
@@ -82,7 +84,7 @@ def listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) -> Co
     return corpus if dict(zip(names, md5s, strict=True)) == corpus.md5s else None
 
 
-def _kept(plan: TaskPlan, corpus: Corpus, shards: int, pool: ProcessPool) -> dict[int, TaskResult]:
+def _find_kept(plan: TaskPlan, corpus: Corpus, shards: int, pool: ProcessPool) -> dict[int, TaskResult]:
     """Return the results of the shards that an earlier run finished, by number."""
     entry = corpus.entry
     tasks = [plan.shuffled(number, shards, entry) for number in range(shards)]
@@ -111,7 +113,7 @@ def _sort(
     return results
 
 
-def _told(
+def _report_each(
     results: Iterable[TaskResult], plan: TaskPlan, shards: int, progress: OnProgress
 ) -> Iterator[TaskResult]:
     """Yield the results, reporting each to ``progress``."""

@@ -14,10 +14,10 @@ from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, CHOSEN_KINDS
 from bertdata.sources.recognise import recognise
 from bertdata.steps.create_request import CreateRequest
-from bertdata.steps.keywords import given_of
+from bertdata.steps.keywords import collect_given
 from bertdata.steps.progress import OnProgress
 from bertdata.steps.record_source import check_record_settings, part_settings, preview_records, run_records
-from bertdata.steps.segment import settings_with
+from bertdata.steps.segment import open_text_settings
 from bertdata.steps.segment_request import GivenRecordSettings
 from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
 from bertdata.text.part_settings import PartSettings
@@ -65,7 +65,7 @@ def make_parts(request: CreateRequest, progress: OnProgress) -> list[str]:
     of ``segment``.
     """
     directory = text_directory(path_of(request.output))
-    with _settings_of(request) as settings:
+    with _open_part_settings(request) as settings:
         run_records(
             paths_of(request.parts),
             directory,
@@ -82,18 +82,18 @@ def make_parts(request: CreateRequest, progress: OnProgress) -> list[str]:
 def preview_parts(request: CreateRequest) -> list[str]:
     """Return lines on the parts that would be written. Raises the errors of ``make_parts``."""
     directory = text_directory(path_of(request.output))
-    with _settings_of(request) as settings:
+    with _open_part_settings(request) as settings:
         return preview_records(paths_of(request.parts), directory, request.input_kind, settings, None)
 
 
 @contextmanager
-def _settings_of(request: CreateRequest) -> Iterator[PartSettings]:
+def _open_part_settings(request: CreateRequest) -> Iterator[PartSettings]:
     """Yield the settings of the parts. SettingsError if one is wrong or an output overlaps with an input."""
-    output, given = path_of(request.output), given_of(request, GivenRecordSettings)
+    output, given = path_of(request.output), collect_given(request, GivenRecordSettings)
     _check_kind(request.input_kind)
     for directory in (output, text_directory(output)):
         refuse_inputs(directory, [*paths_of(request.parts), *given.get("exclude", ())])
-    with _settings(given, optional_path(request.config)) as settings:
+    with _open_settings(given, optional_path(request.config)) as settings:
         yield settings
 
 
@@ -101,15 +101,15 @@ def plan_texts(paths: Sequence[str], given: Mapping[str, Any]) -> RecordPlan:
     """Return the plan for reading the sources' texts without writing parts."""
     kind = given.get("input_kind")
     own = {name: value for name, value in given.items() if name != "input_kind"}
-    with _settings({**own, "sentences": "none"}, None) as settings:
+    with _open_settings({**own, "sentences": "none"}, None) as settings:
         _check_kind(kind)
         return plan_records(paths, kind, settings)
 
 
 @contextmanager
-def _settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSettings]:
+def _open_settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSettings]:
     """Yield the settings for records, completed by the settings file."""
-    with settings_with(config, given) as values:
+    with open_text_settings(config, given) as values:
         check_record_settings(values)
         yield part_settings(values)
 

@@ -15,7 +15,7 @@ from beam_pipelines.report.counters import Distribution
 from beam_pipelines.report.errors import clear_error
 from beam_pipelines.report.progress import FinishedShards, shown_progress
 from beam_pipelines.stages.shards import MakeShard, WriteManifest
-from bertdata.build.plan import chosen_settings, plan_targets
+from bertdata.build.plan import choose_settings, plan_targets
 from bertdata.build.shard_task import TaskPlan
 from bertdata.cli.main import main as command_line
 from bertdata.dataset.manifest import ShardEntry
@@ -176,7 +176,7 @@ def test_spreads_of_several_stages_become_one() -> None:
 def test_progress_finds_each_finished_shard_once_and_misses_none(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
 ) -> None:
-    recipe, settings = chosen_settings("habana", None, {})
+    recipe, settings = choose_settings("habana", None, {})
     parts, vocabulary = [str(part) for part in corpus], str(small_vocabulary_file)
     targets = plan_targets(
         str(tmp_path / "beam"), recipe, None, settings, parts, vocabulary_file(vocabulary, settings)
@@ -229,7 +229,7 @@ def test_stages_run_twice_keep_what_is_there_and_write_the_same_bytes(
 ) -> None:
     expected = create(corpus, small_vocabulary_file, tmp_path / "create", *SMALL)
     changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 2}
-    recipe, settings = chosen_settings(None, None, changes)
+    recipe, settings = choose_settings(None, None, changes)
     parts = [str(part) for part in corpus]
     vocabulary, output = str(small_vocabulary_file), str(tmp_path / "beam")
     targets = plan_targets(output, recipe, None, settings, parts, vocabulary_file(vocabulary, settings))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from beam_pipelines.options import parse_flags, text_settings
+from beam_pipelines.options import make_text_settings, parse_flags
 from beam_pipelines.stages.text_stage import plan_text_stage
 from bertdata.text.reading import find_extracted_files
 from tests.support.paths import EXTRACTED
@@ -12,7 +12,7 @@ def test_the_workers_and_the_directory_get_the_release_that_current_names(tmp_pa
     words = ["--input", str(EXTRACTED), "--input-kind", "articles", "--output", "o", "--vocab", "v"]
     for given, variant in (("current", "3.10.0"), ("3.10.4", "3.10.4")):
         flags, _ = parse_flags([*words, "--punkt", given])
-        settings = text_settings(flags, None)
+        settings = make_text_settings(flags, None)
         files = find_extracted_files([str(EXTRACTED)]).files
         stage = plan_text_stage(files, str(tmp_path / "text"), settings, None)
         assert (stage.load_splitter.variant, stage.text.commit.terms["punkt"]) == (variant, variant)

@@ -11,7 +11,7 @@ import pytest
 from beam_pipelines.prepare import main
 from beam_pipelines.stages.shards import MakeShard, WriteManifest
 from beam_pipelines.transport.bundled_file import BundledFile
-from bertdata.build.plan import chosen_settings, plan_targets
+from bertdata.build.plan import choose_settings, plan_targets
 from bertdata.build.shard_task import TaskPlan
 from bertdata.cli.main import main as command_line
 from tests.support.commands import contents
@@ -127,7 +127,7 @@ def test_attempts_after_the_last_step_leave_no_stray_file(
     words = ["--input", parts, "--vocab", vocabulary, "--output", out, *SMALL]
     assert main(words) == 0
     changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
-    recipe, settings = chosen_settings(None, None, changes)
+    recipe, settings = choose_settings(None, None, changes)
     paths = [f"{store.url}/text/{part.name}" for part in corpus]
     targets = plan_targets(out, recipe, None, settings, paths, vocabulary_file(vocabulary, settings))
     make = MakeShard(TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets))
@@ -159,7 +159,7 @@ def test_a_vocabulary_of_this_machine_travels_with_the_job(corpus, small_vocabul
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_bytes(small_vocabulary_file.read_bytes())
     changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
-    recipe, settings = chosen_settings(None, None, changes)
+    recipe, settings = choose_settings(None, None, changes)
     paths = [str(part) for part in corpus]
     targets = plan_targets(
         str(tmp_path / "there"), recipe, None, settings, paths, vocabulary_file(str(vocabulary), settings)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from beam_pipelines.options import parse_flags, text_settings
+from beam_pipelines.options import make_text_settings, parse_flags
 from bertdata.cli.main import main
 from bertdata.config.recipes import RECIPES
 from tests.support.paths import DUMP, GOLDEN, ROOT
@@ -124,7 +124,7 @@ def test_the_beam_command_has_the_same_settings() -> None:
     (command,) = BEAM
     flags, rest = parse_flags(command[3:])
     assert (command[2], rest, flags.books) == ("beam_pipelines.prepare", [], ["download/bookscorpus"])
-    text = text_settings(flags, RECIPES[flags.recipe])
+    text = make_text_settings(flags, RECIPES[flags.recipe])
     assert {name: getattr(text, name) for name in SHARDING} == SHARDING
     assert (text.recipe, text.prefix) == ("nvidia", "books_wiki_en_corpus")
 

@@ -36,7 +36,7 @@ def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Co
         return made[-1]
 
     def write(writers: Sequence[CountingWriter]) -> None:
-        for batch in _blocks(job, batches):
+        for batch in _drop_word_starts(job, batches):
             writers[0].write(batch)
 
     [entry] = write_shard_group(job.dataset, [name], job.layout, writer, write)
@@ -46,7 +46,7 @@ def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Co
     return ConvertedShard(number=number, entries=(entry,))
 
 
-def _blocks(job: Job, batches: Iterable[ExampleBatch]) -> Iterator[ExampleBatch]:
+def _drop_word_starts(job: Job, batches: Iterable[ExampleBatch]) -> Iterator[ExampleBatch]:
     """Yield the batches without the column of word starts. fairseq finds word starts itself."""
     kind = find_objective(job.layout.objective).batch_type
     for batch in batches:

@@ -14,7 +14,7 @@ from bertdata.examples.columns import Array
 SHUFFLE_SEED = 24
 
 
-def shard_starts(examples: int, shards: int) -> tuple[int, ...]:
+def find_shard_starts(examples: int, shards: int) -> tuple[int, ...]:
     """Return the index of each shard's first example, followed by the number of all examples.
 
     Shards have ceil(examples / shards) examples. The first few have one fewer. SettingsError if a shard would
@@ -30,7 +30,7 @@ def shard_starts(examples: int, shards: int) -> tuple[int, ...]:
     return tuple(number * nominal - min(number, excess) for number in range(shards + 1))
 
 
-def destinations(examples: int) -> Array:
+def find_destinations(examples: int) -> Array:
     """Return the new position of each example in NVIDIA's published permutation (uint32, uint64 if needed).
 
     NVIDIA's program lists all (file, row) pairs with the files sorted by name, shuffles the list with

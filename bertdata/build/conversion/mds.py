@@ -59,7 +59,7 @@ def refuse_source(source: InputDataset, path: str) -> None:
         check_unmasked(kind, name, source.settings.objective, where)
 
 
-def mds_starts(source: InputDataset, settings: DatasetSettings, pool: ProcessPool) -> tuple[int, ...]:
+def find_mds_starts(source: InputDataset, settings: DatasetSettings, pool: ProcessPool) -> tuple[int, ...]:
     """Return the index of each shard's first example, followed by the number of all examples.
 
     SettingsError if the size limit is smaller than a sample.
@@ -69,7 +69,7 @@ def mds_starts(source: InputDataset, settings: DatasetSettings, pool: ProcessPoo
     tasks = [MeasureTask(source=source.of_shards(at, at + 1)) for at in range(len(shards))]
     sizes = []
     for shard, (_, counts) in zip(shards, pool.in_order(measure_shard, tasks), strict=True):
-        names = name_sizes(stem_of(shard.name), 0, len(counts))
+        names = name_sizes(find_stem(shard.name), 0, len(counts))
         sizes.append(sample_sizes(counts, names, wide=wide, with_len=with_len).astype(np.uint32))
     try:
         return tuple(cut_by_size(np.concatenate(sizes), form.dump(), form.size_limit))
@@ -77,18 +77,18 @@ def mds_starts(source: InputDataset, settings: DatasetSettings, pool: ProcessPoo
         raise SettingsError(f"size_limit is {form.size_limit}, but {error}; give a larger one") from None
 
 
-def stem_of(shard: str) -> str:
+def find_stem(shard: str) -> str:
     """Return the shard's name without endings, which the names of its examples begin with."""
     return _ENDING.sub("", without_ending(storage.base_name(shard)))
 
 
-def example_names(source: OpenedDataset, first: int) -> Iterator[str]:
+def name_examples(source: OpenedDataset, first: int) -> Iterator[str]:
     """Yield the names ``<shard>-<index>`` of the source's examples from example number ``first`` on."""
     start, found = 0, []
     for shard in source.shards:
         begin = max(first - start, 0)
         if begin < shard.examples:
-            stem = stem_of(shard.name)
+            stem = find_stem(shard.name)
             found.append((stem, begin, shard.examples))
         start += shard.examples
     return chain.from_iterable((f"{stem}-{index}" for index in range(a, b)) for stem, a, b in found)

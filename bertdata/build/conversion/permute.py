@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bertdata.build.conversion.example_cuts import destinations
+from bertdata.build.conversion.example_cuts import find_destinations
 from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.shard import write_shard
 from bertdata.dataset.reader import OpenedDataset
@@ -50,7 +50,7 @@ class PermutedShardTask:
 
 def sort_tasks(job: Job, folder: str | None) -> Iterator[ShardSortTask]:
     """Yield the tasks that sort all examples. folder: as in ShardSortTask."""
-    shards, places = job.source.shards, destinations(job.source.examples)
+    shards, places = job.source.shards, find_destinations(job.source.examples)
     size, start = -(-len(shards) // MOST_TASKS), 0
     for number, first in enumerate(range(0, len(shards), size)):
         source = OpenedDataset(
@@ -73,11 +73,11 @@ def sort_examples(task: ShardSortTask) -> SortedExamples:
         folder=task.folder,
     )
     kept = files.kept()
-    paths = write_runs(files, len(task.job.names), _placed(task)) if kept is None else kept.paths
+    paths = write_runs(files, len(task.job.names), _place_examples(task)) if kept is None else kept.paths
     return SortedExamples.of(task.source, paths, is_kept=kept is not None)
 
 
-def _placed(task: ShardSortTask) -> Iterator[Placed]:
+def _place_examples(task: ShardSortTask) -> Iterator[Placed]:
     """Yield the batches of the task with each example's new shard and position in that shard."""
     starts, first = np.array(task.job.starts, np.int64), 0
     for shard in task.source.shards:
@@ -91,10 +91,10 @@ def _placed(task: ShardSortTask) -> Iterator[Placed]:
 
 def gather(task: PermutedShardTask) -> list[ConvertedShard]:
     """Write the task's shard."""
-    return [write_shard(task.job, task.number, _examples(task))]
+    return [write_shard(task.job, task.number, _read_examples(task))]
 
 
-def _examples(task: PermutedShardTask) -> Iterator[ExampleBatch]:
+def _read_examples(task: PermutedShardTask) -> Iterator[ExampleBatch]:
     """Yield the task's examples in batches, in their new order."""
     kind = find_objective(task.job.layout.objective).batch_type
     examples = read_group(task.files, task.number, len(task.job.names), kind).examples

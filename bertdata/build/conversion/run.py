@@ -8,12 +8,12 @@ from typing import Any
 
 from bertdata.build.conversion.chop import chop, chop_tasks
 from bertdata.build.conversion.data_bin import check_for_fairseq
-from bertdata.build.conversion.example_cuts import shard_starts
+from bertdata.build.conversion.example_cuts import find_shard_starts
 from bertdata.build.conversion.job import ConvertedShard, Job
-from bertdata.build.conversion.mds import mds_starts, refuse_source
+from bertdata.build.conversion.mds import find_mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
-from bertdata.build.conversion.shard import kept_shard
+from bertdata.build.conversion.shard import find_kept_shard
 from bertdata.dataset.companion_files import form_of
 from bertdata.dataset.lost_text import with_lost
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
@@ -57,13 +57,13 @@ def plan_conversion(
     settings.check_bins(source.opened.layout.max_seq_length)
     layout = replace(source.opened.layout, pad_position=None)
     if settings.to == MDS:
-        starts = mds_starts(source, settings.of_dataset(source.settings, 1), pool)
+        starts = find_mds_starts(source, settings.of_dataset(source.settings, 1), pool)
         shards = len(starts) - 1
         layout = replace(layout, objective=without_word_starts(layout.objective))
     else:
         layout = replace(layout, padding_id=0)
         shards = 1 if settings.to == FAIRSEQ else settings.num_shards or len(source.opened.shards)
-        starts = shard_starts(source.opened.examples, shards)
+        starts = find_shard_starts(source.opened.examples, shards)
     if settings.to == FAIRSEQ:
         layout = replace(layout, objective=OBJECTIVE)
     manifest = source.provenance.dataset
@@ -90,7 +90,9 @@ def plan_conversion(
     )
 
 
-def _inputs(source: InputDataset, to: str, pool: ProcessPool) -> tuple[InputDataset, tuple[InputEntry, ...]]:
+def _read_inputs(
+    source: InputDataset, to: str, pool: ProcessPool
+) -> tuple[InputDataset, tuple[InputEntry, ...]]:
     """Return the source with all settings known, and the manifest entries of its inputs.
 
     A dataset of this package lists its inputs. For files of other tools, the files themselves are the inputs
@@ -104,13 +106,13 @@ def _inputs(source: InputDataset, to: str, pool: ProcessPool) -> tuple[InputData
     source = with_md5s(source, counts)
     entries = tuple(found.entry for found in counts if found.entry is not None)
     has_masks = any(found.masks is not None and found.masks.any() for found in counts)
-    if has_masks or to not in (ARROW, FAIRSEQ) or not has_group(_kind(source), MASKS):
+    if has_masks or to not in (ARROW, FAIRSEQ) or not has_group(_find_batch_type(source), MASKS):
         return source, entries
     unmasked = replace(source.settings, objective={**source.settings.objective, "masks": False})
     return replace(source, settings=unmasked), entries
 
 
-def _kind(source: InputDataset) -> type[ExampleBatch]:
+def _find_batch_type(source: InputDataset) -> type[ExampleBatch]:
     """Return the batch type of the source's examples."""
     return find_objective(source.opened.layout.objective).batch_type
 
@@ -133,7 +135,7 @@ def convert_dataset(
     source = open_input_dataset(path, vocabulary, unverified, objective)
     _refuse(source, path, settings)
     with ProcessPool(workers) as pool:
-        source, inputs = _inputs(source, settings.to, pool)
+        source, inputs = _read_inputs(source, settings.to, pool)
         job = plan_conversion(source, settings, output, inputs, pool)
         with job.dataset.run():
             try:
@@ -184,7 +186,7 @@ def _make(
 ) -> list[ConvertedShard]:
     """Write the missing shards. Returns all shards, kept ones included."""
     total = job.source.examples
-    found = [shard for number in range(len(job.names)) if (shard := kept_shard(job, number)) is not None]
+    found = [shard for number in range(len(job.names)) if (shard := find_kept_shard(job, number)) is not None]
     done = sum(shard.examples for shard in found)
     for shard in found:
         told(done, total, shard.line)

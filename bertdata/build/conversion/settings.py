@@ -103,7 +103,7 @@ class ConversionSettings:
             objective = dict(source.objective)
             if "name" in objective:
                 objective["name"] = without_word_starts(objective["name"])
-            container = {**self._of_mds(source), **shuffled_into(num_shards)}
+            container = {**self._make_mds_container(source), **shuffled_into(num_shards)}
             return replace(source, objective=objective, container=container)
         found = {
             name: value for name, value in without_padding(source.container).items() if name != "bin_size"
@@ -117,7 +117,7 @@ class ConversionSettings:
             source = replace(source, objective={**source.objective, "name": OBJECTIVE})
         return replace(source, container={**found, **own, **shuffled_into(num_shards)})
 
-    def _of_mds(self, source: DatasetSettings) -> dict[str, Any]:
+    def _make_mds_container(self, source: DatasetSettings) -> dict[str, Any]:
         """Return the container settings of an MDS dataset.
 
         The padding id is copied from the source, so that the content md5s are the same too.

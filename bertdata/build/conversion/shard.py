@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from bertdata.build.conversion.job import ConvertedShard, Job
-from bertdata.build.conversion.mds import example_names
+from bertdata.build.conversion.mds import name_examples
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.examples.bins import cut_bins
 from bertdata.examples.columns import arrays, cut
@@ -22,7 +22,7 @@ from bertdata.shards.write import CountingWriter
 from bertdata.tokens.load import vocabulary_of
 
 
-def kept_shard(job: Job, number: int) -> ConvertedShard | None:
+def find_kept_shard(job: Job, number: int) -> ConvertedShard | None:
     """Return the shard if an earlier run finished it from the same inputs. None if it must be written."""
     found = [job.dataset.finished_entry(name, job.corpus.md5) for name in job.names[number]]
     entries = tuple(one[1] for one in found if one is not None)
@@ -36,30 +36,30 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
     if job.format == FAIRSEQ:
         from bertdata.build.conversion.data_bin import write_data_bin
 
-        return write_data_bin(job, number, map(_in_32_bits, batches))
+        return write_data_bin(job, number, map(_convert_offsets, batches))
 
     if job.layout.objective != job.source.layout.objective:
-        batches = map(partial(_of_kind, find_objective(job.layout.objective).batch_type), batches)
+        batches = map(partial(_select_columns, find_objective(job.layout.objective).batch_type), batches)
 
     def write(writers: Sequence[CountingWriter]) -> None:
         for batch in batches:
             for which, examples in cut_bins(batch, job.bin_size) if job.bin_size else [(0, batch)]:
-                writers[which].write(_in_32_bits(examples))
+                writers[which].write(_convert_offsets(examples))
 
-    writer = partial(_writer, job, number)
+    writer = partial(_open_writer, job, number)
     entries = write_shard_group(job.dataset, job.names[number], job.layout, writer, write)
     for entry in entries:
         job.dataset.record(job.corpus, entry)
     return ConvertedShard(number=number, entries=entries)
 
 
-def _writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter:
+def _open_writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter:
     """Return the writer of a shard file. which: number of the length bin."""
     if job.form is not None:
         from bertdata.shards.mds.container import MdsWriter
 
         path = storage.join(job.dataset.directory, job.names[number][which])
-        names = example_names(job.source, job.starts[number])
+        names = name_examples(job.source, job.starts[number])
         return MdsWriter(sink, job.layout, path, names=names, form=job.form)
     if job.format == ARROW:
         from bertdata.shards.arrow import ArrowWriter
@@ -75,12 +75,12 @@ def _writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter
     )
 
 
-def _of_kind(batch_type: type[ExampleBatch], batch: ExampleBatch) -> ExampleBatch:
+def _select_columns(batch_type: type[ExampleBatch], batch: ExampleBatch) -> ExampleBatch:
     """Return the batch with only the columns of another batch type."""
     return batch_type(**{item.name: getattr(batch, item.name) for item in fields(cast(Any, batch_type))})
 
 
-def _in_32_bits(batch: ExampleBatch) -> ExampleBatch:
+def _convert_offsets(batch: ExampleBatch) -> ExampleBatch:
     """Return the batch with its offsets as uint32, as the kernels expect."""
     found = arrays(batch)
     return replace(found, **{name: getattr(found, name).astype(np.uint32) for name in found.ragged()})

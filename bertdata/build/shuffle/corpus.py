@@ -29,7 +29,7 @@ class Corpus:
         return read | {entry.name: entry.md5 for entry in self.skipped}
 
 
-def corpus_of(results: Sequence[SortResult]) -> Corpus:
+def make_corpus(results: Sequence[SortResult]) -> Corpus:
     """Return the corpus of the sorted parts. InputError if all were left out."""
     entries = [result.entry for result in results]
     read = tuple(entry for entry in entries if isinstance(entry, InputEntry))

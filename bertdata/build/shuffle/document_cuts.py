@@ -17,7 +17,7 @@ _PREFIXES_OF_A_SHARD = 256
 _KEY_BITS = 64
 
 
-def prefix_bits(shards: int) -> int:
+def count_prefix_bits(shards: int) -> int:
     """Return the number of leading key bits that the histogram distinguishes."""
     return max(12, (shards * _PREFIXES_OF_A_SHARD - 1).bit_length())
 
@@ -28,7 +28,7 @@ def count_tokens(prefixes: Buffer, tokens: Buffer, shards: int) -> dict[int, int
     prefixes: first 64 bits of each document's key.
     tokens: number of tokens of each document.
     """
-    drop = _KEY_BITS - prefix_bits(shards)
+    drop = _KEY_BITS - count_prefix_bits(shards)
     histogram: dict[int, int] = {}
     for prefix, number in zip(prefixes, tokens, strict=True):
         histogram[prefix >> drop] = histogram.get(prefix >> drop, 0) + number
@@ -69,7 +69,7 @@ def deal_out(
     Positions are bytes in the part's records. prefixes, starts: as in SortedDocuments. stop: size of the
     records.
     """
-    drop = _KEY_BITS - prefix_bits(shards)
+    drop = _KEY_BITS - count_prefix_bits(shards)
     first = 0
     for shard in range(shards):
         last = bisect_left(prefixes, cuts[shard] << drop) if shard < len(cuts) else len(prefixes)

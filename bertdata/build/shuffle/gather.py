@@ -18,7 +18,7 @@ def gather_documents(blocks: Iterable[bytes], *, wide: bool, has_word_starts: bo
     """
     width = (4 if wide else 2) if has_word_starts else None
     # Sorting by key makes the order independent of the order of the blocks. Keys are unique.
-    found = sorted((record for block in blocks for record in _records(block, width)), key=itemgetter(0))
+    found = sorted((record for block in blocks for record in _split_records(block, width)), key=itemgetter(0))
     ids = from_little_endian("I" if wide else "H", b"".join(ids for _, _, ids, _ in found))
     lengths = from_little_endian("I", b"".join(lengths for _, lengths, _, _ in found))
     return Documents(
@@ -29,7 +29,9 @@ def gather_documents(blocks: Iterable[bytes], *, wide: bool, has_word_starts: bo
     )
 
 
-def _records(block: bytes, width: int | None) -> Iterable[tuple[bytes, memoryview, memoryview, memoryview]]:
+def _split_records(
+    block: bytes, width: int | None
+) -> Iterable[tuple[bytes, memoryview, memoryview, memoryview]]:
     """Yield key, sentence lengths, ids and word starts of each record.
 
     width: bytes per id if the records contain word starts, else None.

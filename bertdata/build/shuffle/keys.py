@@ -36,9 +36,9 @@ class SortedDocuments:
 
 def sort_documents(documents: Documents, part: str) -> SortedDocuments:
     """Return the documents of a part sorted by key. part: name of the part, which the keys depend on."""
-    keyed = sorted(zip(document_keys(documents, part), range(documents.documents), strict=True))
-    bodies = list(_bodies(documents))
-    starts = _word_starts(documents)
+    keyed = sorted(zip(hash_documents(documents, part), range(documents.documents), strict=True))
+    bodies = list(_split_bodies(documents))
+    starts = _split_word_starts(documents)
     records = [
         HEADER.pack(key, len(bodies[index][0]) // 4, len(bodies[index][1]))
         + b"".join(bodies[index])
@@ -54,7 +54,7 @@ def sort_documents(documents: Documents, part: str) -> SortedDocuments:
     )
 
 
-def document_keys(documents: Documents, part: str) -> list[bytes]:
+def hash_documents(documents: Documents, part: str) -> list[bytes]:
     """Return a 16-byte BLAKE2b hash of each document's content and position.
 
     Hashed are the sentence lengths and the token ids, both as in SortedDocuments. Then follow the part's name
@@ -63,7 +63,7 @@ def document_keys(documents: Documents, part: str) -> list[bytes]:
     """
     place = part.encode() + b"\0"
     keys = []
-    for number, (lengths, ids) in enumerate(_bodies(documents)):
+    for number, (lengths, ids) in enumerate(_split_bodies(documents)):
         digest = hashlib.blake2b(lengths, digest_size=KEY_BYTES)
         digest.update(ids)
         digest.update(place + b"%d" % number)
@@ -71,7 +71,7 @@ def document_keys(documents: Documents, part: str) -> list[bytes]:
     return keys
 
 
-def _bodies(documents: Documents) -> Iterator[tuple[bytes, bytes]]:
+def _split_bodies(documents: Documents) -> Iterator[tuple[bytes, bytes]]:
     """Yield the sentence lengths and the ids of each document as little-endian bytes."""
     lengths = little_endian(
         array("I", map(sub, documents.sentence_ends, chain((0,), documents.sentence_ends)))
@@ -85,7 +85,7 @@ def _bodies(documents: Documents) -> Iterator[tuple[bytes, bytes]]:
         first_sentence, first_id = end, last_id
 
 
-def _word_starts(documents: Documents) -> list[bytes]:
+def _split_word_starts(documents: Documents) -> list[bytes]:
     """Return the word starts of each document, one byte per id. Empty bytes if the documents have none."""
     if documents.word_starts is None:
         return [b""] * documents.documents
@@ -111,6 +111,6 @@ def from_little_endian(kind: str, data: bytes) -> Buffer:
     return items
 
 
-def shard_seed(seed: int, number: int) -> int:
+def derive_shard_seed(seed: int, number: int) -> int:
     """Return the random seed of a shard: the first 64 bits of BLAKE2b of ``"<seed>/<number>"``."""
     return int.from_bytes(hashlib.blake2b(f"{seed}/{number}".encode(), digest_size=8).digest(), "big")

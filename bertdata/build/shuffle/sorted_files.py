@@ -100,7 +100,7 @@ def sort_to_file(task: PartSortTask) -> SortResult:
         source=reader.input_md5() if task.folder is None else "",
         folder=task.folder,
     )
-    if (kept := scratch.kept()) is not None and (result := _kept(kept)) is not None:
+    if (kept := scratch.kept()) is not None and (result := _restore(kept)) is not None:
         return result
     found = sort_part(task.plan, task.part, reader)
     if found.documents is None:
@@ -120,7 +120,7 @@ def _write(scratch: ScratchFiles, entry: InputEntry, documents: SortedDocuments)
     return SortedFile(path=sink.path, record_bytes=len(documents.records), documents=entry.documents)
 
 
-def _kept(found: KeptFiles) -> SortResult | None:
+def _restore(found: KeptFiles) -> SortResult | None:
     """Return an earlier run's result from its note. None if the note is in another version's format."""
     try:
         entry = parse_entry(InputEntry, found.note.get("input"))

@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import pytest
 
-from bertdata.build.conversion.example_cuts import destinations, shard_starts
+from bertdata.build.conversion.example_cuts import find_destinations, find_shard_starts
 from bertdata.shards.containers import open_reader
 from tests.support.commands import contents
 
@@ -262,7 +262,7 @@ def test_another_order_or_source_is_another_dataset(
 def test_sizes_of_the_published_data_sets():
     examples = 156_725_653
     for shards in (2048, 4320):
-        starts = shard_starts(examples, shards)
+        starts = find_shard_starts(examples, shards)
         sizes = [stop - start for start, stop in itertools.pairwise(starts)]
         nominal = -(-examples // shards)
         excess = nominal * shards - examples
@@ -275,5 +275,5 @@ def test_a_permutation_is_that_of_the_list_of_pairs(examples):
     pairs = [divmod(number, 7) for number in range(examples)]
     expected = list(pairs)
     random.Random(24).shuffle(expected)
-    found = destinations(examples).tolist()
+    found = find_destinations(examples).tolist()
     assert [expected[place] for place in found] == pairs

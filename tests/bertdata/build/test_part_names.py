@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.build.part_names import name_parts, shard_stem
+from bertdata.build.part_names import make_shard_stem, name_parts
 from bertdata.errors import SettingsError
 from tests.support.commands import SMALL, Program, contents
 from tests.support.pipelines import prepare
@@ -54,7 +54,7 @@ def test_names_do_not_depend_on_where_the_tree_lies(monkeypatch: pytest.MonkeyPa
     assert list(name_parts(inside).values()) == names
     assert list(name_parts([f"{tmp_path}/{name}" for name in inside]).values()) == names
     assert list(name_parts([f"../{tmp_path.name}/{name}" for name in inside]).values()) == names
-    assert list(map(shard_stem, names)) == ["p", "b-p", "c-b-p"]
+    assert list(map(make_shard_stem, names)) == ["p", "b-p", "c-b-p"]
 
 
 def test_parts_of_one_name_on_different_file_systems_are_refused() -> None:

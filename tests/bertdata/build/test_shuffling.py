@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.build.shuffle.document_cuts import count_tokens, deal_out, find_cuts, prefix_bits
+from bertdata.build.shuffle.document_cuts import count_prefix_bits, count_tokens, deal_out, find_cuts
 from bertdata.build.shuffle.gather import gather_documents
-from bertdata.build.shuffle.keys import SortedDocuments, shard_seed, sort_documents
+from bertdata.build.shuffle.keys import SortedDocuments, derive_shard_seed, sort_documents
 from bertdata.errors import SettingsError
 from bertdata.records import Documents
 from golden.cases import GOLDEN
@@ -65,7 +65,7 @@ def test_the_sample_corpus_is_dealt_out_as_the_specification_says() -> None:
         by_part.setdefault(document.part, []).append(document.sentences)
     parts = [sort_documents(documents_of(text), name) for name, text in by_part.items()]
     assert [text_of(shard) for shard in shuffle(parts, SHARDS)] == [text_of(flat(s)) for s in expected]
-    assert [shard_seed(SETTINGS.random_seed, number) for number in range(SHARDS)] == [
+    assert [derive_shard_seed(SETTINGS.random_seed, number) for number in range(SHARDS)] == [
         *map(seed, range(SHARDS))
     ]
     assert len(json.loads((GOLDEN / "shuffle" / "expected.json").read_text())) == SHARDS
@@ -76,7 +76,9 @@ def test_no_document_is_lost_and_the_order_of_parts_changes_nothing(
     corpus: list[Text], shards: int, random: Random
 ) -> None:
     parts = [sort_documents(documents_of(text), f"part-{n}") for n, text in enumerate(corpus)]
-    shards = min(shards, len({prefix >> (64 - prefix_bits(shards)) for p in parts for prefix in p.prefixes}))
+    shards = min(
+        shards, len({prefix >> (64 - count_prefix_bits(shards)) for p in parts for prefix in p.prefixes})
+    )
     made = [text_of(shard) for shard in shuffle(parts, shards)]
     assert all(made)
     assert sorted(chain.from_iterable(made)) == sorted(chain.from_iterable(corpus))

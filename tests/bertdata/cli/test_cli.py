@@ -15,7 +15,7 @@ import fsspec
 import pytest
 
 from bertdata import __version__
-from bertdata.build.plan import chosen_settings
+from bertdata.build.plan import choose_settings
 from bertdata.cli.main import COMMANDS, USAGE
 from bertdata.dataset.published.tables import load_table
 from bertdata.shards.example_proto import decode_example, encode_example, varint
@@ -155,9 +155,9 @@ def test_roberta_is_made_with_a_tokenizer_json(kit, bertdata, corpus, tmp_path):
 
 
 def test_one_length_makes_one_dataset_of_an_encoder_with_two():
-    _, chosen = chosen_settings("modernbert", None, {"max_seq_length": 4096})
+    _, chosen = choose_settings("modernbert", None, {"max_seq_length": 4096})
     assert [(place, one.max_seq_length) for place, one in chosen.items()] == [("", 4096)]
-    _, chosen = chosen_settings("modernbert", 2, {})
+    _, chosen = choose_settings("modernbert", 2, {})
     assert [one.max_seq_length for one in chosen.values()] == [8192]
 
 
@@ -174,7 +174,7 @@ PUBLISHED = {
 @pytest.mark.parametrize("recipe", PUBLISHED)
 def test_a_recipe_has_the_figures_of_its_owners_instructions(recipe, bertdata):
     names = ("max_seq_length", "max_predictions_per_seq", "dupe_factor", "random_seed")
-    _, chosen = chosen_settings(recipe, None, {})
+    _, chosen = choose_settings(recipe, None, {})
     figures = [tuple(getattr(phase, name) for name in names) for phase in chosen.values()]
     assert figures == PUBLISHED[recipe]
     summary = next(line for line in bertdata("recipes").out.splitlines() if line.split()[0] == recipe)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bertdata.build.plan import chosen_settings, plan_targets
+from bertdata.build.plan import choose_settings, plan_targets
 from bertdata.build.shard_task import TaskPlan, run_task
 from bertdata.dataset.manifest import summary
 from bertdata.errors import AssetError, MissingExtraError, MissingInputError, StorageError
@@ -343,7 +343,7 @@ def test_attempts_that_come_or_end_late_change_nothing(store, text, local, bertd
     out = f"{store.url}/out"
     assert bertdata(*text, "--output", out, *SMALL).status == 0
     changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
-    recipe, settings = chosen_settings(None, None, changes)
+    recipe, settings = choose_settings(None, None, changes)
     parts = [f"{store.url}/text/{part.name}" for part in corpus]
     vocabulary = f"{store.url}/vocab.txt"
     targets = plan_targets(out, recipe, None, settings, parts, vocabulary_file(vocabulary, settings))
@@ -370,7 +370,7 @@ def test_an_entry_that_the_manifest_does_not_have_is_kept(store, text, bertdata,
     part = "part-00001-of-00003"
     store.put(f"text/{part}", corpus[1].read_bytes() + b"\nOne sentence more.\nAnd another.\n")
     changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
-    recipe, settings = chosen_settings(None, None, changes)
+    recipe, settings = choose_settings(None, None, changes)
     parts, vocabulary = [f"{store.url}/text/{path.name}" for path in corpus], f"{store.url}/vocab.txt"
     targets = plan_targets(out, recipe, None, settings, parts, vocabulary_file(vocabulary, settings))
     plan = TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets)

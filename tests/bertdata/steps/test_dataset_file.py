@@ -17,7 +17,7 @@ from bertdata.io.toml_text import TomlFile
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.dataset_file import DatasetFile
 from bertdata.steps.record_source import part_settings
-from bertdata.steps.segment import settings_of, settings_with
+from bertdata.steps.segment import open_text_settings, settings_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import SegmentSettings
@@ -41,7 +41,7 @@ def files(directory: Path) -> dict[str, bytes]:
 
 def text_settings(config: Path, **flags: Any) -> SegmentSettings:
     """The settings of the text stage as segment --config has them."""
-    with settings_with(str(config), flags) as given:
+    with open_text_settings(str(config), flags) as given:
         return settings_of(given)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import bertdata as package
-from beam_pipelines.options import parse_flags, text_settings
+from beam_pipelines.options import make_text_settings, parse_flags
 from beam_pipelines.stages.text_stage import plan_text_stage
 from bertdata.dataset.provenance import NO_PROVENANCE, find_provenance
 from bertdata.errors import SettingsError
@@ -191,7 +191,7 @@ def test_beams_text_stage_takes_the_language(german: Path, tmp_path: Path) -> No
         "de",
     ]
     flags, _ = parse_flags([*words, "--abbreviations", str(own)])
-    settings = text_settings(flags, None)
+    settings = make_text_settings(flags, None)
     stage = plan_text_stage([str(book)], str(tmp_path / "text"), settings, None, kinds=["text"])
     assert stage.load_splitter.language == "de"
     segmented = stage.load_splitter().segment_lines(b"Siehe Abb. 3. Die Nr. 7.\n")
