@@ -113,10 +113,10 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
 
 def make_provisional(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
     """Return the packed dataset as far as it is known before the lengths are read, for its lock and notes."""
-    from bertdata.packing.pack_plan import plan_of
+    from bertdata.packing.pack_plan import make_plan
 
     # A plan of a single row stands in for the real one. Nothing that the lock needs depends on it.
-    nothing = plan_of(source.opened.layout.max_seq_length, {(1,): 1})
+    nothing = make_plan(source.opened.layout.max_seq_length, {(1,): 1})
     settings = replace(settings, num_shards=1)
     return PlannedPack(source=source, settings=settings, counts=(), plan=nothing).dataset(output)
 

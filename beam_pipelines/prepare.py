@@ -49,16 +49,16 @@ from bertdata.steps.create_plan import CreatePlan
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.values import optional_path, paths_of
 from bertdata.text.directory import refuse_text_inputs
-from bertdata.text.escaped_articles import escape_warnings
+from bertdata.text.escaped_articles import find_escape_warnings
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
-from bertdata.text.languages import language_notes
-from bertdata.text.load_splitter import find_tables_of
-from bertdata.text.mlperf_evaluation import with_remedy
+from bertdata.text.languages import list_language_notes
+from bertdata.text.load_splitter import fetch_tables
+from bertdata.text.mlperf_evaluation import add_remedy
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import find_inputs
 from bertdata.tokens.files import TokenizerFile
-from bertdata.tokens.load import engine_note
+from bertdata.tokens.load import describe_engine
 
 SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
 """A function that divides parts into sets, with the datasets of each set."""
@@ -100,7 +100,7 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreateP
     if (stage := text or records) is not None:
         language = stage.language if stage.tables() else None
         check_text(flags.text, language, flags.punkt_tables, list_targets(early))
-        say(*language_notes(stage.language))
+        say(*list_language_notes(stage.language))
     if flags.input_kind == "dump":
         check_books(flags.books)
     plan.check_tokenizer(flags.tokenizer_file)
@@ -139,7 +139,7 @@ def run(
     if records is not None:
         metrics = make_record_parts(flags, beam_arguments, records)
     source = plan_source(flags, text)
-    note = engine_note(flags.tokenizer_file, flags.engine)
+    note = describe_engine(flags.tokenizer_file, flags.engine)
     say(*source.notes, *([] if note is None else [note]))
     sets = sets_of(source.parts)
     pipeline = make_pipeline(beam_arguments, flags)
@@ -153,7 +153,7 @@ def run(
     try:
         metrics += make_datasets(pipeline, source, sets)
     except TooFewArticles as error:
-        raise with_remedy(error, source.files, source.kinds) from None
+        raise add_remedy(error, source.files, source.kinds) from None
     for target in list_targets(sets):
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         manifest = parse_json(storage.read_bytes(path), path)
@@ -216,7 +216,7 @@ def check_text(
             )
         dataset.refuse_others(inputs_known=False)
     if language is not None:
-        find_tables_of(language, punkt_tables)  # downloads the tables once, before all workers would try
+        fetch_tables(language, punkt_tables)  # downloads the tables once, before all workers would try
 
 
 def check_books(patterns: list[str]) -> None:
@@ -265,7 +265,7 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Pipe
     kind = ARTICLES if flags.input_kind == "dump" else flags.input_kind
     inputs = find_inputs(flags.input, kind, flags.books)
     files, kinds = inputs.files, inputs.kinds
-    for warning in escape_warnings(files, kinds, text.escaped_articles):
+    for warning in find_escape_warnings(files, kinds, text.escaped_articles):
         say_error(f"{PROGRAM}: warning: {warning}")
     stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables, kinds)
     if (finished := find_finished_text(stage, files)) is not None:

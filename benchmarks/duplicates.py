@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from benchmarks import corpus, measure
 from bertdata.io.sorted_entries import SortedEntries
-from bertdata.text.record_text import text_hash
-from bertdata.text.selection.duplicates import HASHED, duplicates_of
+from bertdata.text.record_text import hash_text
+from bertdata.text.selection.duplicates import HASHED, match_duplicates
 from bertdata.text.selection.ngrams import Ngrams
 
 MILLION = 1_000_000
@@ -25,8 +25,8 @@ def sort(number: int) -> int:
         for record in range(number):
             text = record // 2 if record % TWICE == 0 else record
             piece, place_in_piece = divmod(record, 4096)
-            hashed.add(HASHED.pack(text_hash(text.to_bytes(8, "big")), 0, piece, place_in_piece))
-        return sum(1 for _ in duplicates_of(hashed, lambda file, piece: piece << 12))
+            hashed.add(HASHED.pack(hash_text(text.to_bytes(8, "big")), 0, piece, place_in_piece))
+        return sum(1 for _ in match_duplicates(hashed, lambda file, piece: piece << 12))
 
 
 def show_sorting() -> None:

@@ -23,7 +23,7 @@ from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import Draws
 from bertdata.examples.fairseq.load_masker import FairseqMasker, make_fairseq_masker
 from bertdata.examples.fairseq.streams import RELEASES
-from bertdata.examples.fairseq.words import word_begins
+from bertdata.examples.fairseq.words import find_word_begins
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.records import ShardLayout, Vocabulary
 
@@ -149,7 +149,7 @@ def main() -> None:
         for whole in (False, True):
             settings = MaskingSettings(max_predictions_per_seq=0, whole_word_mask=whole)
             masker = make_fairseq_masker(known, settings, layout, release)
-            begins = np.frombuffer(word_begins(known), np.uint8) if whole else None
+            begins = np.frombuffer(find_word_begins(known), np.uint8) if whole else None
             peer, own = partial(theirs, ids, release, weights, begins), partial(ours, ids, masker)
             masks = peer(), own()
             assert masks[0] == masks[1] or release == "fairseq", masks

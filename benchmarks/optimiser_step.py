@@ -18,9 +18,9 @@ from trainer.devices.clipping import clip_
 from trainer.devices.cpu import Cpu
 from trainer.model.headed import BertForPreTraining
 from trainer.plugins import find
-from trainer.update.make_step import make_step
+from trainer.update.make_step import make_optimiser_step
 from trainer.update.optimiser import group_parameters
-from trainer.update.skipping import SkippingStep, clip_and_step
+from trainer.update.skipping import SkippingOptimiserStep, clip_and_step
 
 ROUNDS = 10
 SMALL = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024}
@@ -44,9 +44,9 @@ def model_with_gradients(shape: dict[str, int]) -> BertForPreTraining:
 def ours(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[], None]:
     config = Config.of(optimiser=OPTIMISER, precision=precision)
     model = model_with_gradients(shape)
-    step = make_step(config, kind(config), model.named_parameters())
+    step = make_optimiser_step(config, kind(config), model.named_parameters())
     if kind is Plain:
-        assert isinstance(step, SkippingStep)
+        assert isinstance(step, SkippingOptimiserStep)
         step.function = torch.compile(clip_and_step, fullgraph=True, dynamic=False)
     gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
     return lambda: step.take(gradients, 1e-3, 1)

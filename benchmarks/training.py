@@ -123,7 +123,7 @@ def fed_by_the_loader(step: Callable[[Batch], object], directory: str) -> tuple[
 def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
-    own_step = ours()
+    ends_updates = ours()
     runners = {"transformers": theirs(), "transformers, head on masks": theirs(masked_only=True)}
     least = dict.fromkeys(("ours", *runners), float("inf"))
     with tempfile.TemporaryDirectory() as place:
@@ -137,12 +137,12 @@ def main() -> None:
         row_loader = Loader(Rows(data), form=RowForm(), batch_size=BATCH)
         for _ in range(ROUNDS):  # the same examples, flat and as rows
             flat, rows = next(flat_loader).batches[0], next(row_loader).batches[0]
-            least["ours"] = min(least["ours"], cpu_seconds(own_step, flat))
+            least["ours"] = min(least["ours"], cpu_seconds(ends_updates, flat))
             for name, step in runners.items():
                 least[name] = min(least[name], cpu_seconds(step, rows))
         flat_loader.close()
         row_loader.close()
-        seconds, waited = fed_by_the_loader(own_step, shards)
+        seconds, waited = fed_by_the_loader(ends_updates, shards)
     print(f"training steps of {BATCH} examples, hidden 256, 4 layers, vocabulary 30522, one thread, fp32:")
     for name, cpu in least.items():
         print(f"  {name:<28} {BATCH / cpu:6.1f} sequences a CPU second, {cpu:5.2f} s a step; "

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bertdata.config.declared import MOST_NUMBER, MOST_WHOLE
+from bertdata.config.declared import MAX_FLOAT, MAX_INTEGER
 from bertdata.config.value_check import types_of
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
@@ -192,7 +192,7 @@ def _values(item: Mapping[str, Any]) -> str:
             "maximum": "≤",
             "exclusiveMaximum": "<",
         }.items()
-        if keyword in item and item[keyword] not in (MOST_WHOLE, MOST_NUMBER)  # bounds that every key has
+        if keyword in item and item[keyword] not in (MAX_INTEGER, MAX_FLOAT)  # bounds that every key has
     ]
     kinds = " or ".join(_KINDS[kind] for kind in types_of(item) if kind != "null")
     return f"{kinds} {', '.join(bounds)}".strip()

@@ -26,7 +26,7 @@ class FinishedShards:
         """Return the number of tokens of each shard that was finished since the last call."""
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
-            for name in dataset.noted_shards():
+            for name in dataset.list_noted_shards():
                 if name not in seen and (entries := dataset.read_entry(name)) is not None:
                     seen.add(name)
                     tokens.append(entries[1].tokens)
@@ -39,7 +39,7 @@ class FinishedShards:
         """
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
-            manifest = dataset.found_manifest()
+            manifest = dataset.read_manifest()
             tokens += (
                 [shard.tokens for shard in manifest.shards if shard.name not in seen] if manifest else []
             )

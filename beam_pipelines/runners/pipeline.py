@@ -17,7 +17,7 @@ from beam_pipelines.runners.beam_import import import_beam
 from beam_pipelines.runners.local_limits import most_workers
 from beam_pipelines.runners.long_jobs import watch_to_the_end
 from beam_pipelines.runners.reach import check_servers
-from bertdata.config.value_check import nearest_known
+from bertdata.config.value_check import suggest_known
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError, install_extra
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
@@ -52,7 +52,7 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
         options = _parse(arguments)  # again, because importing Dask has added its flags
     if name not in PORTABLE_RUNNERS and (unknown := _find_unknown_arguments(arguments, options)):
         known = [f"--{flag}" for flag in options.get_all_options()]
-        told = [f"{word}: neither a flag of ours nor of Beam{nearest_known(word, known)}" for word in unknown]
+        told = [f"{word}: neither a flag of ours nor of Beam{suggest_known(word, known)}" for word in unknown]
         raise SettingsError(f"{', '.join(told)} (see {PROGRAM} --help)")
     try:
         pipeline = beam.Pipeline(runner=make_runner(options) if make_runner else None, options=options)

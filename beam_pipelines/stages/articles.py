@@ -20,8 +20,8 @@ from beam_pipelines.transport.spill_files import StageBytes, read
 from bertdata.config.held_out_names import EVAL_MD5, EVAL_TEXT
 from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
-from bertdata.text.mlperf_evaluation import eval_md5, eval_text
-from bertdata.text.mlperf_parts import part_text
+from bertdata.text.mlperf_evaluation import format_eval_md5, format_eval_text
+from bertdata.text.mlperf_parts import trim_part_text
 from bertdata.text.mlperf_writing import FileToSentences
 from bertdata.text.nvidia_writing import FileToArticles
 from bertdata.text.text_plan import NumberedFile, deal_articles
@@ -97,7 +97,7 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
         with naming(path):
             text = self._step(file)
         count(text_amounts(text.counts))
-        (value,) = self._stage.spill_files.write([part_text(text.training)])
+        (value,) = self._stage.spill_files.write([trim_part_text(text.training)])
         yield self._stage.plan.part_of[number], (number, value)
         yield beam.pvalue.TaggedOutput("withheld", (0, (number, text.withheld)))
         yield input_entry(self._stage, number, text)
@@ -134,8 +134,8 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
         self, gathered: tuple[int, Iterable[tuple[int, list[bytes]]]]
     ) -> Iterator[tuple[int, FileEntry]]:
         withheld = [articles for _, articles in sorted(gathered[1])]
-        yield 0, self._stage.write(EVAL_TEXT, map(eval_text, withheld))
-        yield 0, self._stage.write(EVAL_MD5, map(eval_md5, withheld))
+        yield 0, self._stage.write(EVAL_TEXT, map(format_eval_text, withheld))
+        yield 0, self._stage.write(EVAL_MD5, map(format_eval_md5, withheld))
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]

@@ -15,8 +15,8 @@ from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.transport.spill_files import StageBytes, read
 from bertdata.text.numbered_piece import Duplicate, NumberedPiece
-from bertdata.text.record_text import bad_record_error
-from bertdata.text.selection.duplicates import PieceHashes, PieceToHashes, duplicates_of, each_entry
+from bertdata.text.record_text import make_bad_record_error
+from bertdata.text.selection.duplicates import PieceHashes, PieceToHashes, match_duplicates, split_entries
 
 PieceKey = tuple[int, int]
 """(file number, piece number in that file). Sorting by it gives the order of all pieces."""
@@ -75,7 +75,7 @@ class HashPiece(beam.DoFn):  # type: ignore[misc]
         with naming(work.path):
             found = self._step(work)
         groups: dict[bytes, list[bytes]] = {}
-        for entry in each_entry(found.entries):
+        for entry in split_entries(found.entries):
             groups.setdefault(entry[:_GROUP_BYTES], []).append(entry)
         for group, entries in groups.items():
             yield group, b"".join(entries)
@@ -98,7 +98,7 @@ class NumberRecords(beam.DoFn):  # type: ignore[misc]
         for key, found in sorted(gathered[1], key=itemgetter(0)):
             file = key[0]
             if found.first_bad is not None and not self._plan.settings.records.skip_bad_records:
-                raise bad_record_error(self._plan.files[file], taken[file], found.first_bad)
+                raise make_bad_record_error(self._plan.files[file], taken[file], found.first_bad)
             yield key, taken[file]
             taken[file] += found.taken
 
@@ -109,8 +109,8 @@ class FindDuplicates(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[bytes, Iterable[bytes]], before: dict[PieceKey, int]
     ) -> Iterator[tuple[PieceKey, Duplicate]]:
-        entries = sorted(entry for block in gathered[1] for entry in each_entry(block))
-        for file, piece, duplicate in duplicates_of(entries, lambda file, piece: before[file, piece]):
+        entries = sorted(entry for block in gathered[1] for entry in split_entries(block))
+        for file, piece, duplicate in match_duplicates(entries, lambda file, piece: before[file, piece]):
             yield (file, piece), duplicate
 
 

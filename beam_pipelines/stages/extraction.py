@@ -24,16 +24,16 @@ from beam_pipelines.transport.spill_files import FileRange, read
 from bertdata._native import use_native
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, HashingSink
-from bertdata.wiki.articles.files import file_name
+from bertdata.wiki.articles.files import make_file_name
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.dump.revisions import frozen_day
+from bertdata.wiki.dump.revisions import choose_frozen_day
 from bertdata.wiki.extractor import START, BlockState, ExtractorSettings
 from bertdata.wiki.ranges.fold import (
     ArticlePiece,
     check_digests,
+    check_sequence,
     deal_out_articles,
-    in_sequence,
-    joined_report,
+    join_reports,
 )
 from bertdata.wiki.ranges.shared_templates import write_templates
 from bertdata.wiki.ranges.work import RangeArticles, RangeDefinitions, collect_definitions, extract_range
@@ -143,11 +143,11 @@ class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
     def process(self, gathered: tuple[int, Iterable[RangeDefinitions]]) -> Iterator[Definitions]:
         stage = self._stage
         dump = stage.ranges.path
-        found = list(in_sequence(dump, gathered[1], CollectRange(stage).collect))
+        found = list(check_sequence(dump, gathered[1], CollectRange(stage).collect))
         paths = [one.path for one in found if one.path is not None]
         with naming(dump):
             yield Definitions(
-                day=frozen_day(dump, stage.articles.day, max(one.newest for one in found)),
+                day=choose_frozen_day(dump, stage.articles.day, max(one.newest for one in found)),
                 templates=write_templates(paths, stage.templates_path) if paths else None,
                 pages=sum(one.pages for one in found),
                 left_out=tuple(number for one in found for number in one.left_out),
@@ -193,12 +193,12 @@ class DealOut(beam.DoFn):  # type: ignore[misc]
     ) -> Iterator[Any]:
         dump = self._stage.ranges.path
         again = partial(ExtractRange(self._stage).extract, definitions)
-        found = list(in_sequence(dump, gathered[1], again))
+        found = list(check_sequence(dump, gathered[1], again))
         # Both passes must have read the same bytes. Otherwise the dump changed in between.
         if definitions.digests is not None:
             check_digests(dump, definitions.digests, [one.facts.digest for one in found])
         yield from enumerate(deal_out_articles(found))
-        report = joined_report(one.report for one in found)
+        report = join_reports(one.report for one in found)
         report.template_pages = definitions.pages
         report.date = definitions.day.isoformat()
         left_out = tuple(number for one in found for number in one.left_out)
@@ -216,7 +216,7 @@ class WriteArticles(beam.DoFn):  # type: ignore[misc]
 
     def process(self, file: OutputFile) -> Iterator[tuple[int, FileEntry]]:
         number, pieces = file
-        name = file_name(number)
+        name = make_file_name(number)
         path = self._commit.path(name)
         storage.make_directory(storage.parent(path))
         with naming(path), self._commit.open_path(path) as output:

@@ -18,8 +18,8 @@ from bertdata.wiki.dump.text import open_file
 from bertdata.wiki.extractor import ExtractorSettings
 from bertdata.wiki.open_extractor import check_engine
 from bertdata.wiki.page_rules import PageRules
-from bertdata.wiki.ranges.ranges import DumpRanges, dump_kind, fitting_range_bytes
-from bertdata.wiki.ranges.shared_templates import SharedTemplates, fetched_templates
+from bertdata.wiki.ranges.ranges import DumpRanges, choose_range_bytes, recognise_dump
+from bertdata.wiki.ranges.shared_templates import SharedTemplates, fetch_templates
 from bertdata.wiki.settings import ExtractSettings
 
 
@@ -72,7 +72,7 @@ class ExtractionStage:
             engine=check_engine(settings.extractor, self.engine),
             site=self.site,
             day=self.articles.day if definitions is None else definitions.day,
-            templates=None if templates is None else fetched_templates(templates),
+            templates=None if templates is None else fetch_templates(templates),
             max_page_bytes=settings.max_page_bytes,
             rules=PageRules(dump=self.ranges.path, skip_pages=settings.skip_pages),
         )
@@ -102,9 +102,9 @@ def plan_extraction(
     ) as opened:
         site = opened.site
     with open_file(dump) as file:
-        kind = dump_kind(file.read(4))
+        kind = recognise_dump(file.read(4))
     size = identity.state.bytes
-    ranges = DumpRanges(path=dump, bytes=size, kind=kind, range_bytes=fitting_range_bytes(size))
+    ranges = DumpRanges(path=dump, bytes=size, kind=kind, range_bytes=choose_range_bytes(size))
     articles = ArticlesDirectory(directory, dump, size, settings)
     articles.commit.refuse_others()
     return ExtractionStage(ranges=ranges, identity=identity, site=site, articles=articles, engine=engine)

@@ -8,7 +8,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import file_md5
 from bertdata.steps.record_source import plan_record_parts
 from bertdata.text.directory import TextDirectory
-from bertdata.text.load_splitter import LoadSplitter, load_splitter_of
+from bertdata.text.load_splitter import LoadSplitter, make_splitter_loader
 from bertdata.text.manifest import TextManifest
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan
@@ -53,4 +53,4 @@ def plan_record_stage(
     plan = plan_record_parts(sources, directory, kind, settings, punkt_tables)
     text = TextDirectory(directory, plan)
     text.commit.refuse_others()
-    return RecordStage(text=text, load_splitter=load_splitter_of(plan.settings, engine, punkt_tables))
+    return RecordStage(text=text, load_splitter=make_splitter_loader(plan.settings, engine, punkt_tables))

@@ -25,14 +25,14 @@ from bertdata.config.held_out_names import REMOVED, record_eval_name, record_par
 from bertdata.io.file_check import FileEntry
 from bertdata.io.file_identity import check_all
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
-from bertdata.text.manifest import text_input
+from bertdata.text.manifest import make_text_input
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.record_cuts import PartCuts
 from bertdata.text.record_documents import DocumentTexts, PieceText, PieceToDocuments
-from bertdata.text.record_parts import no_text_error
-from bertdata.text.record_text import bad_record_error
+from bertdata.text.record_parts import make_no_text_error
+from bertdata.text.record_text import make_bad_record_error
 from bertdata.text.selection.evaluation_texts import load_ngrams
-from bertdata.text.selection.removed import removed_lines
+from bertdata.text.selection.removed import format_removed_records
 from bertdata.text.settings import SegmentCounts
 
 TextRange = tuple[str, int, int]
@@ -215,7 +215,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
         for key, found in sorted(gathered[1], key=itemgetter(0)):
             file, before = key[0], numbers[key[0]]
             if found.first_bad is not None and not settings.records.skip_bad_records:
-                raise bad_record_error(self._plan.files[file], before, found.first_bad)
+                raise make_bad_record_error(self._plan.files[file], before, found.first_bad)
             numbers[file] += found.numbers
             counts[file].add(found.counts)
             # A piece's text is its training text, then its held-out text, which begins at byte ``size``.
@@ -228,7 +228,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
                 ),
             )
         if sum(one.articles - one.withheld for one in counts) == 0:
-            raise no_text_error(self._plan.files, counts)
+            raise make_no_text_error(self._plan.files, counts)
         for number, one in enumerate(counts):
             yield beam.pvalue.TaggedOutput("counts", (0, SourceCounts(number, one)))
 
@@ -263,7 +263,7 @@ class CutText(beam.DoFn):  # type: ignore[misc]
         for part, start, stop in ranges:
             yield part, (key, cut(text, start, stop))
         if removed := pickle.loads(read(packed)):
-            yield REMOVED, (key, removed_lines(removed, key[0], before, self._names))
+            yield REMOVED, (key, format_removed_records(removed, key[0], before, self._names))
 
 
 class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
@@ -307,7 +307,7 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
         entries, plan = list(gathered[1]), self._text.plan
         counts = {one.file: one.counts for one in entries if isinstance(one, SourceCounts)}
         inputs = [
-            text_input(
+            make_text_input(
                 plan.inputs[one.file],
                 one.md5,
                 replace(counts[one.file], bytes_in=one.bytes),

@@ -10,7 +10,7 @@ from beam_pipelines.stages.text_stage import TextStage
 from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
 from bertdata.text.directory import count_warnings
-from bertdata.text.manifest import TextInput, TextManifest, text_input
+from bertdata.text.manifest import TextInput, TextManifest, make_text_input
 from bertdata.text.mlperf import MlperfText
 from bertdata.text.nvidia import NvidiaText
 from bertdata.text.settings import OF_RUN
@@ -28,7 +28,7 @@ def input_entry(stage: TextStage, number: int, text: MlperfText | NvidiaText) ->
     """
     plan = stage.plan
     plan.identities[number]._replace(md5=text.md5).check()
-    entry = text_input(plan.inputs[number], text.md5, text.counts, plan.kinds[number])
+    entry = make_text_input(plan.inputs[number], text.md5, text.counts, plan.kinds[number])
     return beam.pvalue.TaggedOutput("entries", (0, (number, entry)))
 
 

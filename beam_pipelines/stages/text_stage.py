@@ -10,7 +10,7 @@ from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, file_md5
 from bertdata.text.directory import TextDirectory
-from bertdata.text.load_splitter import LoadSplitter, load_splitter_of
+from bertdata.text.load_splitter import LoadSplitter, make_splitter_loader
 from bertdata.text.manifest import TextManifest
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_plan import TextPlan, plan_text
@@ -69,7 +69,7 @@ def plan_text_stage(
     return TextStage(
         files=len(files),
         text=text,
-        load_splitter=load_splitter_of(settings, engine, punkt_tables),
+        load_splitter=make_splitter_loader(settings, engine, punkt_tables),
     )
 
 

@@ -75,7 +75,7 @@ class InTurns(transformers.TrainerCallback):
         self.peer.add(self._since)
 
 
-def own_step(config: Config, data: TaskData) -> Step:
+def ends_updates(config: Config, data: TaskData) -> Step:
     """An update of our trainer, from the weights."""
     begun = runtime.open_runtime(config)
     shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()
@@ -137,7 +137,7 @@ def compare(task: BenchmarkTask, data: TaskData) -> None:
         dataset = open_dataset(made.directory)
         batches, features = load(dataset, task, rows=False), peer_features(load(dataset, task, rows=True))
         for padded in (True, False):
-            turns = InTurns(own_step(config, data), batches)
+            turns = InTurns(ends_updates(config, data), batches)
             trainer = make_trainer(
                 *(task, make_model(task, data.weights, 1), tokenizer, features, Path(place)),
                 padded=padded,

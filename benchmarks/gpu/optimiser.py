@@ -10,9 +10,9 @@ from benchmarks.gpu.updates import phase_data
 from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.run.runtime import find_model_config, make_model, open_runtime
-from trainer.update.make_step import make_step
-from trainer.update.skipping import SkippingStep, clip_and_step
-from trainer.update.step import WeightStep
+from trainer.update.make_step import make_optimiser_step
+from trainer.update.skipping import SkippingOptimiserStep, clip_and_step
+from trainer.update.step import OptimiserStep
 
 
 def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
@@ -37,11 +37,11 @@ def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
     )
 
 
-def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> WeightStep:
+def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> OptimiserStep:
     """The trainer's clipping and optimiser for the model's weights, fused or compiled."""
     device.fused_step = fused
-    step = make_step(config, device, model.named_parameters())
+    step = make_optimiser_step(config, device, model.named_parameters())
     if not fused:
-        assert isinstance(step, SkippingStep)
+        assert isinstance(step, SkippingOptimiserStep)
         step.function = torch.compile(clip_and_step, fullgraph=True, dynamic=False)
     return step

@@ -29,8 +29,8 @@ from bertdata.io.foreign_text import universal_newlines
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.fairseq.lines import LinesWriter, id_type
-from bertdata.text.text_plan import relative_names
-from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, END, dictionary_of, fairseq_ids
+from bertdata.text.text_plan import make_relative_names
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, END, compute_fairseq_ids, make_dictionary
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
@@ -91,7 +91,7 @@ def encode_lines(task: LinesTask) -> EncodedLines:
     found = tokenizer_of(task.tokenizer).encode_each(rows)
     # table[id] is fairseq's id of the tokeniser's id. Then put </s> (id 2) behind each line:
     # ids [7, 8, 9], ends [2, 2, 3] -> [7, 8, 2, 2, 9, 2], ends [3, 4, 6]. The second line is blank.
-    table = np.array(fairseq_ids(vocabulary), np.uint32)
+    table = np.array(compute_fairseq_ids(vocabulary), np.uint32)
     before, ends = table[np.asarray(found.ids)], np.asarray(found.ends).astype(np.int64)
     ids = np.insert(before, ends, END)
     return EncodedLines(
@@ -115,10 +115,10 @@ def binarise_text(
     fairseq's dictionary cannot represent the tokeniser. InputError if a file cannot be read.
     """
     vocabulary = vocabulary_of(tokenizer)
-    dictionary_of(vocabulary, [0] * len(fairseq_ids(vocabulary)))
+    make_dictionary(vocabulary, [0] * len(compute_fairseq_ids(vocabulary)))
     roles = dict(tokenizer.roles) if isinstance(tokenizer, TokenizerJson) else {}
     record = {"kind": vocabulary.kind, "vocabulary": vocabulary.md5, "roles": roles}
-    names = relative_names(paths)
+    names = make_relative_names(paths)
     commit = Commit(output, BINARISED_KIND, plan_terms(record, names), _read_terms)
     tasks = [LinesTask(path=path, tokenizer=tokenizer) for path in paths]
     with ProcessPool(workers) as pool:
@@ -157,7 +157,7 @@ def _write(
     Nothing of an interrupted run is reused, since the dictionary counts the tokens of all lines.
     """
     vocabulary = vocabulary_of(tasks[0].tokenizer)
-    size = len(fairseq_ids(vocabulary))
+    size = len(compute_fairseq_ids(vocabulary))
     counts, inputs = np.zeros(size, np.int64), []
     with commit.open(TRAIN_BIN) as file:
         sink = HashingSink(file.write)
@@ -175,7 +175,10 @@ def _write(
                 )
             )
             told(number, len(tasks), f"{storage.base_name(task.path)} ({len(found.ends)} lines)")
-    small = {TRAIN_INDEX: writer.index(), DICTIONARY_NAME: dictionary_of(vocabulary, counts.tolist()).dump()}
+    small = {
+        TRAIN_INDEX: writer.index(),
+        DICTIONARY_NAME: make_dictionary(vocabulary, counts.tolist()).dump(),
+    }
     for name, data in small.items():
         commit.write(name, data)
     entries = [

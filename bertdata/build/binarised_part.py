@@ -16,7 +16,7 @@ from bertdata.io.file_check import file_md5
 from bertdata.io.file_identity import FileIdentity, check_all, identify
 from bertdata.records import Documents, Vocabulary
 from bertdata.shards.fairseq import load_numpy
-from bertdata.tokens.fairseq_dictionary import END, fairseq_ids
+from bertdata.tokens.fairseq_dictionary import END, compute_fairseq_ids
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import vocabulary_of
 
@@ -95,7 +95,7 @@ class BinarisedPart:
         from bertdata.shards.fairseq.lines import open_lines
 
         # fairseq_ids maps our id to fairseq's. argsort inverts a permutation: fairseq's id to ours.
-        table = np.argsort(np.array(fairseq_ids(vocabulary), np.int64))
+        table = np.argsort(np.array(compute_fairseq_ids(vocabulary), np.int64))
         table = table.astype(np.uint32 if vocabulary.wide else np.uint16)
         pieces, first = [table[:0]], 0
         try:

@@ -11,7 +11,7 @@ from bertdata.io.input_files import refuse_repeated
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.patterns import expand
 from bertdata.text.manifest import TEXT_KIND
-from bertdata.text.training_text import listed_text, refuse_held_out, refuse_lists, with_training_text
+from bertdata.text.training_text import list_text_files, refuse_held_out, refuse_lists, take_training_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,9 +47,9 @@ def find_training_text(patterns: Sequence[str]) -> GivenParts:
     given = expand(patterns)
     refuse_lists(given)
     for path, is_directory in zip(given, storage.each(given, storage.is_directory), strict=True):
-        if is_directory and listed_text(path) is None:
+        if is_directory and list_text_files(path) is None:
             _refuse_directory(path)
-    text = with_training_text(given)
+    text = take_training_text(given)
     found = sorted(set(text.paths))  # a user may name both a directory and parts in it
     refuse_repeated(found, "its text would be read")
     refuse_held_out(found)

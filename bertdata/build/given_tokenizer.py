@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.config.settings import ExampleSettings, check
+from bertdata.config.settings import ExampleSettings, require
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.records import Documents
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
-from bertdata.tokens.load import pinned, tokenizer_of, vocabulary_of
+from bertdata.tokens.load import pin_file, tokenizer_of, vocabulary_of
 from bertdata.tokens.roles import parse_roles
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 
@@ -45,17 +45,19 @@ def given_tokenizer(
         for a vocabulary, which encodes each sentence separately.
     """
     if tokenizer is None:
-        check(vocab is not None, "give --vocab FILE|NAME, a WordPiece vocabulary, or --tokenizer FILE|DIR")
-        check(
+        require(vocab is not None, "give --vocab FILE|NAME, a WordPiece vocabulary, or --tokenizer FILE|DIR")
+        require(
             not roles,
             "--role goes with --tokenizer: a WordPiece vocabulary names its tokens [CLS], [SEP], ...",
         )
-        return pinned(_find_vocabulary(str(vocab), settings))
-    check(vocab is None, "--vocab and --tokenizer: expected one of them, since each is a whole tokeniser")
+        return pin_file(_find_vocabulary(str(vocab), settings))
+    require(vocab is None, "--vocab and --tokenizer: expected one of them, since each is a whole tokeniser")
     for name, flag in _OF_VOCABULARIES.items():
-        check(name not in changes, f"{flag} goes with --vocab: a tokenizer.json says itself how text is read")
+        require(
+            name not in changes, f"{flag} goes with --vocab: a tokenizer.json says itself how text is read"
+        )
     file = _find_tokenizer_json(tokenizer, roles)
-    return pinned(file if between is None else replace(file, between=between))
+    return pin_file(file if between is None else replace(file, between=between))
 
 
 def _find_vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:

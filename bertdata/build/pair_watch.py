@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bertdata.examples.counting import plain
-from bertdata.examples.groups import pair_labels
+from bertdata.examples.counting import convert_to_ints
+from bertdata.examples.groups import get_pair_labels
 from bertdata.records import MadeExamples
 
 
@@ -31,5 +31,5 @@ class PairWatch:
     def batch(self, start: int, stop: int, step: int = 1) -> Any:
         """Return a batch of the wrapped examples and count its labels."""
         batch = self._examples.batch(start, stop, step)
-        self.ones += sum(plain(pair_labels(batch)))
+        self.ones += sum(convert_to_ints(get_pair_labels(batch)))
         return batch

@@ -5,9 +5,15 @@ from typing import Any
 
 from bertdata.build.part_names import name_parts
 from bertdata.build.shard_task import Target
-from bertdata.config.dataset_settings import records_of
+from bertdata.config.dataset_settings import make_dataset_settings
 from bertdata.config.recipes import Recipe, Settings, find_recipe
-from bertdata.config.settings import LONGEST_SEQUENCE, ExampleSettings, check, check_known, typed_values
+from bertdata.config.settings import (
+    LONGEST_SEQUENCE,
+    ExampleSettings,
+    check_setting_names,
+    convert_values,
+    require,
+)
 from bertdata.dataset.manifest import DatasetPlan
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import SettingsError
@@ -46,10 +52,10 @@ def choose_settings(
     objective = changes.get("objective", recipe.objective)
     if objective != recipe.objective:
         check_without_recipe(objective, recipe_name, phase)
-        check(not of_phases, f"the objective {objective} has no recipe, so no settings of phase1 or phase2")
+        require(not of_phases, f"the objective {objective} has no recipe, so no settings of phase1 or phase2")
         return None, {"": _make_settings(objective, changes)}
     selected = recipe.select(phase)
-    check(
+    require(
         not of_phases or len(recipe.phases) > 1,
         f"recipe {recipe.name} has one phase, so no settings of phase1 or phase2",
     )
@@ -87,11 +93,11 @@ def check_without_recipe(objective: str, recipe: str | None, phase: int | None) 
 def _make_settings(objective: str, chosen: Settings) -> ExampleSettings:
     """Return the settings of one dataset. Settings that are not chosen have the objective's defaults."""
     found, chosen = find_objective(objective), {"objective": objective, **chosen}
-    check_known(found.settings_type, chosen)
-    settings = found.settings_type(**typed_values(found.settings_type, chosen))
+    check_setting_names(found.settings_type, chosen)
+    settings = found.settings_type(**convert_values(found.settings_type, chosen))
     for name in found.batch_type.sizes():
         size = settings.layout.size(name)
-        check(1 <= size <= LONGEST_SEQUENCE, f"{name} is {size}, expected 1 to {LONGEST_SEQUENCE}")
+        require(1 <= size <= LONGEST_SEQUENCE, f"{name} is {size}, expected 1 to {LONGEST_SEQUENCE}")
     return settings
 
 
@@ -135,7 +141,7 @@ def plan_targets(
         plan = DatasetPlan(
             recipe=recipe.name if recipe else None,
             phase=number if numbered else phase if recipe and len(recipe.phases) > 1 else None,
-            settings=records_of(chosen, vocabulary, num_shards, record),
+            settings=make_dataset_settings(chosen, vocabulary, num_shards, record),
             inputs=names,
         )
         directory = storage.join(output, place) if place else output

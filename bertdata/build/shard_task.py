@@ -201,7 +201,7 @@ def _find_finished(task: ShardTask) -> dict[Target, TargetEntries]:
     found = {}
     for target in task.plan.targets:
         names = task.shards(target)
-        entries = [target.dataset.finished_entry(name, md5) for name in names]
+        entries = [target.dataset.find_finished_entry(name, md5) for name in names]
         known = [one for one in entries if one is not None]
         if len(known) == len(names):
             found[target] = known[0][0], tuple(shard for _, shard in known)

@@ -19,12 +19,12 @@ from bertdata.shards.containers import (
     MDS,
     NVIDIA_MLPERF,
     find_container,
-    format_of_name,
+    find_format,
     make_writer,
     open_reader,
 )
 from bertdata.shards.mds.names import IDS_TYPE_HELP, IDS_TYPES
-from bertdata.shards.packed.packs import unpacked
+from bertdata.shards.packed.packs import unpack_layout
 from bertdata.steps.binarise import binarise
 from bertdata.steps.convert import convert
 
@@ -209,7 +209,7 @@ def _convert_shard(args: argparse.Namespace, format: str) -> int:
         ) as reader,
         storage.open_output(args.target) as file,
     ):
-        layout = unpacked(replace(reader.layout, remask=False))
+        layout = unpack_layout(replace(reader.layout, remask=False))
         writer = make_writer(format, file, layout)
         examples = 0
         for batch in reader.batches(_BATCH):
@@ -226,6 +226,6 @@ def find_target_format(name: str) -> str:
     UsageError for an unknown ending.
     """
     try:
-        return format_of_name(name)
+        return find_format(name)
     except Exception as error:
         raise UsageError(str(error)) from None

@@ -12,7 +12,7 @@ from bertdata.io.published_files import SQUAD_VERSIONS, dump_file, mrpc_files, s
 from bertdata.io.punkt_assets import PUNKT_ASSETS, obtain_every_language
 from bertdata.io.terminal import say
 from bertdata.steps.progress import StepProgress
-from bertdata.text.languages import ENGLISH, language_of
+from bertdata.text.languages import ENGLISH, find_language
 
 EXAMPLE = """\
   bertdata fetch vocab
@@ -140,7 +140,7 @@ def _punkt(language: str) -> list[Asset]:
     if language == EVERY_LANGUAGE:
         obtain_every_language()
         return list(PUNKT_ASSETS.values())
-    found = language_of(language)
+    found = find_language(language)
     if found.tables is None:
         raise UsageError(
             f"Punkt has no tables of language {found.code}: its sentences are found by {found.splitting}"

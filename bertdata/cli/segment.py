@@ -13,7 +13,7 @@ from bertdata.steps.record_source import reads_records
 from bertdata.steps.segment import make_text, preview_text, settings_of, with_text_of_file
 from bertdata.steps.segment_request import SegmentRequest
 from bertdata.steps.values import path_of, paths_of
-from bertdata.text.languages import ENGLISH, language_notes
+from bertdata.text.languages import ENGLISH, list_language_notes
 from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts, SegmentSettings
 
@@ -82,7 +82,7 @@ def run(arguments: list[str]) -> int:
 
 def _run(request: SegmentRequest, *, dry_run: bool) -> int:
     """Make or preview the parts. request: with the settings of the --config file already merged in."""
-    say(*language_notes(request.language or ENGLISH))
+    say(*list_language_notes(request.language or ENGLISH))
     if dry_run:
         say(*preview_text(request), NOTHING_WRITTEN)
         return 0

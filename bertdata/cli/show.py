@@ -17,7 +17,7 @@ from bertdata.shards.containers import open_reader
 from bertdata.shards.mds.names import IDS_TYPE_HELP, IDS_TYPES
 from bertdata.shards.packed.packs import PackReader
 from bertdata.shards.protocol import ShardReader
-from bertdata.tokens.readable import readable_words
+from bertdata.tokens.readable import make_words_readable
 
 EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt --index 5 --num 2"
 
@@ -113,4 +113,4 @@ def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
 def _words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
     """Return the words by token id, and the id of [MASK]. ([], None) if no vocabulary is known."""
     vocabulary = known_vocabulary(vocab, dataset)
-    return (readable_words(vocabulary), vocabulary.mask) if vocabulary else ([], None)
+    return (make_words_readable(vocabulary), vocabulary.mask) if vocabulary else ([], None)

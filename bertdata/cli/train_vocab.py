@@ -25,11 +25,16 @@ from bertdata.io.terminal import say, say_error
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.record_source import plan_warnings
 from bertdata.steps.source_parts import holds_records, plan_texts
-from bertdata.tokens.training.manifest import VocabularyManifest, manifest_path, text_facts, versions_of
+from bertdata.tokens.training.manifest import (
+    VocabularyManifest,
+    describe_text,
+    find_package_versions,
+    manifest_path,
+)
 from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
 from bertdata.tokens.training.texts import RecordFiles, TextFiles, VocabularyText
 from bertdata.tokens.training.train import train_tokenizer
-from bertdata.tokens.training.warnings import unused_special_tokens, warnings_of
+from bertdata.tokens.training.warnings import find_text_warnings, warn_of_unused_special_tokens
 from bertdata.tokens.training.word_counts import WordCounts
 from bertdata.tokens.training.wordpiece import train_vocabulary
 
@@ -184,8 +189,10 @@ def _warnings(
     args: argparse.Namespace, special: SpecialTokens, words: WordCounts, as_json: bool
 ) -> list[str]:
     """Return the warnings about the new vocabulary."""
-    found = warnings_of(words, args.kind, args.output)
-    return found if as_json else [*found, *unused_special_tokens(special, args.lower_case, args.output)]
+    found = find_text_warnings(words, args.kind, args.output)
+    return (
+        found if as_json else [*found, *warn_of_unused_special_tokens(special, args.lower_case, args.output)]
+    )
 
 
 def _manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
@@ -199,4 +206,4 @@ def _manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> Vocab
     if args.keep_accents:
         settings["keep_accents"] = True
     file = FileEntry(name=storage.base_name(args.output), bytes=len(data), md5=md5_of(data))
-    return VocabularyManifest(settings, versions_of(args.kind), text_facts(words), file)
+    return VocabularyManifest(settings, find_package_versions(args.kind), describe_text(words), file)

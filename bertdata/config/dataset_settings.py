@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bertdata.config.declared import OBJECTIVE_RECORD
-from bertdata.config.settings import ExampleSettings, check
+from bertdata.config.settings import ExampleSettings, require
 from bertdata.records import Vocabulary
 
 SettingsRecord = dict[str, Any]
@@ -101,7 +101,7 @@ compared as one flat mapping.
 """
 
 
-def records_of(
+def make_dataset_settings(
     settings: ExampleSettings,
     vocabulary: Vocabulary,
     num_shards: int | None = None,
@@ -123,7 +123,7 @@ def records_of(
         "container": {},
     }
     for key, value in values.items():
-        check(
+        require(
             key not in _RESERVED, f"objective {name}: a setting cannot be called {key}; give it another name"
         )
         found[declared.get(key, OBJECTIVE_RECORD)][key] = value
@@ -132,7 +132,7 @@ def records_of(
         found["tokenizer"] = tokenizer
     if vocabulary.padding_id:
         found["container"]["padding_id"] = vocabulary.padding_id
-    found["container"] |= shuffled_into(num_shards)
+    found["container"] |= shuffle_settings(num_shards)
     if settings.files_of_run:
         found["container"]["dealt_files"] = len(settings.files_of_run)
     return DatasetSettings(**found)
@@ -148,7 +148,7 @@ def vocabulary_record(vocabulary: Vocabulary) -> SettingsRecord:
     return {"md5": vocabulary.md5, "tokens": vocabulary.tokens}
 
 
-def without_padding(container: Mapping[str, Any]) -> SettingsRecord:
+def drop_file_settings(container: Mapping[str, Any]) -> SettingsRecord:
     """Return container settings without padding_id and dealt_files.
 
     These two describe the present files. They do not carry over when the same examples are written to another
@@ -157,6 +157,6 @@ def without_padding(container: Mapping[str, Any]) -> SettingsRecord:
     return {name: value for name, value in container.items() if name not in ("padding_id", "dealt_files")}
 
 
-def shuffled_into(num_shards: int | None) -> SettingsRecord:
+def shuffle_settings(num_shards: int | None) -> SettingsRecord:
     """Return the container settings of a global shuffle into num_shards shards, or no settings for None."""
     return {} if num_shards is None else {"shuffle": "global", "num_shards": num_shards}

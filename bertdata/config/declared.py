@@ -24,13 +24,13 @@ _BOUNDS = {
     "below": "exclusiveMaximum",
 }
 
-MOST_WHOLE = (1 << 53) - 1
+MAX_INTEGER = (1 << 53) - 1
 """Largest integer allowed for a setting without a declared upper bound.
 
 JSON readers that use 64-bit floats cannot represent every larger integer exactly.
 """
 
-MOST_NUMBER = 1e38
+MAX_FLOAT = 1e38
 """Largest float allowed for a setting without a declared upper bound. It fits into 32 bits."""
 
 OBJECTIVE_RECORD = "objective"
@@ -78,7 +78,7 @@ def _bound_keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
     return {keyword: bound for keyword, bound in found.items() if bound is not None}
 
 
-def setting_of(kind: Any, name: str, *, help: str = "", default: Any = MISSING, **others: Any) -> Any:
+def repeat_setting(kind: Any, name: str, *, help: str = "", default: Any = MISSING, **others: Any) -> Any:
     """Return a field that repeats the setting ``name`` of another settings class.
 
     help: text appended to the original help.
@@ -131,7 +131,7 @@ def _values(kinds: Sequence[Any], bounds: Mapping[str, float]) -> dict[str, Any]
     if not {"integer", "number"}.isdisjoint(names):
         found |= bounds
         if bounds and {"maximum", "exclusiveMaximum"}.isdisjoint(bounds):
-            found["maximum"] = MOST_NUMBER if "number" in names else MOST_WHOLE
+            found["maximum"] = MAX_FLOAT if "number" in names else MAX_INTEGER
     for kind in kinds:
         if get_origin(kind) is Sequence:
             found["items"] = _values(_kinds(get_args(kind)[0]), bounds)

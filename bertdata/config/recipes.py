@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.errors import SettingsError
 
 Settings = dict[str, Any]
@@ -41,7 +41,7 @@ class Recipe:
         phase.
         """
         if phase is not None:
-            check(1 <= phase <= len(self.phases), self._without_phase(phase))
+            require(1 <= phase <= len(self.phases), self._without_phase(phase))
             return {"": self.phases[phase - 1]}
         if len(self.phases) == 1:
             return {"": self.phases[0]}

@@ -53,17 +53,17 @@ class ExampleSettings:
 
     def __post_init__(self) -> None:
         find_dialect(self.dialect)
-        check(abs(self.random_seed) < 10**MOST_DIGITS, f"random_seed has more than {MOST_DIGITS} digits")
-        check(
+        require(abs(self.random_seed) < 10**MOST_DIGITS, f"random_seed has more than {MOST_DIGITS} digits")
+        require(
             5 <= self.max_seq_length <= LONGEST_SEQUENCE,
             f"max_seq_length is {self.max_seq_length}, expected 5 to {LONGEST_SEQUENCE}",
         )
-        check(
+        require(
             self.lower_case or not self.keep_accents,
             "keep_accents goes with lower_case: text that keeps its case keeps its accents",
         )
-        check(self.format in FORMATS, f"format is {self.format!r}, expected one of {', '.join(FORMATS)}")
-        check(
+        require(self.format in FORMATS, f"format is {self.format!r}, expected one of {', '.join(FORMATS)}")
+        require(
             0 <= self.bin_size < self.max_seq_length,
             f"bin_size is {self.bin_size}, expected 0 (no bins) to {self.max_seq_length - 1}, "
             "below max_seq_length",
@@ -104,16 +104,16 @@ class ExampleSettings:
 
     def with_changes(self: SettingsKind, **changes: Any) -> SettingsKind:
         """Return a validated copy with these fields changed. SettingsError for a bad name or value."""
-        check_known(type(self), changes)
+        check_setting_names(type(self), changes)
         return replace(self, **changes)
 
 
-def check_known(kind: type[ExampleSettings], given: dict[str, Any]) -> None:
+def check_setting_names(kind: type[ExampleSettings], given: dict[str, Any]) -> None:
     """Raise SettingsError if ``given`` names a setting that the settings class ``kind`` does not have."""
     known = {item.name: item.default for item in fields(kind)}
     unknown = sorted(set(given) - set(known))
     objective = given.get("objective", known["objective"])
-    check(
+    require(
         not unknown,
         f"unknown settings: {', '.join(unknown)}; the objective {objective} has none of that name",
     )
@@ -122,7 +122,7 @@ def check_known(kind: type[ExampleSettings], given: dict[str, Any]) -> None:
 _KINDS = {int: "an integer", float: "a number", bool: "True or False", str: "a text"}
 
 
-def typed_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
+def convert_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings converted to the field types of the settings class ``kind``.
 
     Only an integer for a float field is converted. SettingsError names any other value of the wrong type.
@@ -137,7 +137,7 @@ def typed_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def check(holds: bool, message: str) -> None:
+def require(holds: bool, message: str) -> None:
     """Raise SettingsError with this message unless the condition holds."""
     if not holds:
         raise SettingsError(message)

@@ -40,10 +40,10 @@ def check_names(given: Iterable[str], known: Collection[str], where: str = "") -
     """
     for name in given:
         if name not in known:
-            raise SettingsError(f"{where}{name} is not a known key{nearest_known(name, sorted(known))}")
+            raise SettingsError(f"{where}{name} is not a known key{suggest_known(name, sorted(known))}")
 
 
-def nearest_known(given: str, known: Sequence[str], likeness: float = 0.6) -> str:
+def suggest_known(given: str, known: Sequence[str], likeness: float = 0.6) -> str:
     """Return the end of an error message that suggests the known name most similar to ``given``.
 
     Leading dashes of flags are ignored. The text is empty if no name reaches the similarity ``likeness`` (0
@@ -77,10 +77,10 @@ def _fault_message(fault: Fault, item: Mapping[str, Any]) -> str:
     name, rule = ".".join(map(str, fault.path)), fault.rule
     if fault.keyword == "enum":
         choices = [value or "none" for value in rule]
-        expected = "one of " + ", ".join(choices) + nearest_known(str(fault.value), choices, 0.7)
+        expected = "one of " + ", ".join(choices) + suggest_known(str(fault.value), choices, 0.7)
     elif fault.keyword == "pattern" and "examples" in item:  # a known name, or package.module:NAME
         names = item["examples"]
-        nearest = nearest_known(fault.value, names, 0.7)
+        nearest = suggest_known(fault.value, names, 0.7)
         expected = f"one of {', '.join(names)} or package.module:NAME{nearest}"
     elif fault.keyword == "type":
         kinds = [rule] if isinstance(rule, str) else rule

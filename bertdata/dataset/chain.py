@@ -26,10 +26,10 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, check_file, md5_of
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.sources.kinds import are_articles
-from bertdata.text.languages import ENGLISH, language_of
+from bertdata.sources.kinds import is_articles_kind
+from bertdata.text.languages import ENGLISH, find_language
 from bertdata.text.manifest import ARTICLES_COPY, RECORDS, TextManifest
-from bertdata.text.punkt.variants import variant_named
+from bertdata.text.punkt.variants import find_variant
 from bertdata.wiki.articles.manifest import ArticlesManifest
 
 
@@ -121,7 +121,7 @@ class _Walk:
             self._check_text(manifest.plan.settings.text, parts.splitting(), path)
             manifest = parts
         if isinstance(manifest, TextManifest):
-            extracted = [one for one in manifest.inputs if are_articles(one.kind)]
+            extracted = [one for one in manifest.inputs if is_articles_kind(one.kind)]
             if not extracted:
                 records = manifest.settings["recipe"] == RECORDS
                 self._end_chain(f"the parts were made of {'files of records' if records else 'plain text'}")
@@ -248,9 +248,9 @@ def _describe_splitting(manifest: TextManifest) -> str:
     if manifest.punkt is None:
         if (lines := manifest.settings.get("sentences", "punkt")) != "punkt":
             return f"sentences {lines}"
-        return f"{manifest.language} by {language_of(manifest.language).splitting}"
+        return f"{manifest.language} by {find_language(manifest.language).splitting}"
     told = "" if manifest.language == ENGLISH else f" of {manifest.language}"
-    return f"Punkt {variant_named(manifest.punkt['variant'])}{told}"
+    return f"Punkt {find_variant(manifest.punkt['variant'])}{told}"
 
 
 def _count_things(number: int, thing: str) -> str:

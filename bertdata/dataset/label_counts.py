@@ -12,13 +12,13 @@ from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import BertDataError
-from bertdata.examples.groups import MASKS, PAIR_LABEL, has_group, masks_of, pair_labels
-from bertdata.examples.masking.prepared_settings import masking_rules
+from bertdata.examples.groups import MASKS, PAIR_LABEL, get_masks, get_pair_labels, has_group
+from bertdata.examples.masking.prepared_settings import prepare_masking_rules
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ExampleBatch, Vocabulary
-from bertdata.tokens.readable import readable_words
+from bertdata.tokens.readable import make_words_readable
 
 _SURVEYED_EXAMPLES = 20_000
 _PAIR_LABELS = 2
@@ -103,11 +103,11 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
     words, pairs, texts = Counter[int](), Counter[int](), _TextIds()
     for batch in data.run(range(min(data.examples, _SURVEYED_EXAMPLES))):
         if has_masks:
-            words.update(masks_of(batch).originals.tolist())
+            words.update(get_masks(batch).originals.tolist())
             if not words:
                 texts.update(batch)
         if has_pairs:
-            pairs.update(pair_labels(batch).tolist())
+            pairs.update(get_pair_labels(batch).tolist())
     vocabulary = _find_vocabulary(data)
     words = words or texts.words(_find_never_masked(data, vocabulary))
     size = data.vocabulary_size or max(words, default=0) + 2  # at least one label without counts
@@ -120,7 +120,7 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
     )
 
 
-def tell_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
+def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
     """Report the accuracy of a guess that ignores the text, if the objective has labels to guess.
 
     tell: called with the line. Files that cannot be read are silently skipped, since this is only a hint.
@@ -184,11 +184,11 @@ def _find_never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> by
     """
     if data.never_masked is not None or vocabulary is None:
         return data.never_masked
-    return masking_rules(vocabulary, MaskingSettings(), masks=False).never_masked
+    return prepare_masking_rules(vocabulary, MaskingSettings(), masks=False).never_masked
 
 
 def _spell(vocabulary: Vocabulary | None, token: int) -> str:
     """Return the token's readable spelling in quotes, or ``token 17`` without a vocabulary."""
     if vocabulary is None:
         return f"token {token}"
-    return quoted(readable_words(vocabulary)[token].strip())
+    return quoted(make_words_readable(vocabulary)[token].strip())

@@ -71,7 +71,7 @@ class MaskedData(OpenedDataset):
         return masked
 
 
-def masked_data(
+def mask_dataset(
     source: OpenedDataset, masker: Masker, *, seed: int, epoch: int | None = None, rate: float | None = None
 ) -> MaskedData:
     """Return the dataset with masks of an epoch, by default the first. rate: None for the masker's rate.
@@ -97,7 +97,7 @@ def masked_data(
     )
 
 
-def masker_of(
+def make_masker(
     source: OpenedDataset,
     dataset: FoundDataset,
     vocabulary: Vocabulary,

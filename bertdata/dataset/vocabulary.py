@@ -7,9 +7,9 @@ from bertdata.io import storage
 from bertdata.io.assets import cached_vocabulary, find_vocabulary
 from bertdata.io.file_check import file_md5
 from bertdata.records import Vocabulary
-from bertdata.tokens.files import TokenizerFile, file_of_record, name_in_dataset
+from bertdata.tokens.files import TokenizerFile, name_in_dataset, read_file_record
 from bertdata.tokens.fit import casing_warnings, unknown_warnings
-from bertdata.tokens.load import file_at, vocabulary_of
+from bertdata.tokens.load import find_tokenizer_file, vocabulary_of
 
 _CASING_REMEDIES = (
     "make the shards again with --no-lower-case",
@@ -35,7 +35,7 @@ def known_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> Tokenize
         return None
     if plan and storage.is_directory(path):
         path = _find_in_directory(path, plan)
-    file = file_of_record(plan.settings.tokenizer, path) if plan else file_at(path)
+    file = read_file_record(plan.settings.tokenizer, path) if plan else find_tokenizer_file(path)
     found = vocabulary_of(file).md5
     if plan and found != (md5 := plan.settings.vocabulary["md5"]):
         raise UsageError(f"{path}: md5 {found}, the shard was made with {md5}")
@@ -53,7 +53,11 @@ def _find_in_directory(directory: str, plan: DatasetPlan) -> str:
         return inside
     if storage.exists(inside) and file_md5(inside) == plan.settings.vocabulary["md5"]:
         return inside
-    return directory if vocabulary_of(file_at(directory)).md5 == plan.settings.vocabulary["md5"] else inside
+    return (
+        directory
+        if vocabulary_of(find_tokenizer_file(directory)).md5 == plan.settings.vocabulary["md5"]
+        else inside
+    )
 
 
 def known_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> str | None:

@@ -145,7 +145,7 @@ class Dataset:
         self.commit.write(index_name(shard), index)
         return md5_of(index)
 
-    def found_manifest(self) -> Manifest | None:
+    def read_manifest(self) -> Manifest | None:
         """Return the manifest that the directory already holds, or None."""
         found = self._parsed_manifest()
         return found[0] if found else None
@@ -154,15 +154,17 @@ class Dataset:
         data = self.commit.manifest()
         return None if data is None else _parse_manifest(data, self.commit.path(MANIFEST_NAME))
 
-    def finished_entry(self, shard: str, input_md5: str) -> Entries | None:
+    def find_finished_entry(self, shard: str, input_md5: str) -> Entries | None:
         """Return the entries of a shard that an earlier run finished from the same input.
 
         None if there is no such shard, or if the file on disk no longer matches.
         """
         entries = self.read_entry(shard)
-        return entries if self.why_made(shard, lambda: input_md5, entries) is None else None
+        return entries if self.reason_to_remake(shard, lambda: input_md5, entries) is None else None
 
-    def why_made(self, shard: str, input_md5: Callable[[], str], entries: Entries | None) -> str | None:
+    def reason_to_remake(
+        self, shard: str, input_md5: Callable[[], str], entries: Entries | None
+    ) -> str | None:
         """Return why a shard has to be made again, or None if it can be kept.
 
         input_md5: called only if the entries do not already decide, because it reads the whole input.
@@ -180,7 +182,7 @@ class Dataset:
         misfit = check_index(self.directory, entries[1])
         return f"its index: {misfit.status}" if misfit else None
 
-    def noted_shards(self) -> list[str]:
+    def list_noted_shards(self) -> list[str]:
         """Return the names of the shards that have a note. They may no longer match their notes."""
         # Notes with a slash in their name belong to earlier steps of the pipeline.
         return [name for name in self.commit.noted() if "/" not in name]
@@ -248,7 +250,7 @@ class Dataset:
         ChangedInputError if the tokeniser's file changed during the run.
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
-        found = self.found_manifest()
+        found = self.read_manifest()
         settings = replace(self.plan.settings, text=provenance.text)
         # Other datasets may cite the md5 of a manifest that already exists, so version 2 is written again as
         # version 2.

@@ -130,7 +130,7 @@ def join(batches: list[Batch]) -> Batch:
     return replace(batches[0], **found)
 
 
-def blank(batch_type: type[Batch], layout: ShardLayout) -> Batch:
+def make_blank_example(batch_type: type[Batch], layout: ShardLayout) -> Batch:
     """Make one example of the layout's largest size, filled with zeros.
 
     Positions that are single items, such as segment lengths, are max_seq_length.

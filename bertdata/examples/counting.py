@@ -12,7 +12,7 @@ QUANTILES = (5, 25, 50, 75, 95)
 _DECIMALS = 6
 
 
-def plain(column: Buffer) -> list[int]:
+def convert_to_ints(column: Buffer) -> list[int]:
     """Convert a column to a list of Python integers."""
     values: list[int] = column.tolist()
     return values

@@ -96,7 +96,7 @@ def read_fields(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
     return found
 
 
-def with_padding(fields: Fields, padding_id: int) -> Fields:
+def replace_padding(fields: Fields, padding_id: int) -> Fields:
     """Return the fields with ``padding_id`` as padding of ids, instead of 0."""
     if not padding_id:
         return fields
@@ -125,7 +125,7 @@ def check_fields(fields: Fields, batch_type: type[ExampleBatch]) -> None:
                 f"field {field.name}: its shape is {field.shape!r}, expected S, 1, * or a size of the "
                 f"examples: {', '.join(batch_type.sizes())}"
             )
-        if field.source == "placed" and places_of(field.of, batch_type) is None:
+        if field.source == "placed" and find_places_column(field.of, batch_type) is None:
             raise SettingsError(f"field {field.name}: is made of {field.of!r}, whose items have no places")
 
 
@@ -156,7 +156,7 @@ def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBat
             )
 
 
-def places_of(name: str, batch_type: type[ExampleBatch]) -> str | None:
+def find_places_column(name: str, batch_type: type[ExampleBatch]) -> str | None:
     """Return the name of the column with the positions of the named column's items, or None."""
     ends = columns_by_name(batch_type)[name].ends
     beside = batch_type.ragged().get(ends, []) if ends is not None else []
@@ -178,7 +178,7 @@ def make_field_values(
     columns = columns_by_name(batch_type)
     check_example_values(example, columns, layout)
     values = {name: _make_values(example, field, columns[field.of]) for name, field in fields.items()}
-    return {name: padded(values[name], field, layout) for name, field in fields.items()}
+    return {name: pad_values(values[name], field, layout) for name, field in fields.items()}
 
 
 def check_example_values(example: Any, columns: Mapping[str, Column], layout: ShardLayout) -> None:
@@ -214,7 +214,7 @@ def _make_values(example: Any, field: Field, column: Column) -> list[Any]:
     return [ids - items[0]]
 
 
-def padded(values: list[Any], field: Field, layout: ShardLayout) -> Any:
+def pad_values(values: list[Any], field: Field, layout: ShardLayout) -> Any:
     """Append padding to the values. Values of type float32 become an array of 32-bit floats."""
     row = values + [field.padding] * (field.width(layout, len(values)) - len(values))
     return array("f", row) if field.type == "float32" else row

@@ -42,7 +42,7 @@ def has_group(batch_type: type[ExampleBatch], group: ColumnGroup) -> bool:
     return group in batch_type.groups()
 
 
-def only_column(batch_type: type[ExampleBatch], group: ColumnGroup) -> Column:
+def find_column(batch_type: type[ExampleBatch], group: ColumnGroup) -> Column:
     """Return the column of a group that has exactly one column."""
     [found] = [item for item in batch_type.columns() if item.group == group]
     return found
@@ -77,7 +77,7 @@ def mask_names(batch_type: type[ExampleBatch]) -> Masks:
     return Masks(*(item.name for item in mask_columns(batch_type)))
 
 
-def masks_of(batch: ExampleBatch) -> Masks:
+def get_masks(batch: ExampleBatch) -> Masks:
     """Return the masks of a batch. Its type must have masks."""
     return Masks(*(getattr(batch, name) for name in mask_names(type(batch))))
 
@@ -89,26 +89,26 @@ def replace_masks(batch: Batch, ids: Buffer, masks: Masks) -> Batch:
 
 def count_masks(batch: ExampleBatch) -> int:
     """Return the number of masked positions in all examples, 0 if the type has no masks."""
-    return len(masks_of(batch).places) if has_group(type(batch), MASKS) else 0
+    return len(get_masks(batch).places) if has_group(type(batch), MASKS) else 0
 
 
-def segment_lengths(batch: ExampleBatch) -> Any:
+def get_segment_lengths(batch: ExampleBatch) -> Any:
     """Return the number of ids in each example's first segment."""
-    return getattr(batch, only_column(type(batch), SEGMENT).name)
+    return getattr(batch, find_column(type(batch), SEGMENT).name)
 
 
-def pair_labels(batch: ExampleBatch) -> Any:
+def get_pair_labels(batch: ExampleBatch) -> Any:
     """Return the label of each example's pair of segments."""
-    return getattr(batch, only_column(type(batch), PAIR_LABEL).name)
+    return getattr(batch, find_column(type(batch), PAIR_LABEL).name)
 
 
-def word_starts_of(batch: ExampleBatch) -> Any:
+def get_word_starts(batch: ExampleBatch) -> Any:
     """Return the word starts of a batch's ids, or None if its type has none."""
     kind = type(batch)
-    return getattr(batch, only_column(kind, WORD_STARTS).name) if has_group(kind, WORD_STARTS) else None
+    return getattr(batch, find_column(kind, WORD_STARTS).name) if has_group(kind, WORD_STARTS) else None
 
 
-def pair_batch(
+def make_pair_batch(
     batch_type: type[Batch],
     *,
     ids: Buffer,
@@ -119,9 +119,9 @@ def pair_batch(
 ) -> Batch:
     """Make a batch of a type that has the groups PAIRS."""
     columns = {
-        only_column(batch_type, SEGMENT).name: segment_lengths,
+        find_column(batch_type, SEGMENT).name: segment_lengths,
         **dict(zip(mask_names(batch_type), masks, strict=True)),
-        only_column(batch_type, PAIR_LABEL).name: pair_labels,
+        find_column(batch_type, PAIR_LABEL).name: pair_labels,
     }
     return batch_type(ids=ids, ends=ends, **columns)
 

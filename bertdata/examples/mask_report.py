@@ -7,8 +7,8 @@ from itertools import chain, compress, repeat
 from operator import add, eq
 from typing import Any
 
-from bertdata.examples.counting import plain, ratio, rounded, sizes, spread
-from bertdata.examples.groups import masks_of
+from bertdata.examples.counting import convert_to_ints, ratio, rounded, sizes, spread
+from bertdata.examples.groups import get_masks
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objective import Findings, Totals, join_tokens
 
@@ -66,15 +66,15 @@ class MaskCounts:
     def add(self, batch: Any) -> None:
         """Count the batch's examples."""
         # Works on whole columns with map and compress, because a loop over examples would be far slower.
-        ends, masks = plain(batch.ends), masks_of(batch)
-        counts = sizes(plain(masks.ends))
+        ends, masks = convert_to_ints(batch.ends), get_masks(batch)
+        counts = sizes(convert_to_ints(masks.ends))
         # The start of each mask's example, once for each mask: ends [5, 9], counts [2, 1] -> starts 0, 0, 5.
         # A start plus the mask's position is an index in ids.
         starts = chain.from_iterable(map(repeat, [0, *ends[:-1]], counts))
-        shown = list(map(memoryview(batch.ids).__getitem__, map(add, starts, plain(masks.places))))
+        shown = list(map(memoryview(batch.ids).__getitem__, map(add, starts, convert_to_ints(masks.places))))
         self.masks.update(counts)
         self.shown.update(shown)
-        self.kept.update(compress(shown, map(eq, shown, plain(masks.originals))))
+        self.kept.update(compress(shown, map(eq, shown, convert_to_ints(masks.originals))))
 
     def merge(self, other: "MaskCounts") -> None:
         """Add the counts of another shard."""

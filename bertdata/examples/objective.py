@@ -189,7 +189,7 @@ class Objective(ABC):
             return found
         if layout.pad_position is not None:
             found = slots.replace_pad_position(found, layout.pad_position)
-        return fields.with_padding(found, layout.padding_id)
+        return fields.replace_padding(found, layout.padding_id)
 
     @cached_property
     def flat_fields(self) -> Fields:

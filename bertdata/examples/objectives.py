@@ -53,7 +53,7 @@ def find_objective(name: str) -> Objective:
         raise SettingsError(
             f"objective {name!r} is not known; known are {_CHOICES}, one of your own is package.module:NAME"
         )
-    found = load_own("objective", name)
+    found = import_object("objective", name)
     if not isinstance(found, Objective):
         raise SettingsError(f"objective {name!r}: is no Objective of bertdata.examples.objective")
     if found.name != name:
@@ -61,7 +61,7 @@ def find_objective(name: str) -> Objective:
     return found
 
 
-def load_own(kind: str, name: str) -> Any:
+def import_object(kind: str, name: str) -> Any:
     """Import the object that ``package.module:NAME`` names. kind: what a SettingsError calls the object."""
     module, _, attribute = name.partition(":")
     try:

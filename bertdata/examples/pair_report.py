@@ -2,14 +2,14 @@
 
 from typing import Any, NamedTuple
 
-from bertdata.examples.counting import plain, ratio
+from bertdata.examples.counting import convert_to_ints, ratio
 from bertdata.examples.groups import (
     PAIR_LABEL,
     SEGMENT,
+    find_column,
+    get_pair_labels,
+    get_segment_lengths,
     mask_columns,
-    only_column,
-    pair_labels,
-    segment_lengths,
 )
 from bertdata.examples.mask_report import MaskCounts, describe_masks
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, join_tokens
@@ -48,7 +48,7 @@ def describe_pair(
           3   [MASK]  is
           9   random  kept -> stone
     """
-    first, label = (getattr(example, only_column(batch_type, group).one) for group in (SEGMENT, PAIR_LABEL))
+    first, label = (getattr(example, find_column(batch_type, group).one) for group in (SEGMENT, PAIR_LABEL))
     masks = mask_columns(batch_type)
     places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
     padding = layout.max_seq_length - len(example.ids)
@@ -74,8 +74,8 @@ class PairCounts(ObjectiveCounts):
 
     def add(self, batch: Any) -> None:
         self._masks.add(batch)
-        self._first_tokens += sum(plain(segment_lengths(batch)))
-        self._ones += sum(plain(pair_labels(batch)))
+        self._first_tokens += sum(convert_to_ints(get_segment_lengths(batch)))
+        self._ones += sum(convert_to_ints(get_pair_labels(batch)))
 
     def merge(self, other: "PairCounts") -> None:
         self._masks.merge(other._masks)

@@ -17,7 +17,7 @@ from bertdata.examples.fields import (
     check_ranges,
     columns_by_name,
     make_field_values,
-    padded,
+    pad_values,
     single,
 )
 from bertdata.examples.groups import mask_columns, mask_names
@@ -105,7 +105,7 @@ def make_slotted_features(
     plain = {name: field for name, field in fields.items() if field.source in ("values", "ones")}
     made = make_field_values(example, plain, batch_type, layout)
     slotted = {name: field for name, field in fields.items() if name not in made}
-    return made | {name: padded(values(field), field, layout) for name, field in slotted.items()}
+    return made | {name: pad_values(values(field), field, layout) for name, field in slotted.items()}
 
 
 def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:

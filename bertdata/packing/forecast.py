@@ -41,7 +41,7 @@ class PackForecast:
         return asdict(self)
 
 
-def forecast_of(planned: PlannedPack, path: str, *, with_bound: bool) -> PackForecast:
+def make_forecast(planned: PlannedPack, path: str, *, with_bound: bool) -> PackForecast:
     """Return the statistics of a plan.
 
     with_bound: also compute the bound, which takes as long as planning.

@@ -17,7 +17,7 @@ from bertdata.io.file_check import HashingSink
 from bertdata.packing.job import PackJob
 from bertdata.packing.sort import PLACE_BITS
 from bertdata.shards.packed.layouts import find_layout, make_pack_writer
-from bertdata.shards.packed.packs import PackBatch, cut_packs, unpacked
+from bertdata.shards.packed.packs import PackBatch, cut_packs, unpack_layout
 from bertdata.shards.packed.record_index import RecordIndex
 from bertdata.shards.tfrecord import encode_batch
 
@@ -54,7 +54,7 @@ class PackedShard:
 
 def keep_shard(task: PackedShardTask) -> PackedShard | None:
     """Return the shard if an earlier run finished it from the same inputs, else None."""
-    entries = task.job.dataset.finished_entry(task.name, task.job.corpus.md5)
+    entries = task.job.dataset.find_finished_entry(task.name, task.job.corpus.md5)
     return None if entries is None else PackedShard(entry=entries[1], is_kept=True)
 
 
@@ -110,7 +110,7 @@ def _write_shard(task: PackedShardTask) -> Generator[bytes | memoryview | ShardE
             lengths.add(batch)
             rows, examples, tokens = rows + len(packs), examples + len(batch), tokens + len(batch.ids)
             masked += count_masks(batch)
-            yield encode_batch(batch, unpacked(job.layout))
+            yield encode_batch(batch, unpack_layout(job.layout))
         writer.close()
     yield ShardEntry(
         name=name,

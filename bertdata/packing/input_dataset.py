@@ -15,7 +15,7 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary_path
 from bertdata.errors import AssetError, DatasetError, SettingsError
 from bertdata.examples.columns import Array, lengths
-from bertdata.examples.groups import MASKS, has_group, masks_of
+from bertdata.examples.groups import MASKS, get_masks, has_group
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
@@ -25,9 +25,9 @@ from bertdata.packing.pack_plan import Histogram, count_lengths
 from bertdata.records import Vocabulary
 from bertdata.shards.packed.layouts import Layout
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_order
-from bertdata.tokens.files import TokenizerFile, TokenizerJson, file_of_record, name_in_dataset
+from bertdata.tokens.files import TokenizerFile, TokenizerJson, name_in_dataset, read_file_record
 from bertdata.tokens.fit import casing_warnings
-from bertdata.tokens.load import file_at, vocabulary_of
+from bertdata.tokens.load import find_tokenizer_file, vocabulary_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +110,7 @@ def _open_verified(path: str, given: str | None, objective: str | None) -> Input
     plan = manifest.plan
     vocabulary = known_vocabulary_path(given, dataset)
     if given is not None and vocabulary is not None:
-        found = vocabulary_of(file_of_record(plan.settings.tokenizer, vocabulary)).md5
+        found = vocabulary_of(read_file_record(plan.settings.tokenizer, vocabulary)).md5
         if found != (md5 := plan.settings.vocabulary["md5"]):
             raise SettingsError(f"{vocabulary}: md5 {found}, the shards were made with {md5}")
     data = storage.read_bytes(storage.join(dataset.path, MANIFEST_NAME))
@@ -139,7 +139,7 @@ def _open_unverified(path: str, given: str | None, objective: str | None) -> Inp
         raise SettingsError(
             "--unverified needs --vocab FILE|NAME, the vocabulary that the files were made with"
         )
-    file = file_at(find_vocabulary(given))
+    file = find_tokenizer_file(find_vocabulary(given))
     vocabulary, loaded = file.path, vocabulary_of(file)
     found = reader.open_dataset(path, unverified=True, objective=objective)
     # The ids of a .bin are line numbers of dict.txt, so the order of its tokens matters.
@@ -226,7 +226,7 @@ def count_shard_lengths(task: CountTask) -> LengthCounts:
         found = lengths(batch.ends)
         histogram += count_lengths(found, size, shard.path)
         if has_group(type(batch), MASKS):
-            np.maximum.at(masks, found, lengths(masks_of(batch).ends))
+            np.maximum.at(masks, found, lengths(get_masks(batch).ends))
     entry = None if shard.md5 is not None else _make_file_entry(shard, identity.hashed(), histogram)
     return LengthCounts(histogram=histogram, masks=masks, entry=entry)
 

@@ -5,7 +5,7 @@ The algorithm is algorithm 1 of Krell et al. 2021, "Efficient sequence packing w
 
 from collections import defaultdict
 
-from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, plan_of
+from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, make_plan
 
 
 def pack_longest_first(histogram: Histogram, most: int) -> PackPlan:
@@ -46,7 +46,7 @@ def pack_longest_first(histogram: Histogram, most: int) -> PackPlan:
     for groups in open_rows.values():
         for lengths, rows in groups:
             finished[lengths] += rows
-    return plan_of(max_seq_length, finished)
+    return make_plan(max_seq_length, finished)
 
 
 def _put_back(

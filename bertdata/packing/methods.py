@@ -6,7 +6,7 @@ from bertdata.errors import SettingsError
 from bertdata.packing.least_squares import pack_by_least_squares
 from bertdata.packing.linear_program import pack_by_linear_program
 from bertdata.packing.longest_first import pack_longest_first
-from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, plan_of
+from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, make_plan
 
 METHODS: dict[str, Callable[[Histogram, int], PackPlan]] = {
     "lp": pack_by_linear_program,
@@ -41,7 +41,7 @@ def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPl
     for lengths, rows in plan.rows_by_lengths:
         for part in _split_row(lengths, masks, room):
             found[part] = found.get(part, 0) + rows
-    return plan_of(plan.max_seq_length, found)
+    return make_plan(plan.max_seq_length, found)
 
 
 def _split_row(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:

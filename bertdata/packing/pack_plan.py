@@ -63,7 +63,7 @@ class PackPlan:
         return counts
 
 
-def plan_of(max_seq_length: int, rows_by_lengths: Mapping[Lengths, int]) -> PackPlan:
+def make_plan(max_seq_length: int, rows_by_lengths: Mapping[Lengths, int]) -> PackPlan:
     """Return the plan with these rows. Rows without examples and combinations with zero rows are dropped."""
     found = {lengths: rows for lengths, rows in rows_by_lengths.items() if lengths and rows}
     return PackPlan(max_seq_length=max_seq_length, rows_by_lengths=tuple(sorted(found.items())))

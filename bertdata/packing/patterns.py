@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bertdata.packing.longest_first import pack_longest_first
-from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, plan_of
+from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, make_plan
 
 Patterns = npt.NDArray[np.int64]
 """Array [patterns, MAX_PATTERN_LENGTHS]: ascending lengths, with zeros in front of a shorter sum."""
@@ -73,7 +73,7 @@ def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool
             surplus = _shorten_slots(rows, lengths, length, surplus, length - 1 if hand_down else 0)
     for lengths, number in pack_longest_first(without_slot, most).rows_by_lengths:
         rows[lengths] = rows.get(lengths, 0) + number
-    return plan_of(len(histogram) - 1, rows)
+    return make_plan(len(histogram) - 1, rows)
 
 
 def _shorten_slots(rows: Slots, lengths: Lengths, length: int, surplus: int, shorter: int) -> int:

@@ -5,8 +5,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from bertdata.config.dataset_settings import DatasetSettings, shuffled_into, without_padding
-from bertdata.config.settings import check
+from bertdata.config.dataset_settings import DatasetSettings, drop_file_settings, shuffle_settings
+from bertdata.config.settings import require
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_entry
 from bertdata.dataset.writer import Dataset
 from bertdata.io.file_check import md5_of
@@ -62,7 +62,7 @@ class PlannedPack:
     def _dataset_settings(self) -> DatasetSettings:
         """Return the packed dataset's settings: the source's, with a container of packed rows."""
         container = {
-            **without_padding(self.source.settings.container),
+            **drop_file_settings(self.source.settings.container),
             "remask": False,
             "format": self.settings.container,
             "packing": self.settings.layout,
@@ -70,7 +70,7 @@ class PlannedPack:
             "packing_method": self.settings.method,
             "packing_seed": self.settings.seed,
             "packing_plan": plan_md5(self.plan),
-            **shuffled_into(len(self.cuts.starts) - 1),
+            **shuffle_settings(len(self.cuts.starts) - 1),
         }
         return replace(self.source.settings, container=container)
 
@@ -132,7 +132,7 @@ def plan_pack(source: InputDataset, settings: PackSettings, counts: list[LengthC
     """
     source = with_md5s(source, counts)
     size = source.opened.layout.max_seq_length
-    check(settings.most <= size, f"max_sequences_per_pack is {settings.most}, expected at most {size}")
+    require(settings.most <= size, f"max_sequences_per_pack is {settings.most}, expected at most {size}")
     histogram = np.sum([one.histogram for one in counts], axis=0)
     plan = plan_packs(histogram, most=settings.most, method=settings.method)
     layout = packed_layout(source, settings)

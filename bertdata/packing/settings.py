@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.packing.methods import METHODS
 from bertdata.shards.packed.layouts import Layout, find_layout
 
@@ -28,13 +28,13 @@ class PackSettings:
 
     def __post_init__(self) -> None:
         formats = find_layout(self.layout).formats
-        check(
+        require(
             self.format is None or self.format in formats,
             f"format is {self.format!r}, layout {self.layout} has {' or '.join(formats)}",
         )
-        check(self.method in METHODS, f"method is {self.method!r}, expected one of {', '.join(METHODS)}")
-        check(self.most >= 1, f"max_sequences_per_pack is {self.most}, expected 1 or more")
-        check(
+        require(self.method in METHODS, f"method is {self.method!r}, expected one of {', '.join(METHODS)}")
+        require(self.most >= 1, f"max_sequences_per_pack is {self.most}, expected 1 or more")
+        require(
             self.num_shards is None or self.num_shards >= 1,
             f"num_shards is {self.num_shards}, expected 1 or more",
         )

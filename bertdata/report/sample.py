@@ -11,7 +11,7 @@ from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
 from bertdata.report.sampled_tokens import SampledTokens
 from bertdata.report.shard_counts import ShardCounts
 from bertdata.shards.containers import open_reader
-from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, unpacked
+from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, unpack_layout
 
 _MOST_SHARDS = 64
 _BATCH = 256
@@ -158,4 +158,4 @@ def _kept(
 
     chosen = cut(batch, 0, min(most, len(batch)))
     for number, example in enumerate(chosen.examples(), first):
-        yield KeptExample(f"{shard.name}, example {number}", example, type(batch), unpacked(layout))
+        yield KeptExample(f"{shard.name}, example {number}", example, type(batch), unpack_layout(layout))

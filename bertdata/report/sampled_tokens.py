@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from bertdata.examples.groups import MASKS, has_group, masks_of, word_starts_of
+from bertdata.examples.groups import MASKS, get_masks, get_word_starts, has_group
 from bertdata.records import ROLES, ExampleBatch, Vocabulary
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class SampledTokens:
         is_special, continues, characters = self._tables = self._tables or _tables(self._vocabulary)
         ids = np.minimum(ids, len(is_special) - 1)  # a wrong vocabulary may lack an id
         special = is_special[ids]
-        if (starts := word_starts_of(batch)) is not None:
+        if (starts := get_word_starts(batch)) is not None:
             begins = np.asarray(starts).astype(bool) | special
         elif continues is not None:
             begins = ~continues[ids]
@@ -73,7 +73,7 @@ def restore_original_ids(batch: ExampleBatch) -> "Array":
 
     ids = np.array(batch.ids)
     if has_group(type(batch), MASKS):
-        masks = masks_of(batch)
+        masks = get_masks(batch)
         # Positions of masks count from the start of their example, so add that start for each mask.
         starts = np.asarray(batch.ends).astype(np.int64) - lengths(batch.ends)
         places = np.repeat(starts, lengths(masks.ends)) + np.asarray(masks.places)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from bertdata.errors import SettingsError
-from bertdata.examples.fields import Field, Fields, columns_by_name, places_of
+from bertdata.examples.fields import Field, Fields, columns_by_name, find_places_column
 from bertdata.examples.groups import MASKS, has_group, mask_columns
 from bertdata.examples.objective import Objective
 
@@ -35,7 +35,7 @@ def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
     unused = {name for name, column in columns.items() if not has_masks and _is_of_masks(objective, column)}
     found = {name: _without_padding(field) for name, field in objective.model_fields.items()}
     held = {field.of for field in found.values() if field.source in ("values", "after", "placed")}
-    held |= {str(places_of(field.of, kind)) for field in found.values() if field.source == "placed"}
+    held |= {str(find_places_column(field.of, kind)) for field in found.values() if field.source == "placed"}
     held |= set(kind.ragged())
     for field in objective.fields("parquet").values():
         if field.of not in held and field.source == "values":

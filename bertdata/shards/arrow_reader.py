@@ -15,7 +15,7 @@ import numpy as np
 
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array, lengths, narrow, regroup
-from bertdata.examples.fields import Field, Fields, columns_by_name, places_of
+from bertdata.examples.fields import Field, Fields, columns_by_name, find_places_column
 from bertdata.examples.groups import MASKS, has_group, mask_columns
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import objective_of_file
@@ -238,7 +238,7 @@ class ArrowReader(ShardReader):
         within = np.arange(len(values)) - np.repeat(ends - sizes, sizes)
         counts = np.concatenate([[0], np.cumsum(masked)])
         found[column.name] = values[masked]
-        found[str(places_of(column.name, self._kind))] = within[masked]
+        found[str(find_places_column(column.name, self._kind))] = within[masked]
         found.setdefault(str(column.ends), counts[ends])
 
 

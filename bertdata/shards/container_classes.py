@@ -18,7 +18,7 @@ from bertdata.shards.mds.fit import check_unmasked, layout_in_manifest
 from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name, load_numpy
 from bertdata.shards.parquet_file import is_lddl, load_pyarrow
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
-from bertdata.tokens.files import VocabularyFile, file_of_record, name_in_dataset
+from bertdata.tokens.files import VocabularyFile, name_in_dataset, read_file_record
 from bertdata.tokens.load import vocabulary_of
 
 
@@ -219,7 +219,7 @@ def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:
                 f"{shard}: holds words, as LDDL's shards do, and no {name} lies beside it; put "
                 "the vocabulary there, or give --vocab where there is one"
             )
-    file = file_of_record(tokenizer, path) if tokenizer else VocabularyFile(path=path, dialect="mlperf")
+    file = read_file_record(tokenizer, path) if tokenizer else VocabularyFile(path=path, dialect="mlperf")
     found = vocabulary_of(file)
     if tokenizer and found.md5 != (md5 := tokenizer["vocabulary"]["md5"]):
         raise ShardError(

@@ -119,7 +119,7 @@ def is_shard_name(path: str) -> bool:
     return container is not None and container.is_looked_for
 
 
-def format_of_name(path: str) -> str:
+def find_format(path: str) -> str:
     """Return the format that the file name's ending belongs to. ShardError unless ``create`` can write it."""
     container = find_container_by_name(path)
     if container is None or container.name not in FORMATS:
@@ -141,7 +141,7 @@ __all__ = [
     "find_container_by_name",
     "recognise_container",
     "find_container",
-    "format_of_name",
+    "find_format",
     "is_shard_name",
     "make_reader",
     "make_writer",

@@ -11,7 +11,7 @@ from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.shards.containers import make_reader, recognise_container
 from bertdata.shards.packed.layouts import make_pack_reader
-from bertdata.shards.packed.packs import unpacked
+from bertdata.shards.packed.packs import unpack_layout
 from bertdata.shards.tfrecord import canonical_blocks, encode_batch
 
 _BATCH = 512
@@ -29,7 +29,7 @@ def content_md5(path: str, engine: Engine | None = None, objective: str | None =
                 digest.update(block)
         else:
             reader = make_reader(file, path, engine, objective)
-            layout = unpacked(reader.layout)
+            layout = unpack_layout(reader.layout)
             for batch in reader.batches(_BATCH):
                 digest.update(encode_batch(batch, layout, engine))
     return digest.hexdigest()

@@ -43,7 +43,7 @@ def _encode_feature(values: Any) -> bytes:
     elif isinstance(values, tuple):
         kind, body = _BYTES_LIST, b"".join(_message(1, value) for value in values)
     else:
-        kind, body = _INT64_LIST, _packed(b"".join(varint(value & (1 << 64) - 1) for value in values))
+        kind, body = _INT64_LIST, _packed(b"".join(encode_varint(value & (1 << 64) - 1) for value in values))
     return _message(kind, body)
 
 
@@ -52,10 +52,10 @@ def _packed(data: bytes) -> bytes:
 
 
 def _message(field: int, data: bytes) -> bytes:
-    return varint(field << 3 | _LENGTH) + varint(len(data)) + data
+    return encode_varint(field << 3 | _LENGTH) + encode_varint(len(data)) + data
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """Encode a non-negative integer as a varint: seven bits per byte, least significant first."""
     if value < 128:
         return bytes((value,))

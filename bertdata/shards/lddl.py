@@ -30,10 +30,10 @@ from bertdata.examples.groups import (
     PAIRS,
     SEGMENT,
     check_groups,
+    find_column,
+    get_masks,
+    get_segment_lengths,
     mask_columns,
-    masks_of,
-    only_column,
-    segment_lengths,
 )
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective, objective_of_file
@@ -108,8 +108,8 @@ class LddlWriter:
         # Indices of the example's first id, of the [SEP] between the segments, and of its last id.
         last = batch.ends.astype(np.int64) - 1
         first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
-        middle = first + segment_lengths(batch) - 1
-        wrong = (segment_lengths(batch) < 2) | (middle >= last)
+        middle = first + get_segment_lengths(batch) - 1
+        wrong = (get_segment_lengths(batch) < 2) | (middle >= last)
         cls, sep = self._vocabulary.role("cls"), self._vocabulary.role("sep")
         # Where ``middle`` is out of range, look at ``last`` instead, so that indexing cannot fail. These
         # examples are already marked as wrong.
@@ -117,7 +117,7 @@ class LddlWriter:
         wrong |= (batch.ids[first] != cls) | (batch.ids[inside] != sep)
         wrong |= batch.ids[last] != sep
         record.refuse(wrong, lambda _: "its ids are not [CLS] A [SEP] B [SEP], as LDDL's are")
-        masks = masks_of(batch)
+        masks = get_masks(batch)
         for ids, ends in ((batch.ids, batch.ends), (masks.originals, masks.ends)):
             record.refuse_items(
                 ~self._words.is_exact(ids),
@@ -260,8 +260,8 @@ class _PairNames:
     def __init__(self, batch_type: type[ExampleBatch]) -> None:
         masks = mask_columns(batch_type)
         self.segment, self.label = (
-            only_column(batch_type, SEGMENT).one,
-            only_column(batch_type, PAIR_LABEL).one,
+            find_column(batch_type, SEGMENT).one,
+            find_column(batch_type, PAIR_LABEL).one,
         )
         self.places, self.originals = masks.places.one, masks.originals.one
 

@@ -12,7 +12,7 @@ import numpy as np
 from bertdata.config.settings import LONGEST_SEQUENCE
 from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.columns import Array, lengths
-from bertdata.examples.fields import Field, Fields, columns_by_name, places_of
+from bertdata.examples.fields import Field, Fields, columns_by_name, find_places_column
 from bertdata.records import IDS, IDS_ENDS, Buffer, Column, ExampleBatch, ShardLayout
 
 LARGEST_ID = 2**31 - 1  # HDF5 and Parquet store int32
@@ -165,10 +165,10 @@ def _pad_field(
     if field.source == "placed":
         return _pad_placed(batch, field, column, width, kind)
     if field.source == "after":
-        used = leading(lengths(batch.ends), width)
-        return (used & ~leading(values, width)).astype(kind)
+        used = make_leading_mask(lengths(batch.ends), width)
+        return (used & ~make_leading_mask(values, width)).astype(kind)
     assert column.ends is not None
-    used = leading(lengths(getattr(batch, column.ends)), width)
+    used = make_leading_mask(lengths(getattr(batch, column.ends)), width)
     rows = np.full(used.shape, field.padding, dtype=kind)
     rows[used] = 1 if field.source == "ones" else values
     return rows
@@ -176,7 +176,7 @@ def _pad_field(
 
 def _pad_placed(batch: ExampleBatch, field: Field, column: Column, width: int, kind: np.dtype[Any]) -> Array:
     """Return rows of padding with the column's items at their places."""
-    places = places_of(column.name, type(batch))
+    places = find_places_column(column.name, type(batch))
     assert places is not None
     assert column.ends is not None
     examples = np.repeat(np.arange(len(batch)), lengths(getattr(batch, column.ends)))
@@ -203,7 +203,7 @@ def unpad(
         column, row = columns[field.of], rows[name]
         if field.source == "after":
             place = ids.sum(axis=1) - np.count_nonzero(row, axis=1)
-            expected = ids & ~leading(place, row.shape[1])
+            expected = ids & ~make_leading_mask(place, row.shape[1])
             record.refuse_cells(name, row, expected, f"{name} are zeros, then ones, then zeros as padding")
             found[column.name] = place
         elif field.source == "values" and column.ends is None:
@@ -226,14 +226,14 @@ def _find_used_cells(
         ends = columns[field.of].ends
         if ends is not None and field.source == "ones":
             count = np.count_nonzero(rows[name], axis=1)
-            found[ends] = leading(count, rows[name].shape[1])
+            found[ends] = make_leading_mask(count, rows[name].shape[1])
             record.refuse_cells(name, rows[name], found[ends], f"{name} is ones, then zeros")
         elif ends is not None and field.ends_at_padding:
             found[ends] = np.logical_and.accumulate(rows[name] != field.padding, axis=1)
     return found
 
 
-def leading(counts: Buffer, width: int) -> Array:
+def make_leading_mask(counts: Buffer, width: int) -> Array:
     """Return an array [len(counts), width] of booleans whose row i begins with ``counts[i]`` true values."""
     truth: Array = np.arange(width) < np.asarray(counts, dtype=np.int64)[:, np.newaxis]
     return truth

@@ -18,10 +18,10 @@ from bertdata.examples.groups import (
     PAIRS,
     Masks,
     check_groups,
-    masks_of,
-    pair_batch,
-    pair_labels,
-    segment_lengths,
+    get_masks,
+    get_pair_labels,
+    get_segment_lengths,
+    make_pair_batch,
 )
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective, objective_of_file
@@ -89,7 +89,7 @@ class VarlengthWriter:
     def _write_block(self, block: Any) -> None:
         from bertdata.shards.hdf5_varlength import append_varlength
 
-        masks = masks_of(block)
+        masks = get_masks(block)
         columns = {
             "input_ids": (block.ids, block.ends),
             "segment_ids": (_make_segments(block), block.ends),
@@ -102,7 +102,7 @@ class VarlengthWriter:
             labels = self._scratch.file[LABELS]
             start = labels.shape[0]
             labels.resize(start + len(block), axis=0)
-            labels[start:] = pair_labels(block)
+            labels[start:] = get_pair_labels(block)
             labels.flush()
         self._scratch.check()
 
@@ -179,7 +179,7 @@ class VarlengthReader(ShardReader):
         except H5PY_ERRORS as error:
             raise record.error(0, f"{LABELS} of records {start} to {stop - 1} cannot be read "
                                f"({one_line(error)})") from error  # fmt: skip
-        return pair_batch(
+        return make_pair_batch(
             self._kind,
             ids=ids,
             ends=ends,
@@ -227,7 +227,7 @@ def _find_layout(file: Any, objective: str, name: str) -> ShardLayout:
 
 
 def _check_ids(batch: Any, record: Any) -> None:
-    masks = masks_of(batch)
+    masks = get_masks(batch)
     for values, ends in ((batch.ids, batch.ends), (masks.originals, masks.ends)):
         record.refuse_items(
             values > LARGEST,
@@ -252,7 +252,7 @@ def _make_segments(block: Any) -> "Array":
     sizes = lengths(block.ends)
     starts = np.cumsum(sizes) - sizes
     within = np.arange(int(sizes.sum())) - np.repeat(starts, sizes)
-    after: Array = within >= np.repeat(np.asarray(segment_lengths(block), np.int64), sizes)
+    after: Array = within >= np.repeat(np.asarray(get_segment_lengths(block), np.int64), sizes)
     return after
 
 

@@ -10,7 +10,7 @@ from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.fields import TextFields
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, plain_name
-from bertdata.sources.recognise import check_kind, kind_of, make_unknown_kind_error, read_beginning
+from bertdata.sources.recognise import check_kind, make_unknown_kind_error, read_beginning, recognise_kind
 from bertdata.sources.saved_datasets import INFO, NOT_LISTED, SPLITS, STATE, refuse_unlisted, take_data_files
 from bertdata.sources.settings import RecordSettings
 
@@ -72,7 +72,7 @@ def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
     if kind is not None:
         check_kind(begin, kind, as_is=as_is)
         return kind
-    known = kind_of(begin)
+    known = recognise_kind(begin)
     if known is None:
         raise make_unknown_kind_error(begin)
     return known
@@ -127,7 +127,7 @@ def _kind_of_empty(path: str) -> str:
     return BLOCKS if name.endswith(".txt") else "jsonl"
 
 
-def with_text_field(settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]) -> RecordSettings:
+def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]) -> RecordSettings:
     """Return the settings with the text field filled in from the first file that has fields.
 
     Raises SettingsError if several fields hold text, if the named field does not exist, or if a field is

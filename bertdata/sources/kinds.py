@@ -86,7 +86,7 @@ RECORD_KINDS = tuple(name for name in CHOSEN_KINDS if name not in (ARTICLES, TEX
 """The kinds that can only be read as records, not by the recipes mlperf and nvidia."""
 
 
-def are_articles(kind: str) -> bool:
+def is_articles_kind(kind: str) -> bool:
     """Return True for the two kinds of extracted articles."""
     return kind in (ARTICLES, ESCAPED_ARTICLES)
 

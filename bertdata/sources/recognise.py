@@ -71,10 +71,10 @@ def read_beginning(path: str) -> Beginning:
 
 def recognise(path: str) -> str | None:
     """Return the kind of the file, or None if neither its bytes nor its name determine a supported kind."""
-    return kind_of(read_beginning(path))
+    return recognise_kind(read_beginning(path))
 
 
-def kind_of(begin: Beginning) -> str | None:
+def recognise_kind(begin: Beginning) -> str | None:
     """Return the kind that the bytes determine. For CSV, TSV and plain text the file's name decides."""
     # From the most certain mark to the least: magic numbers, then text that starts like articles or JSON,
     # then other known formats, and the file's name at last.
@@ -159,7 +159,7 @@ def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
     """
     if begin.is_empty:
         return
-    found = kind_of(begin)
+    found = recognise_kind(begin)
     if kind in _PLAIN:
         if not as_is:
             _check_plain(begin, found)

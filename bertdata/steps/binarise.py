@@ -34,7 +34,7 @@ def binarise(
     need("numpy", "numpy", "fairseq's binarised lines")
     from bertdata.build.binarise import binarise_text
     from bertdata.build.given_parts import find_parts
-    from bertdata.tokens.load import file_at, pinned
+    from bertdata.tokens.load import find_tokenizer_file, pin_file
 
     tell = progress or silent
 
@@ -48,7 +48,7 @@ def binarise(
     return binarise_text(
         parts,
         directory,
-        pinned(file_at(path_of(tokenizer))),
+        pin_file(find_tokenizer_file(path_of(tokenizer))),
         workers=workers_of(workers),
         told=told,
     )

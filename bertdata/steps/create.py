@@ -30,7 +30,7 @@ from bertdata.steps.shuffle import CREATING, MadeShards, find_listed_corpus, mak
 from bertdata.steps.source_parts import holds_records, make_parts
 from bertdata.steps.values import optional_path, path_of, paths_of, whole_number, workers_of
 from bertdata.tokens.files import TokenizerFile
-from bertdata.tokens.load import engine_note, vocabulary_of
+from bertdata.tokens.load import describe_engine, vocabulary_of
 
 STAGE = "creating shards"
 
@@ -196,7 +196,7 @@ def plan_run(request: CreateRequest) -> ShardRun:
         file = plan.find_tokenizer(between)
     targets = plan.targets(found.parts, file, output=output, num_shards=given.num_shards)
     plan.check_tokenizer(file)
-    note = engine_note(file, given.engine)
+    note = describe_engine(file, given.engine)
     return ShardRun(
         parts=found.parts,
         plan=plan.tasks(found.parts, file, targets),

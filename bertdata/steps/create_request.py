@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 from bertdata.build.plan import SHUFFLES
-from bertdata.config.declared import setting, setting_of
+from bertdata.config.declared import repeat_setting, setting
 from bertdata.config.recipes import RECIPES
 from bertdata.config.settings import ExampleSettings
 from bertdata.examples.bert.settings import BertSettings
@@ -101,41 +101,43 @@ class GivenDatasetSettings:
 class GivenExampleSettings:
     """Settings of the built-in objectives. None: taken from the file ``config``, else from the recipe."""
 
-    objective: str | None = setting_of(ExampleSettings, "objective", default=None)
-    dialect: str | None = setting_of(ExampleSettings, "dialect", default=None)
-    max_seq_length: int | None = setting_of(ExampleSettings, "max_seq_length", default=None)
-    max_predictions_per_seq: int | None = setting_of(MaskingSettings, "max_predictions_per_seq", default=None)
-    dupe_factor: int | None = setting_of(BertSettings, "dupe_factor", default=None)
-    random_seed: int | None = setting_of(ExampleSettings, "random_seed", default=None)
-    masked_lm_prob: float | None = setting_of(MaskingSettings, "masked_lm_prob", default=None)
-    short_seq_prob: float | None = setting_of(BertSettings, "short_seq_prob", default=None)
-    lower_case: bool | None = setting_of(ExampleSettings, "lower_case", default=None)
-    keep_accents: bool | None = setting_of(ExampleSettings, "keep_accents", default=None)
-    chinese_words: bool | None = setting_of(ExampleSettings, "chinese_words", default=None)
-    whole_word_mask: bool | None = setting_of(MaskingSettings, "whole_word_mask", default=None)
-    remask: bool | None = setting_of(BertSettings, "remask", default=None)
-    masks: bool | None = setting_of(BertSettings, "masks", default=None)
-    mask_share: float | None = setting_of(MaskingSettings, "mask_share", default=None)
-    random_share: float | None = setting_of(MaskingSettings, "random_share", default=None)
-    kept_share: float | None = setting_of(MaskingSettings, "kept_share", default=None)
-    blocks: str | None = setting_of(MlmSettings, "blocks", default=None)
-    random_next_sentence: bool | None = setting_of(SopSettings, "random_next_sentence", default=None)
-    ngram: int | None = setting_of(SopSettings, "ngram", default=None)
-    favor_shorter_ngram: bool | None = setting_of(SopSettings, "favor_shorter_ngram", default=None)
-    permutation: bool | None = setting_of(SopSettings, "permutation", default=None)
-    shortest_span: int | None = setting_of(SpanSettings, "shortest_span", default=None)
-    longest_span: int | None = setting_of(SpanSettings, "longest_span", default=None)
-    geometric_p: float | None = setting_of(SpanSettings, "geometric_p", default=None)
-    replacement: str | None = setting_of(SpanSettings, "replacement", default=None)
-    endpoints: str | None = setting_of(SpanSettings, "endpoints", default=None)
-    as_original: bool | None = setting_of(
+    objective: str | None = repeat_setting(ExampleSettings, "objective", default=None)
+    dialect: str | None = repeat_setting(ExampleSettings, "dialect", default=None)
+    max_seq_length: int | None = repeat_setting(ExampleSettings, "max_seq_length", default=None)
+    max_predictions_per_seq: int | None = repeat_setting(
+        MaskingSettings, "max_predictions_per_seq", default=None
+    )
+    dupe_factor: int | None = repeat_setting(BertSettings, "dupe_factor", default=None)
+    random_seed: int | None = repeat_setting(ExampleSettings, "random_seed", default=None)
+    masked_lm_prob: float | None = repeat_setting(MaskingSettings, "masked_lm_prob", default=None)
+    short_seq_prob: float | None = repeat_setting(BertSettings, "short_seq_prob", default=None)
+    lower_case: bool | None = repeat_setting(ExampleSettings, "lower_case", default=None)
+    keep_accents: bool | None = repeat_setting(ExampleSettings, "keep_accents", default=None)
+    chinese_words: bool | None = repeat_setting(ExampleSettings, "chinese_words", default=None)
+    whole_word_mask: bool | None = repeat_setting(MaskingSettings, "whole_word_mask", default=None)
+    remask: bool | None = repeat_setting(BertSettings, "remask", default=None)
+    masks: bool | None = repeat_setting(BertSettings, "masks", default=None)
+    mask_share: float | None = repeat_setting(MaskingSettings, "mask_share", default=None)
+    random_share: float | None = repeat_setting(MaskingSettings, "random_share", default=None)
+    kept_share: float | None = repeat_setting(MaskingSettings, "kept_share", default=None)
+    blocks: str | None = repeat_setting(MlmSettings, "blocks", default=None)
+    random_next_sentence: bool | None = repeat_setting(SopSettings, "random_next_sentence", default=None)
+    ngram: int | None = repeat_setting(SopSettings, "ngram", default=None)
+    favor_shorter_ngram: bool | None = repeat_setting(SopSettings, "favor_shorter_ngram", default=None)
+    permutation: bool | None = repeat_setting(SopSettings, "permutation", default=None)
+    shortest_span: int | None = repeat_setting(SpanSettings, "shortest_span", default=None)
+    longest_span: int | None = repeat_setting(SpanSettings, "longest_span", default=None)
+    geometric_p: float | None = repeat_setting(SpanSettings, "geometric_p", default=None)
+    replacement: str | None = repeat_setting(SpanSettings, "replacement", default=None)
+    endpoints: str | None = repeat_setting(SpanSettings, "endpoints", default=None)
+    as_original: bool | None = repeat_setting(
         ElectraSettings,
         "as_original",
         help="; with the objective span: draw as SpanBERT's program does with a seeded NumPy",
         default=None,
     )
-    format: str | None = setting_of(ExampleSettings, "format", default=None)
-    bin_size: int | None = setting_of(ExampleSettings, "bin_size", default=None)
+    format: str | None = repeat_setting(ExampleSettings, "format", default=None)
+    bin_size: int | None = repeat_setting(ExampleSettings, "bin_size", default=None)
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import AnyPath, path_of, workers_of
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.mlperf import make_sentences
-from bertdata.text.mlperf_parts import part_text, plan_parts
+from bertdata.text.mlperf_parts import plan_parts, trim_part_text
 from bertdata.text.settings import SegmentSettings
-from bertdata.wiki.articles.dated_articles import DatedArticles, cut_into_files, first_articles
-from bertdata.wiki.articles.files import file_name
+from bertdata.wiki.articles.dated_articles import DatedArticles, cut_into_files, extract_first_articles
+from bertdata.wiki.articles.files import make_file_name
 from bertdata.wiki.settings import ExtractorName, ExtractSettings
 
 _EXTRACTED = re.compile(r"(?:.*/)?([A-Z])([A-Z])/wiki_(\d\d)")
@@ -118,7 +118,7 @@ def find_date(
     def reading(stage: str, done: int, total: int) -> None:
         tell(StepProgress(stage="reading the first articles", done=done, total=total))
 
-    with first_articles(
+    with extract_first_articles(
         path_of(dump),
         settings,
         target.has_enough,
@@ -185,12 +185,12 @@ class _Target:
 
 def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplitter) -> _Target:
     """Return the file of the table to compare."""
-    for row in _find_rows(rows, file_name(0)):
+    for row in _find_rows(rows, make_file_name(0)):
         return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
     for row in _find_rows(rows, f"results/{mlperf_part_name(0)}"):
         return _Target(row, _holds_a_part, _PartMaker(_number_of_files(rows, table), load_splitter))
     raise SettingsError(
-        f"table {table}: has no row for {file_name(0)} nor for results/{mlperf_part_name(0)}; "
+        f"table {table}: has no row for {make_file_name(0)} nor for results/{mlperf_part_name(0)}; "
         "one of them tells the day"
     )
 
@@ -243,5 +243,5 @@ class _PartMaker:
         """Return the training sentences of one extracted file."""
         split = self._load_splitter().segment_lines
         eval_articles = SegmentSettings().eval_articles
-        made = make_sentences(file, file_name(index), index, self._files, eval_articles, split)
-        return part_text(made.training)
+        made = make_sentences(file, make_file_name(index), index, self._files, eval_articles, split)
+        return trim_part_text(made.training)

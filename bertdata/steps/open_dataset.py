@@ -217,7 +217,7 @@ class ExampleDataset:
 
         The other settings are the trainer's settings of these names.
         """
-        from bertdata.dataset.masked_data import masked_data
+        from bertdata.dataset.masked_data import mask_dataset
         from bertdata.examples.masking.settings import MaskingSettings
 
         settings = MaskingSettings(
@@ -230,17 +230,17 @@ class ExampleDataset:
             mask_counts=mask_counts,
         )
         masker = self._masker(masking, vocab, settings)
-        masked = partial(masked_data, masker=masker, seed=seed, epoch=epoch)
+        masked = partial(mask_dataset, masker=masker, seed=seed, epoch=epoch)
         return replace(self, opened=self.opened.changed(masked))
 
     def _masker(self, masking: str, vocab: AnyPath | None, settings: "MaskingSettings") -> "Masker":
         """Return the object that draws masks for the examples. SettingsError if that is not possible."""
-        from bertdata.dataset.masked_data import check_masks, masker_of
+        from bertdata.dataset.masked_data import check_masks, make_masker
 
         check_masks(self.opened)
         dataset = find_datasets(self.shards[0].path)[0]
         vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
-        return masker_of(self.opened, dataset, vocabulary, settings, masking)
+        return make_masker(self.opened, dataset, vocabulary, settings, masking)
 
     def _check_labels(self, view: str, remedy: str = "") -> None:
         """Raise SettingsError if the examples have no masks.

@@ -55,7 +55,7 @@ def pack(request: PackRequest) -> PackResult:
 def pack_rows(request: PackRequest) -> PackResult:
     """Carry out the request."""
     need("numpy", "pack", "packing")
-    from bertdata.packing.forecast import forecast_of
+    from bertdata.packing.forecast import make_forecast
     from bertdata.packing.planned_pack import plan_pack
     from bertdata.packing.run import count_all, make_pack
 
@@ -66,7 +66,7 @@ def pack_rows(request: PackRequest) -> PackResult:
     source = find_pack_source(request, settings)
     counts = count_all(source, processes, _Counting(tell, len(source.opened.shards)))
     planned = plan_pack(source, settings, counts)
-    forecast = forecast_of(planned, path_of(request.path), with_bound=request.plan_only)
+    forecast = make_forecast(planned, path_of(request.path), with_bound=request.plan_only)
     if request.plan_only or request.output is None:
         return PackResult(forecast=forecast)
     directory = path_of(request.output)

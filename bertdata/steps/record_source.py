@@ -5,25 +5,25 @@ from dataclasses import fields
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.config.settings import typed_values
+from bertdata.config.settings import convert_values
 from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
 from bertdata.io.listing import list_inputs
 from bertdata.io.patterns import expand
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT
-from bertdata.sources.recognise import holds_frame, kind_of, read_beginning
+from bertdata.sources.recognise import holds_frame, read_beginning, recognise_kind
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
-from bertdata.text.escaped_articles import escape_warnings
-from bertdata.text.load_splitter import find_tables_of, load_splitter_of
+from bertdata.text.escaped_articles import find_escape_warnings
+from bertdata.text.load_splitter import fetch_tables, make_splitter_loader
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import is_extracted
 from bertdata.text.record_plan import RecordPlan, plan_records
 from bertdata.text.segment_records import segment_records
-from bertdata.text.selection.settings import SelectionSettings, evaluation_files
+from bertdata.text.selection.settings import SelectionSettings, find_evaluation_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 STAGE = "segmenting"
@@ -95,7 +95,7 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
                 begin = read_beginning(file)
                 if not begin.is_empty:
                     is_named = is_extracted(storage.base_name(file))
-                    return ARTICLES if is_named or holds_frame(begin) else kind_of(begin)
+                    return ARTICLES if is_named or holds_frame(begin) else recognise_kind(begin)
     except DatasetError:  # a directory saved by Hugging Face's datasets that cannot be read
         raise
     except BertDataError:
@@ -106,13 +106,13 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
 def part_settings(given: Mapping[str, Any]) -> PartSettings:
     """Return the settings as an object. given: values by field. abbreviations, exclude: file paths."""
     nested = (*_OF_RECORDS, *_OF_SELECTION)
-    values = typed_values(PartSettings, {n: value for n, value in given.items() if n not in nested})
+    values = convert_values(PartSettings, {n: value for n, value in given.items() if n not in nested})
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)
-    selection = typed_values(SelectionSettings, {n: given[n] for n in _OF_SELECTION if n in given})
+    selection = convert_values(SelectionSettings, {n: given[n] for n in _OF_SELECTION if n in given})
     if (paths := selection.get("exclude")) is not None:
-        selection["exclude"] = evaluation_files(paths)
-    records = typed_values(RecordSettings, {n: given[n] for n in _OF_RECORDS if n in given})
+        selection["exclude"] = find_evaluation_files(paths)
+    records = convert_values(RecordSettings, {n: given[n] for n in _OF_RECORDS if n in given})
     return PartSettings(**values, records=RecordSettings(**records), selection=SelectionSettings(**selection))
 
 
@@ -135,7 +135,7 @@ def run_records(
     counts = segment_records(
         plan,
         output,
-        load_splitter_of(plan.settings, engine, punkt_tables),
+        make_splitter_loader(plan.settings, engine, punkt_tables),
         workers=workers,
         engine=engine,
         progress=_PieceProgress(STAGE, sizes, progress),
@@ -179,7 +179,7 @@ def preview_records(
 
 def plan_warnings(plan: RecordPlan) -> tuple[str, ...]:
     """Return warnings about the text of the plan's files."""
-    return tuple(escape_warnings(plan.files, plan.kinds, plan.settings.escaped_articles))
+    return tuple(find_escape_warnings(plan.files, plan.kinds, plan.settings.escaped_articles))
 
 
 def plan_record_parts(
@@ -192,7 +192,7 @@ def plan_record_parts(
     """
     refuse_text_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
     if settings.sentences == "punkt":
-        find_tables_of(settings.language, punkt_tables)
+        fetch_tables(settings.language, punkt_tables)
     plan = plan_records(sources, kind, settings)
     refuse_text_inputs(output, plan.files)  # includes files behind links in a directory
     return plan

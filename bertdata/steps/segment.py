@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from bertdata.config.settings import typed_values
+from bertdata.config.settings import convert_values
 from bertdata.io import storage
 from bertdata.steps.dataset_file import DatasetFile
 from bertdata.steps.keywords import keywords_of
@@ -23,9 +23,9 @@ from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
 from bertdata.text import segment as text
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
-from bertdata.text.escaped_articles import escape_warnings
+from bertdata.text.escaped_articles import find_escape_warnings
 from bertdata.text.input_kinds import check_beginnings
-from bertdata.text.load_splitter import find_tables_of, load_splitter_of
+from bertdata.text.load_splitter import fetch_tables, make_splitter_loader
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import TextInputs, find_inputs
@@ -93,7 +93,7 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         )
     inputs = find_text(request, settings.language)
     files, kinds = inputs.files, inputs.kinds
-    tell = add_warnings_first(tuple(escape_warnings(files, kinds, settings.escaped_articles)), progress)
+    tell = add_warnings_first(tuple(find_escape_warnings(files, kinds, settings.escaped_articles)), progress)
     sizes = storage.each(files, storage.size)
     finished, done, total = iter(files), 0, sum(sizes)
     tell(StepProgress(stage=STAGE, done=0, total=total, warnings=inputs.notes))
@@ -107,7 +107,7 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         files,
         output,
         settings,
-        load_splitter_of(settings, engine, tables),
+        make_splitter_loader(settings, engine, tables),
         kinds=kinds,
         workers=workers,
         progress=show,
@@ -132,7 +132,7 @@ def open_text_settings(config: str | None, given: Mapping[str, Any]) -> Iterator
 
 def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
     """Return the settings as an object. given: values by field, with a file path for abbreviations."""
-    values = typed_values(SegmentSettings, dict(given))
+    values = convert_values(SegmentSettings, dict(given))
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)
     return SegmentSettings(**values)
@@ -148,7 +148,7 @@ def find_text(request: SegmentRequest, language: str) -> TextInputs:
     refuse_text_inputs(output, [*sources, *books])
     found = find_inputs(sources, request.input_kind or find_text_kind(sources), books)
     refuse_text_inputs(output, found.files)  # includes files behind links in a directory
-    find_tables_of(language, optional_path(request.punkt_tables))
+    fetch_tables(language, optional_path(request.punkt_tables))
     return found
 
 

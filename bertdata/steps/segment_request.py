@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from bertdata.config.declared import setting, setting_of
+from bertdata.config.declared import repeat_setting, setting
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.keywords import PUNKT_TABLES_HELP, GivenRun, collect_given, convert_paths
@@ -30,23 +30,23 @@ class GivenRecordSettings:
     Defaults and bounds are declared in the class named in each line.
     """
 
-    part_size: float | None = setting_of(PartSettings, "part_size", default=None)
-    sentences: str | None = setting_of(PartSettings, "sentences", default=None)
-    language: str | None = setting_of(SegmentSettings, "language", default=None)
-    escaped_articles: str | None = setting_of(SegmentSettings, "escaped_articles")
-    text_field: str | None = setting_of(RecordSettings, "text_field")
-    id_field: str | None = setting_of(RecordSettings, "id_field")
-    language_field: str | None = setting_of(RecordSettings, "language_field")
-    max_record_bytes: int | None = setting_of(RecordSettings, "max_record_bytes", default=None)
-    skip_bad_records: bool | None = setting_of(RecordSettings, "skip_bad_records", default=None)
-    quoting: str | None = setting_of(RecordSettings, "quoting")
-    separator: str | None = setting_of(RecordSettings, "separator")
-    no_heading: bool | None = setting_of(RecordSettings, "no_heading", default=None)
-    as_is: bool | None = setting_of(RecordSettings, "as_is", default=None)
-    exclude: AnyPaths | None = setting_of(SelectionSettings, "exclude", default=None)
-    exclude_ngram: int | None = setting_of(SelectionSettings, "exclude_ngram", default=None)
-    dedup: str | None = setting_of(SelectionSettings, "dedup")
-    eval_share: str | None = setting_of(SelectionSettings, "eval_share")
+    part_size: float | None = repeat_setting(PartSettings, "part_size", default=None)
+    sentences: str | None = repeat_setting(PartSettings, "sentences", default=None)
+    language: str | None = repeat_setting(SegmentSettings, "language", default=None)
+    escaped_articles: str | None = repeat_setting(SegmentSettings, "escaped_articles")
+    text_field: str | None = repeat_setting(RecordSettings, "text_field")
+    id_field: str | None = repeat_setting(RecordSettings, "id_field")
+    language_field: str | None = repeat_setting(RecordSettings, "language_field")
+    max_record_bytes: int | None = repeat_setting(RecordSettings, "max_record_bytes", default=None)
+    skip_bad_records: bool | None = repeat_setting(RecordSettings, "skip_bad_records", default=None)
+    quoting: str | None = repeat_setting(RecordSettings, "quoting")
+    separator: str | None = repeat_setting(RecordSettings, "separator")
+    no_heading: bool | None = repeat_setting(RecordSettings, "no_heading", default=None)
+    as_is: bool | None = repeat_setting(RecordSettings, "as_is", default=None)
+    exclude: AnyPaths | None = repeat_setting(SelectionSettings, "exclude", default=None)
+    exclude_ngram: int | None = repeat_setting(SelectionSettings, "exclude_ngram", default=None)
+    dedup: str | None = repeat_setting(SelectionSettings, "dedup")
+    eval_share: str | None = repeat_setting(SelectionSettings, "eval_share")
 
     def __post_init__(self) -> None:
         convert_paths(self, lists=("exclude",))
@@ -56,15 +56,15 @@ class GivenRecordSettings:
 class GivenTextSettings(GivenRecordSettings):
     """All settings of the text stage. The table ``text`` of a settings file may contain the same."""
 
-    recipe: str | None = setting_of(SegmentSettings, "recipe", default=None)
-    eval_articles: int | None = setting_of(SegmentSettings, "eval_articles", default=None)
-    block_size: float | None = setting_of(SegmentSettings, "block_size", default=None)
-    training_shards: int | None = setting_of(SegmentSettings, "training_shards", default=None)
-    test_shards: int | None = setting_of(SegmentSettings, "test_shards", default=None)
-    test_fraction: float | None = setting_of(SegmentSettings, "test_fraction", default=None)
-    punkt: str | None = setting_of(SegmentSettings, "punkt", default=None)
-    prefix: str | None = setting_of(SegmentSettings, "prefix", default=None)
-    abbreviations: AnyPath | None = setting_of(SegmentSettings, "abbreviations")
+    recipe: str | None = repeat_setting(SegmentSettings, "recipe", default=None)
+    eval_articles: int | None = repeat_setting(SegmentSettings, "eval_articles", default=None)
+    block_size: float | None = repeat_setting(SegmentSettings, "block_size", default=None)
+    training_shards: int | None = repeat_setting(SegmentSettings, "training_shards", default=None)
+    test_shards: int | None = repeat_setting(SegmentSettings, "test_shards", default=None)
+    test_fraction: float | None = repeat_setting(SegmentSettings, "test_fraction", default=None)
+    punkt: str | None = repeat_setting(SegmentSettings, "punkt", default=None)
+    prefix: str | None = repeat_setting(SegmentSettings, "prefix", default=None)
+    abbreviations: AnyPath | None = repeat_setting(SegmentSettings, "abbreviations")
 
     def __post_init__(self) -> None:
         super().__post_init__()

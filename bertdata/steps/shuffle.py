@@ -74,7 +74,7 @@ def find_listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) 
 
     Else None.
     """
-    manifests = (target.dataset.found_manifest() for target in plan.targets)
+    manifests = (target.dataset.read_manifest() for target in plan.targets)
     manifest = next((found for found in manifests if found is not None), None)
     if manifest is None or (manifest.skipped and not plan.skip_bad):
         return None

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from bertdata._native import Engine
-from bertdata.config.declared import MOST_WHOLE
+from bertdata.config.declared import MAX_INTEGER
 from bertdata.errors import SettingsError
 from bertdata.io.process_pool import available_cores
 
@@ -56,8 +56,8 @@ def whole_number(name: str, value: int) -> int:
         raise SettingsError(f"{name} is {value!r}, expected an integer")
     if value < 1:
         raise SettingsError(f"{name} is {value}, expected 1 or more")
-    if value > MOST_WHOLE:
-        raise SettingsError(f"{name} is larger than {MOST_WHOLE}, expected a smaller number")
+    if value > MAX_INTEGER:
+        raise SettingsError(f"{name} is larger than {MAX_INTEGER}, expected a smaller number")
     return value
 
 

@@ -15,7 +15,7 @@ from bertdata.io.file_check import FileEntry, HashingSink, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.real_paths import real_path
-from bertdata.sources.kinds import are_articles
+from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.manifest import (
     ARTICLES_COPY,
     TEXT_KIND,
@@ -118,7 +118,7 @@ class TextDirectory(Generic[PlanKind]):
         """
         plan = self.plan
         if plan.articles is not None:
-            _check_articles([one for one in inputs if are_articles(one.kind)], plan.articles)
+            _check_articles([one for one in inputs if is_articles_kind(one.kind)], plan.articles)
         made = tuple(sorted(files, key=attrgetter("name")))
         manifest = TextManifest(
             settings=plan.settings.as_json(),

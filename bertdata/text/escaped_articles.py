@@ -10,7 +10,7 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.sources.escapes import ESCAPED_AMPERSAND
-from bertdata.sources.kinds import ARTICLES, ESCAPED_ARTICLES, are_articles, plain_name
+from bertdata.sources.kinds import ARTICLES, ESCAPED_ARTICLES, is_articles_kind, plain_name
 from bertdata.text.reading import open_articles
 from bertdata.wiki.articles.manifest import ARTICLES_KIND, ArticlesManifest, parse_articles_manifest
 from bertdata.wiki.settings import writes_escapes
@@ -34,7 +34,7 @@ def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], told: str 
     found: list[str] = []
     untold = False
     for path, kind in zip(files, kinds, strict=True):
-        if not are_articles(kind):
+        if not is_articles_kind(kind):
             found.append(kind)
             continue
         manifest = manifests.of(path)
@@ -48,10 +48,10 @@ def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], told: str 
 
 def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], told: str) -> None:
     """Raise SettingsError if a manifest contradicts ``told``, or if there are no articles."""
-    if not any(map(are_articles, kinds)):
+    if not any(map(is_articles_kind, kinds)):
         raise SettingsError("--escaped-articles goes with extracted articles, of which there are none here")
     for path, kind in zip(files, kinds, strict=True):
-        if are_articles(kind) and (kind == ESCAPED_ARTICLES) != (told == "yes"):
+        if is_articles_kind(kind) and (kind == ESCAPED_ARTICLES) != (told == "yes"):
             truth = "escaped" if kind == ESCAPED_ARTICLES else "not escaped"
             raise SettingsError(
                 f"--escaped-articles {told}: {path}: its {MANIFEST_NAME} names the extractor, whose text is "
@@ -59,7 +59,7 @@ def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], told: str)
             )
 
 
-def escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
+def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
     """Return a warning if articles contain ``&amp;`` and neither a manifest nor the user explains it.
 
     At most the first 64 MiB of articles without a manifest are searched, up to the first escape.
@@ -69,7 +69,7 @@ def escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str | None
     manifests = _ArticlesManifests()
     left = _LOOKED_AT_BYTES
     for path, kind in zip(files, kinds, strict=True):
-        if not are_articles(kind) or manifests.of(path) is not None:
+        if not is_articles_kind(kind) or manifests.of(path) is not None:
             continue
         for size, holds_escape in _search(path, left):
             left -= size

@@ -14,7 +14,7 @@ from bertdata.io.entry_json import parse_entry_list
 from bertdata.io.file_check import FileEntry, file_md5, fits
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
-from bertdata.text.manifest import TextInput, TextManifest, text_input
+from bertdata.text.manifest import TextInput, TextManifest, make_text_input
 from bertdata.text.mlperf import MlperfText
 from bertdata.text.nvidia import NvidiaText
 from bertdata.text.splitter import SplitterLoader
@@ -115,7 +115,7 @@ class GroupedRun:
         for number, text in zip(group.numbers, texts, strict=True):
             plan = self.text.plan
             plan.identities[number]._replace(md5=text.md5).check()
-            inputs.append(text_input(plan.inputs[number], text.md5, text.counts, plan.kinds[number]))
+            inputs.append(make_text_input(plan.inputs[number], text.md5, text.counts, plan.kinds[number]))
             yield text
             self._progress(text.bytes_in)
 

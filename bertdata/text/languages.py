@@ -64,7 +64,7 @@ class Language:
     between: str
 
 
-def language_of(name: str) -> Language:
+def find_language(name: str) -> Language:
     """Return the language with this ISO 639-1 code, or with this name in NLTK's punkt_tab.
 
     Raises SettingsError that lists the languages with a sentence splitter.
@@ -86,9 +86,9 @@ def language_of(name: str) -> Language:
     )
 
 
-def language_notes(code: str) -> tuple[str, ...]:
+def list_language_notes(code: str) -> tuple[str, ...]:
     """Return a message for the user if the language has no sentence splitter."""
-    if language_of(code).splitting != "lines":
+    if find_language(code).splitting != "lines":
         return ()
     return (f"language {code}: Punkt has no tables of it, so each line of text is taken as one sentence",)
 

@@ -7,7 +7,7 @@ from typing import cast
 from bertdata._native import Engine
 from bertdata.io.punkt_assets import find_punkt_tables
 from bertdata.text.abbreviations import Abbreviations
-from bertdata.text.languages import ENGLISH, language_of
+from bertdata.text.languages import ENGLISH, find_language
 from bertdata.text.marked_sentences import MarkSplitter
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.punkt.tables import parse_tables
@@ -36,7 +36,7 @@ class LoadSplitter:
         return _load(self)
 
 
-def load_splitter_of(
+def make_splitter_loader(
     settings: SegmentSettings | PartSettings, engine: Engine | None, tables: str | None
 ) -> LoadSplitter:
     """Return the loader for these settings."""
@@ -44,15 +44,15 @@ def load_splitter_of(
     return LoadSplitter(variant, engine, tables, settings.language, settings.abbreviations)
 
 
-def find_tables_of(language: str, directory: str | None) -> None:
+def fetch_tables(language: str, directory: str | None) -> None:
     """Download a language's Punkt tables if they are missing. Raises the errors of find_punkt_tables."""
-    if (tables := language_of(language).tables) is not None:
+    if (tables := find_language(language).tables) is not None:
         find_punkt_tables(directory, tables)
 
 
 @lru_cache(maxsize=4)
 def _load(chosen: LoadSplitter) -> Splitter:
-    language = language_of(chosen.language)
+    language = find_language(chosen.language)
     if language.tables is None:
         return MarkSplitter(language.code)
     tables = parse_tables(find_punkt_tables(chosen.tables, language.tables))

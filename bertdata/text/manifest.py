@@ -64,7 +64,7 @@ def _without_records(counts: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in counts.items() if name not in _OF_RECORDS}
 
 
-def text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInput:
+def make_text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInput:
     """Return the manifest entry of a file with these counts."""
     return TextInput(
         name=name,

@@ -92,18 +92,18 @@ def _draw(wanted: int, articles: int, seed: int) -> set[int]:
     return drawn
 
 
-def eval_text(withheld: list[bytes]) -> bytes:
+def format_eval_text(withheld: list[bytes]) -> bytes:
     """Return the lines of eval.txt: each article followed by an empty line."""
     return b"".join([article + b"\n\n" for article in withheld])
 
 
-def eval_md5(withheld: list[bytes]) -> bytes:
+def format_eval_md5(withheld: list[bytes]) -> bytes:
     """Return the lines of eval.md5: the md5 of each article without white space at its end."""
     digests = [hashlib.md5(article.decode().rstrip().encode(), usedforsecurity=False) for article in withheld]
     return b"".join([digest.hexdigest().encode() + b"\n" for digest in digests])
 
 
-def with_remedy(
+def add_remedy(
     error: TooFewArticles, files: Sequence[str], kinds: Sequence[str], workers: int = 1
 ) -> TooFewArticles:
     """Return the error, completed with the largest number of articles that works for these files.

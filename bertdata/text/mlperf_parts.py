@@ -35,7 +35,7 @@ def plan_parts(sizes: Sequence[int], block_size: float, names: Sequence[str]) ->
     return numbers
 
 
-def part_text(training: bytes) -> bytes:
+def trim_part_text(training: bytes) -> bytes:
     """Return a file's training text as its part contains it.
 
     A byte-order mark is removed, and two newlines at the end become a single newline.

@@ -10,8 +10,8 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.mlperf import MlperfText, make_sentences
-from bertdata.text.mlperf_evaluation import eval_md5, eval_text
-from bertdata.text.mlperf_parts import part_text
+from bertdata.text.mlperf_evaluation import format_eval_md5, format_eval_text
+from bertdata.text.mlperf_parts import trim_part_text
 from bertdata.text.splitter import SplitterLoader
 from bertdata.text.text_plan import NumberedFile
 
@@ -59,9 +59,9 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
             sinks = [opened.enter_context(run.text.open(name)) for name in group.made]
             part, eval_file, md5_file = sinks
             for text in texts:
-                part.write(part_text(text.training))
-                eval_file.write(eval_text(text.withheld))
-                md5_file.write(eval_md5(text.withheld))
+                part.write(trim_part_text(text.training))
+                eval_file.write(format_eval_text(text.withheld))
+                md5_file.write(format_eval_md5(text.withheld))
         entries = [sink.entry(name) for name, sink in zip(group.made, sinks, strict=True)]
         return {"files": [entry._asdict() for entry in entries]}
 

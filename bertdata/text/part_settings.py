@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertdata.config.declared import setting, setting_of
+from bertdata.config.declared import repeat_setting, setting
 from bertdata.errors import SettingsError
 from bertdata.sources.settings import RecordSettings
 from bertdata.text.abbreviations import Abbreviations
-from bertdata.text.languages import language_of, list_table_md5s
+from bertdata.text.languages import find_language, list_table_md5s
 from bertdata.text.manifest import RECORDS
 from bertdata.text.mlperf_parts import MEBIBYTE
-from bertdata.text.punkt.variants import variant_named
+from bertdata.text.punkt.variants import find_variant
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import PUNKT_NAMES, SegmentSettings, check_escaped_articles, make_language_entries
 
@@ -28,10 +28,10 @@ class PartSettings:
         "text, taken as a sentence; none: the text's own lines, for objectives that need no sentences",
         SENTENCES,
     )
-    punkt: str = setting_of(SegmentSettings, "punkt")
-    language: str = setting_of(SegmentSettings, "language")
-    abbreviations: Abbreviations | None = setting_of(SegmentSettings, "abbreviations")
-    escaped_articles: str | None = setting_of(SegmentSettings, "escaped_articles")
+    punkt: str = repeat_setting(SegmentSettings, "punkt")
+    language: str = repeat_setting(SegmentSettings, "language")
+    abbreviations: Abbreviations | None = repeat_setting(SegmentSettings, "abbreviations")
+    escaped_articles: str | None = repeat_setting(SegmentSettings, "escaped_articles")
     records: RecordSettings = field(default_factory=RecordSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
 
@@ -43,8 +43,8 @@ class PartSettings:
         if self.punkt not in PUNKT_NAMES:
             raise SettingsError(f"punkt is {self.punkt!r}, expected one of {', '.join(PUNKT_NAMES)}")
         check_escaped_articles(self.escaped_articles)
-        object.__setattr__(self, "punkt", variant_named(self.punkt))
-        language = language_of(self.language)
+        object.__setattr__(self, "punkt", find_variant(self.punkt))
+        language = find_language(self.language)
         object.__setattr__(self, "language", language.code)
         if self.abbreviations is not None and not self.tables():
             raise SettingsError(
@@ -59,7 +59,7 @@ class PartSettings:
 
     def tables(self) -> dict[str, str]:
         """Return the md5s of the Punkt tables that split the text, by file name."""
-        return list_table_md5s(language_of(self.language)) if self.sentences == "punkt" else {}
+        return list_table_md5s(find_language(self.language)) if self.sentences == "punkt" else {}
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings without ``punkt``, as a manifest stores them."""

@@ -16,7 +16,7 @@ from bertdata._native import Engine
 from bertdata.sources.records import BadRecord, Record
 from bertdata.text.numbered_piece import NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.record_text import is_held_out, record_bodies, text_hash
+from bertdata.text.record_text import hash_text, is_held_out, make_bodies
 from bertdata.text.selection.evaluation_texts import load_ngrams
 from bertdata.text.selection.removed import Removed, bad, excluded
 from bertdata.text.settings import SegmentCounts
@@ -72,7 +72,7 @@ class PieceToDocuments:
         bodies: list[bytes] = []
         removed: list[Removed] = []
         duplicates = dict(work.duplicates)
-        usable, faults = record_bodies(read.records, self.settings)
+        usable, faults = make_bodies(read.records, self.settings)
         for record, body in usable:
             if (found := self._removed(record, body, duplicates)) is not None:
                 removed.append(found)
@@ -132,7 +132,7 @@ class PieceToDocuments:
         withheld: list[int] = []
         for number, document in enumerate(documents):
             if len(document) > 1:
-                held_out = limit and is_held_out(text_hash(bodies[number]), limit)
+                held_out = limit and is_held_out(hash_text(bodies[number]), limit)
                 (withheld if held_out else training).append(number)
         # The counts are made before held-out documents join the list of removed records, since they are
         # counted as articles and have their own counter.

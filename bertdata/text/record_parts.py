@@ -27,9 +27,9 @@ from bertdata.text.record_cuts import PartCuts
 from bertdata.text.record_documents import PieceText, PieceToDocuments
 from bertdata.text.record_held_out import pack_waiting_texts, read_waiting, write_held_out
 from bertdata.text.record_plan import RecordPlan, plan_pieces
-from bertdata.text.record_text import bad_record_error
+from bertdata.text.record_text import make_bad_record_error
 from bertdata.text.selection.duplicates import DuplicateList
-from bertdata.text.selection.removed import removed_lines
+from bertdata.text.selection.removed import format_removed_records
 from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts
 
 _SCHEME = 3
@@ -52,7 +52,7 @@ class NextDocument(NamedTuple):
     numbers: int = 0
 
 
-def no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> InputError:
+def make_no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> InputError:
     """Return the error for files without any document to train on.
 
     counts: counts of each file.
@@ -128,7 +128,7 @@ class RecordParts:
                 if work.file > self._next.file:
                     self._next = NextDocument(file=work.file)
                 if found.first_bad is not None and not skips:
-                    raise bad_record_error(work.path, self._next.numbers, found.first_bad)
+                    raise make_bad_record_error(work.path, self._next.numbers, found.first_bad)
                 writer.add(found, work, self._next.numbers)
                 self.counts[work.file].add(found.counts)
                 self._new_counts.setdefault(work.file, SegmentCounts()).add(found.counts)
@@ -137,7 +137,7 @@ class RecordParts:
                 self._progress(work.file, work.piece.bytes)
             writer.finish()
             if not self.made:
-                raise no_text_error(self._text.plan.files, self.counts)
+                raise make_no_text_error(self._text.plan.files, self.counts)
 
     def _pieces(self, step: PieceToDocuments, duplicates: DuplicateList | None) -> Iterator[NumberedPiece]:
         first = self._next
@@ -245,7 +245,7 @@ class _PartWriter:
         if found.withheld.sizes:
             self._write(_EVAL, pack_waiting_texts(found.withheld))
         if found.removed:
-            self._write(REMOVED, removed_lines(found.removed, work.file, before, self._parts.inputs))
+            self._write(REMOVED, format_removed_records(found.removed, work.file, before, self._parts.inputs))
 
     def _write(self, kind: str, data: bytes) -> None:
         if kind not in self._sinks:

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from bertdata.io import storage
 from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.patterns import expand
-from bertdata.sources.find import find_sources, with_text_field
-from bertdata.sources.kinds import SOURCE_KINDS, are_articles
+from bertdata.sources.find import choose_text_field, find_sources
+from bertdata.sources.kinds import SOURCE_KINDS, is_articles_kind
 from bertdata.text.escaped_articles import mark_escaped_articles
 from bertdata.text.input_kinds import describe_kinds
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import refuse_compressed_copies
-from bertdata.text.text_plan import relative_names
-from bertdata.text.training_text import refuse_held_out, refuse_lists, with_training_text
+from bertdata.text.text_plan import make_relative_names
+from bertdata.text.training_text import refuse_held_out, refuse_lists, take_training_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,17 +58,17 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
     Raises the errors of find_sources, mark_escaped_articles and with_text_field. Raises SettingsError for
     text held out of training, and for a file together with its compressed copy.
     """
-    text = with_training_text(expand(sources))
+    text = take_training_text(expand(sources))
     found = find_sources(text.paths, kind, as_is=settings.records.as_is)
     refuse_lists(found.files)
     refuse_held_out(found.files)
     named = zip(found.files, found.kinds, strict=True)
-    refuse_compressed_copies(path for path, one in named if are_articles(one))
+    refuse_compressed_copies(path for path, one in named if is_articles_kind(one))
     kinds = mark_escaped_articles(found.files, found.kinds, settings.escaped_articles)
     return RecordPlan(
-        settings=replace(settings, records=with_text_field(settings.records, found.files, kinds)),
+        settings=replace(settings, records=choose_text_field(settings.records, found.files, kinds)),
         files=found.files,
-        inputs=relative_names(found.files),
+        inputs=make_relative_names(found.files),
         kinds=kinds,
         empty=found.empty,
         notes=(*text.notes, *found.notes),

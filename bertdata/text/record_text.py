@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from bertdata.errors import InputError, SettingsError
 from bertdata.sources.plain_text import text_bytes, text_lines
 from bertdata.sources.records import BadRecord, Reason, Record
-from bertdata.text.languages import language_of
+from bertdata.text.languages import find_language
 from bertdata.text.part_settings import PartSettings
 
 HASH_BYTES = 16
 
 
-def text_hash(body: bytes) -> bytes:
+def hash_text(body: bytes) -> bytes:
     """Return the hash of a record's text: BLAKE2b of 128 bits.
 
     Among ten billion different texts, two have the same hash with a probability of 1.5e-19.
@@ -32,7 +32,7 @@ def is_held_out(text_hash: bytes, limit: int) -> bool:
     return int.from_bytes(text_hash[:8], "big") < limit
 
 
-def record_bodies(
+def make_bodies(
     records: Iterable[Record | BadRecord], settings: PartSettings
 ) -> tuple[list[tuple[Record, bytes]], list[BadRecord]]:
     """Return the usable records with their texts in UTF-8, and the unusable records."""
@@ -74,7 +74,7 @@ def _too_long(size: int, limit: int) -> str:
 def _is_of_language(name: str, code: str) -> bool:
     given = name.strip().lower().replace("_", "-").partition("-")[0]
     try:
-        return language_of(given).code == code
+        return find_language(given).code == code
     except SettingsError:
         return False
 
@@ -83,7 +83,7 @@ def _bad(record: Record, reason: Reason, fault: str) -> BadRecord:
     return BadRecord(record.number, reason, fault, record.id)
 
 
-def bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError:
+def make_bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError:
     """Return the error for an unusable record of a file.
 
     numbers: how many record numbers the file's earlier pieces used up.

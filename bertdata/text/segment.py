@@ -6,7 +6,7 @@ from bertdata.errors import MissingInputError, SettingsError, TooFewArticles
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
 from bertdata.text.grouped_run import GroupedRun
-from bertdata.text.mlperf_evaluation import with_remedy
+from bertdata.text.mlperf_evaluation import add_remedy
 from bertdata.text.mlperf_writing import write_parts
 from bertdata.text.nvidia_writing import write_shards
 from bertdata.text.settings import SegmentCounts, SegmentSettings
@@ -43,7 +43,7 @@ def segment_files(
     try:
         return _run(files, text, load_splitter, workers, progress or (lambda size: None))
     except TooFewArticles as error:
-        raise with_remedy(error, files, text.plan.kinds, workers) from None
+        raise add_remedy(error, files, text.plan.kinds, workers) from None
 
 
 def _run(

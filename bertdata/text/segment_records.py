@@ -9,7 +9,7 @@ from bertdata.errors import DataError, SettingsError
 from bertdata.io.file_identity import FileIdentity, check_all, hashed_file
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
-from bertdata.text.manifest import TextManifest, text_input
+from bertdata.text.manifest import TextManifest, make_text_input
 from bertdata.text.record_documents import PieceToDocuments
 from bertdata.text.record_parts import RecordParts
 from bertdata.text.record_plan import RecordPlan
@@ -92,7 +92,7 @@ def _finish(
     plan = text.plan
     check_all(identities)
     inputs = [
-        text_input(name, identity.md5, replace(counts, bytes_in=identity.state.bytes), kind)
+        make_text_input(name, identity.md5, replace(counts, bytes_in=identity.state.bytes), kind)
         for name, identity, counts, kind in zip(
             plan.inputs, identities, parts.counts, plan.kinds, strict=True
         )

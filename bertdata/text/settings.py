@@ -6,8 +6,8 @@ from typing import Any
 from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
 from bertdata.text.abbreviations import Abbreviations
-from bertdata.text.languages import ENGLISH, language_of, list_table_md5s
-from bertdata.text.punkt.variants import ALIASES, VARIANTS, variant_named
+from bertdata.text.languages import ENGLISH, find_language, list_table_md5s
+from bertdata.text.punkt.variants import ALIASES, VARIANTS, find_variant
 
 TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_NAMES = (*VARIANTS, *ALIASES)
@@ -94,7 +94,7 @@ class SegmentSettings:
             self.punkt in PUNKT_NAMES,
             f"punkt is {self.punkt!r}, expected one of {', '.join(PUNKT_NAMES)}",
         )
-        object.__setattr__(self, "punkt", variant_named(self.punkt))
+        object.__setattr__(self, "punkt", find_variant(self.punkt))
         _check(
             bool(self.prefix) and not set(self.prefix) & set("/\\"),
             f"prefix is {self.prefix!r}, expected the beginning of a file name",
@@ -103,7 +103,7 @@ class SegmentSettings:
         self._check_language()
 
     def _check_language(self) -> None:
-        language = language_of(self.language)
+        language = find_language(self.language)
         object.__setattr__(self, "language", language.code)
         if self.prefix == _PREFIX + ENGLISH:
             object.__setattr__(self, "prefix", _PREFIX + language.code)
@@ -132,7 +132,7 @@ class SegmentSettings:
 
     def tables(self) -> dict[str, str]:
         """Return the md5s of the language's Punkt tables, by file name."""
-        return list_table_md5s(language_of(self.language))
+        return list_table_md5s(find_language(self.language))
 
 
 def make_language_entries(language: str, abbreviations: Abbreviations | None) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def make_language_entries(language: str, abbreviations: Abbreviations | None) ->
     """
     found: dict[str, Any] = {}
     if language != ENGLISH:
-        found |= {"language": language, "between": language_of(language).between}
+        found |= {"language": language, "between": find_language(language).between}
     if abbreviations is not None:
         found["abbreviations"] = abbreviations.md5
     return found

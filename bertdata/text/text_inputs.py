@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from bertdata.errors import SettingsError
 from bertdata.io.input_files import InputFiles, refuse_repeated
 from bertdata.io.patterns import expand
-from bertdata.sources.kinds import are_articles
+from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.input_kinds import CHOSEN_KINDS, KINDS, TEXT
 from bertdata.text.reading import TWICE, refuse_compressed_copies
-from bertdata.text.training_text import refuse_held_out, refuse_lists, with_training_text
+from bertdata.text.training_text import refuse_held_out, refuse_lists, take_training_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,13 +33,13 @@ def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) ->
     if kind not in CHOSEN_KINDS:
         raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")
     first = KINDS[TEXT].find(books) if books else InputFiles(files=[])
-    text = with_training_text(expand(sources))
+    text = take_training_text(expand(sources))
     found = KINDS[kind].find(text.paths)
     files = [*first.files, *found.files]
     refuse_repeated(files, TWICE)
     refuse_lists(files)
     refuse_held_out(files)
-    if are_articles(kind):
+    if is_articles_kind(kind):
         refuse_compressed_copies(files)
     kinds = [TEXT] * len(first.files) + [kind] * len(found.files)
     return TextInputs(files=files, kinds=kinds, notes=(*first.notes, *text.notes, *found.notes))

@@ -9,7 +9,7 @@ from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
-from bertdata.sources.kinds import are_articles
+from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.escaped_articles import mark_escaped_articles
 from bertdata.text.input_kinds import ARTICLES, describe_kinds
 from bertdata.text.mlperf_parts import plan_parts
@@ -88,7 +88,7 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
 def _sizes(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int]:
     """Return the bytes of text in each file, by which parts are cut."""
     sizes = {one.path: one.state.bytes for one in identities}
-    articles = {one.path for one, kind in zip(identities, kinds, strict=True) if are_articles(kind)}
+    articles = {one.path for one, kind in zip(identities, kinds, strict=True) if is_articles_kind(kind)}
     return storage.each(list(sizes), lambda path: measure_articles(path) if path in articles else sizes[path])
 
 
@@ -98,19 +98,19 @@ def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str],
     # kind is named separately, and the names are put back into the order of the files.
     names: dict[int, str] = {}
     manifest = None
-    of_articles = [ARTICLES if are_articles(kind) else kind for kind in kinds]
+    of_articles = [ARTICLES if is_articles_kind(kind) else kind for kind in kinds]
     for kind in dict.fromkeys(of_articles):
         numbers = [number for number, one in enumerate(of_articles) if one == kind]
         paths = [files[number] for number in numbers]
         if kind == ARTICLES:
             named, manifest = find_articles(paths)
         else:
-            named = relative_names(paths)
+            named = make_relative_names(paths)
         names.update(zip(numbers, named, strict=True))
     return [names[number] for number in range(len(files))], manifest
 
 
-def relative_names(files: Sequence[str]) -> list[str]:
+def make_relative_names(files: Sequence[str]) -> list[str]:
     """Return the names of the files relative to the deepest directory that contains them all."""
     split = [path.split("/") for path in files]
     depth = len(_common_directory(split))
@@ -141,7 +141,7 @@ def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
         articles = _listing_of(root, files, names)
         if articles is not None:
             return names, articles
-    return relative_names(files), None
+    return make_relative_names(files), None
 
 
 def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | None:

@@ -25,12 +25,12 @@ class TrainingText:
     notes: tuple[str, ...] = ()
 
 
-def with_training_text(paths: Iterable[str]) -> TrainingText:
+def take_training_text(paths: Iterable[str]) -> TrainingText:
     """Replace each directory that ``segment`` made by its training parts. Other paths stay as they are."""
     found: list[str] = []
     notes: list[str] = []
     for path in paths:
-        listed = listed_text(path) if storage.is_directory(path) else None
+        listed = list_text_files(path) if storage.is_directory(path) else None
         if listed is None:
             found.append(path)
             continue
@@ -41,7 +41,7 @@ def with_training_text(paths: Iterable[str]) -> TrainingText:
     return TrainingText(paths=found, notes=tuple(notes))
 
 
-def listed_text(directory: str) -> list[str] | None:
+def list_text_files(directory: str) -> list[str] | None:
     """Return the text files that a directory's manifest lists, or None if ``segment`` did not make it."""
     where = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(where):
@@ -84,6 +84,6 @@ def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
 def _remedy(path: str) -> str:
     """Return advice how to name the training text of the path's directory."""
     directory = storage.parent(path)
-    if listed_text(directory) is not None:
+    if list_text_files(directory) is not None:
         return f"give {directory}, of which the parts to train on are taken"
     return "leave it out"

@@ -142,7 +142,7 @@ def dictionary_json(data: bytes, name: str) -> bytes:
     return json.dumps(parsed, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def fairseq_ids(vocabulary: Vocabulary) -> list[int]:
+def compute_fairseq_ids(vocabulary: Vocabulary) -> list[int]:
     """Return fairseq's id for each id of the vocabulary. In RoBERTa's layout both are the same.
 
     SettingsError if a special token is missing, or if one token has two roles.
@@ -164,19 +164,19 @@ def fairseq_ids(vocabulary: Vocabulary) -> list[int]:
 
 def check_order(vocabulary: Vocabulary) -> None:
     """Raise SettingsError unless the vocabulary's ids are in fairseq's order."""
-    if fairseq_ids(vocabulary) != list(range(vocabulary.size)):
+    if compute_fairseq_ids(vocabulary) != list(range(vocabulary.size)):
         raise SettingsError(
             f"{vocabulary.name}: its ids are not in fairseq's order (<s> <pad> </s> <unk> first, <mask> "
             "last); create FILE.bin, and convert TEXT DIR --to fairseq --tokenizer FILE, renumber them"
         )
 
 
-def dictionary_of(vocabulary: Vocabulary, counts: Sequence[int]) -> Dictionary:
+def make_dictionary(vocabulary: Vocabulary, counts: Sequence[int]) -> Dictionary:
     """Make the dictionary of a vocabulary. counts: count of each of fairseq's ids in the text.
 
     SettingsError for a token that ``dict.txt`` cannot contain.
     """
-    places = fairseq_ids(vocabulary)
+    places = compute_fairseq_ids(vocabulary)
     words = [""] * len(places)
     for old, new in enumerate(places):
         words[new] = vocabulary.words[old]

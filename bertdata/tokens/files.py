@@ -66,7 +66,7 @@ class TokenizerJson:
 TokenizerFile = VocabularyFile | TokenizerJson
 
 
-def file_of_record(record: Mapping[str, Any], path: str) -> TokenizerFile:
+def read_file_record(record: Mapping[str, Any], path: str) -> TokenizerFile:
     """Return the file at ``path``, with the settings from the tokeniser's record in a manifest."""
     if "file" in record:
         roles = tuple(record["roles"].items())

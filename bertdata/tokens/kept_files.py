@@ -14,7 +14,7 @@ CONFIGURATION_NAME = "tokenizer_config.json"
 """Name of the file with a tokeniser's casing or special tokens, in transformers' form."""
 
 
-def kept_files(file: TokenizerFile) -> dict[str, bytes]:
+def make_tokenizer_files(file: TokenizerFile) -> dict[str, bytes]:
     """Return the content of a tokeniser's files, by name.
 
     They are a vocabulary and its casing, or a tokenizer.json and its roles. An existing tokenizer.json is
@@ -24,33 +24,33 @@ def kept_files(file: TokenizerFile) -> dict[str, bytes]:
     if isinstance(file, VocabularyFile) and file.keep_accents:
         vocabulary = vocabulary_of(file)
         roles = tuple((role, vocabulary.words[vocabulary.role(role)]) for role in ROLES)
-        values = {"tokenizer_class": "PreTrainedTokenizerFast", **role_tokens(roles)}
+        values = {"tokenizer_class": "PreTrainedTokenizerFast", **name_role_tokens(roles)}
         return {TOKENIZER_NAME: wordpiece_json(file), CONFIGURATION_NAME: _format_line(values)}
     if isinstance(file, VocabularyFile):
-        content = vocabulary_text(vocabulary_of(file))
+        content = format_vocabulary(vocabulary_of(file))
         return {
             VOCABULARY_NAME: content,
             CONFIGURATION_NAME: _format_line({"do_lower_case": file.lower_case}),
         }
-    values = {"tokenizer_class": "PreTrainedTokenizerFast", **role_tokens(file.roles)}
+    values = {"tokenizer_class": "PreTrainedTokenizerFast", **name_role_tokens(file.roles)}
     return {TOKENIZER_NAME: tokenizer_bytes(file.path), CONFIGURATION_NAME: _format_line(values)}
 
 
 def keep_files(file: TokenizerFile, directory: str) -> None:
     """Write a tokeniser's files into a directory. Files that already have this content are left alone."""
-    for name, data in kept_files(file).items():
+    for name, data in make_tokenizer_files(file).items():
         path = storage.join(directory, name)
         if not storage.exists(path) or storage.read_bytes(path) != data:
             with storage.open_output(path) as output:
                 output.write(data)
 
 
-def vocabulary_text(words: Vocabulary) -> bytes:
+def format_vocabulary(words: Vocabulary) -> bytes:
     """Return the content of a vocabulary file: one token per line, by id."""
     return "".join(f"{word}\n" for word in words.words).encode()
 
 
-def role_tokens(roles: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def name_role_tokens(roles: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Return the tokens that have a role, under transformers' names such as ``mask_token``.
 
     >>> role_tokens((("mask", "<mask>"),))

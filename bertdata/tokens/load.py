@@ -71,7 +71,7 @@ def _refuse_changed(file: TokenizerFile, loaded: Vocabulary) -> None:
         raise changed(file.path, f"its md5 was {file.md5} and now is {loaded.md5}")
 
 
-def pinned(file: TokenizerFile) -> TokenizerFile:
+def pin_file(file: TokenizerFile) -> TokenizerFile:
     """Return the file with its current md5.
 
     Workers that read the file later get the same bytes or a ChangedInputError.
@@ -80,14 +80,14 @@ def pinned(file: TokenizerFile) -> TokenizerFile:
     return replace(file, md5=md5_of(read(file.path)))
 
 
-def engine_note(file: TokenizerFile, engine: Engine | None = None) -> str | None:
+def describe_engine(file: TokenizerFile, engine: Engine | None = None) -> str | None:
     """Return a line that says which implementation runs a tokenizer.json, and why. None for a vocabulary."""
     if isinstance(file, VocabularyFile):
         return None
     return _choose(file, engine, version_of_file(file.path)).note
 
 
-def file_at(path: str) -> TokenizerFile:
+def find_tokenizer_file(path: str) -> TokenizerFile:
     """Return the tokeniser's file at a path: a tokenizer.json, or else a vocabulary in MLPerf's dialect."""
     if storage.is_directory(path) or is_json(path) or storage.base_name(path) == DICTIONARY_NAME:
         return find_tokenizer_json(path, {})

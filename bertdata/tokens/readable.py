@@ -9,7 +9,7 @@ _METASPACE = "\u2581"
 """Represents a blank in tokens of SentencePiece's models."""
 
 
-def readable_words(vocabulary: Vocabulary) -> list[str]:
+def make_words_readable(vocabulary: Vocabulary) -> list[str]:
     """Return the token of each id as readable text: ``Ġthe`` and ``▁the`` become `` the``.
 
     A token that ends within a character is shown with the letters that represent its bytes.

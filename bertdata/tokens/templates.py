@@ -31,7 +31,7 @@ class Template(NamedTuple):
         ) == _list_contents(other.pair)
 
 
-def own_template(cls: int, sep: int, separators: int) -> Template:
+def make_template(cls: int, sep: int, separators: int) -> Template:
     """Return the template of the examples that this package makes.
 
     A single text becomes cls A sep. A pair becomes cls A, the separators, B sep, where B and the last sep are
@@ -43,7 +43,7 @@ def own_template(cls: int, sep: int, separators: int) -> Template:
     return Template([*first, Piece((sep,), 0)], [*first, *between, Piece("B", 1), Piece((sep,), 1)])
 
 
-def template_of(processor: Any) -> Template | None:
+def read_template(processor: Any) -> Template | None:
     """Return the template of a post-processor, or None if it is damaged or has no single template."""
     try:
         return _read_template(processor)
@@ -75,8 +75,8 @@ def _make_pair_template(processor: Mapping[str, Any]) -> Template:
     """
     cls, sep = processor["cls"][1], processor["sep"][1]
     if processor["type"] == "BertProcessing":
-        return own_template(cls, sep, 1)
-    made = own_template(cls, sep, 2)
+        return make_template(cls, sep, 1)
+    made = make_template(cls, sep, 2)
     return Template(made.single, [piece._replace(segment=0) for piece in made.pair])
 
 
@@ -95,7 +95,7 @@ def _read_pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) 
     return found
 
 
-def post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) -> dict[str, Any]:
+def make_post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) -> dict[str, Any]:
     """Make the library's post-processor for a template.
 
     replaced: the post-processor that it replaces, whose steps that trim positions are kept.

@@ -4,7 +4,7 @@ import json
 
 from bertdata.tokens.files import VocabularyFile
 from bertdata.tokens.load import vocabulary_of
-from bertdata.tokens.templates import own_template, post_processor
+from bertdata.tokens.templates import make_post_processor, make_template
 
 _LONGEST_WORD = 200
 """Longest word in characters that Google's program splits into pieces."""
@@ -14,7 +14,7 @@ def wordpiece_json(file: VocabularyFile) -> bytes:
     """Return a tokenizer.json with the file's tokens, casing and special tokens."""
     vocabulary = vocabulary_of(file)
     roles = ("pad", "unk", "cls", "sep", "mask")
-    template = own_template(vocabulary.role("cls"), vocabulary.role("sep"), 1)
+    template = make_template(vocabulary.role("cls"), vocabulary.role("sep"), 1)
     special = {vocabulary.words[number]: number for number in map(vocabulary.role, roles)}
     rules = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     whole = {
@@ -32,7 +32,7 @@ def wordpiece_json(file: VocabularyFile) -> bytes:
             "lowercase": file.lower_case,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": post_processor(template, vocabulary, None),
+        "post_processor": make_post_processor(template, vocabulary, None),
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
         "model": {
             "type": "WordPiece",

@@ -19,8 +19,8 @@ from beam_pipelines.stages import records
 from bertdata.cli.main import main as command_line
 from bertdata.sources import line_pieces, piece, plain_text
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.selection.evaluation_texts import evaluation_texts
-from bertdata.text.selection.settings import SelectionSettings, evaluation_files
+from bertdata.text.selection.evaluation_texts import read_evaluation_texts
+from bertdata.text.selection.settings import SelectionSettings, find_evaluation_files
 from tests.support.commands import contents
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
@@ -324,12 +324,12 @@ def test_a_bad_record_ends_the_search_for_duplicates_in_the_line_of_the_command(
 def test_evaluation_sets_travel_to_workers_on_other_machines(tmp_path: Path) -> None:
     path = tmp_path / "evaluation.txt"
     path.write_text("one two three")
-    settings = PartSettings(selection=SelectionSettings(exclude=evaluation_files([str(path)])))
+    settings = PartSettings(selection=SelectionSettings(exclude=find_evaluation_files([str(path)])))
     packed = pickle.dumps(with_bundled_files(settings))
     path.unlink()
     found: PartSettings = pickle.loads(packed)
     assert found.as_json() == settings.as_json()
-    assert list(evaluation_texts(found.selection.exclude[0].path)) == ["one two three"]
+    assert list(read_evaluation_texts(found.selection.exclude[0].path)) == ["one two three"]
 
 
 @pytest.mark.parametrize("flags", [(), ("--dedup", "exact")])

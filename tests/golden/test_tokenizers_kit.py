@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 
 from bertdata.tokens.document_text import compute_word_starts
-from bertdata.tokens.load import file_at, tokenizer_of
+from bertdata.tokens.load import find_tokenizer_file, tokenizer_of
 from tests.support.byte_bpe import LANGUAGES, PRE_TOKENIZERS, byte_bpe
 from tests.support.tokenizer_files import TRAINERS
 
@@ -42,7 +42,7 @@ def test_ids_places_and_word_starts_are_the_library_s(kit: Path, tmp_path: Path,
     library.no_truncation()
     library.no_padding()
     library.post_processor = None  # it takes letters off places
-    tokenizer = tokenizer_of(file_at(str(path)))
+    tokenizer = tokenizer_of(find_tokenizer_file(str(path)))
     found = tokenizer.encode_each(texts)
     documents = tokenizer.encode(["\n\n".join(texts).encode()], ["texts"])
     assert list(documents.ids) == list(found.ids)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from bertdata.shards.crc32c import masked_checksum
-from bertdata.shards.example_proto import varint
+from bertdata.shards.example_proto import encode_varint
 from trainer.checkpoints.any_checkpoint import StoredTensor
 from trainer.checkpoints.formats.nvidia import split_by_decay
 from trainer.checkpoints.formats.tensor_bundle.bundle import BundleEntry, encode_header, write_bundle
@@ -205,7 +205,7 @@ SAFETENSORS: dict[str, Make] = {
 
 def key_entry(shared: int, rest: bytes, value: bytes) -> bytes:
     """An entry of a block: bytes shared with the key before, the others, the value."""
-    return varint(shared) + varint(len(rest)) + varint(len(value)) + rest + value
+    return encode_varint(shared) + encode_varint(len(rest)) + encode_varint(len(value)) + rest + value
 
 
 HEADER = key_entry(0, b"", encode_header(1))
@@ -223,7 +223,7 @@ def blocks(*bodies: bytes, times: int = 1, snappy: bool = False) -> Make:
             offset = len(out)
             stored += bytes([kind])
             out.extend(stored + struct.pack("<I", masked_checksum(stored)))
-            return varint(offset) + varint(len(stored) - 1)
+            return encode_varint(offset) + encode_varint(len(stored) - 1)
 
         handles = [put(body, int(snappy)) for body in bodies] * times
         metaindex = put(block(b""))

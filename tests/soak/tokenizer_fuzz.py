@@ -44,7 +44,7 @@ def compare_file(random: Random, folder: Path) -> Outcome:
     from tokenizers import Tokenizer
 
     from bertdata.errors import BertDataError
-    from bertdata.tokens.load import engine_note, tokenizer_of
+    from bertdata.tokens.load import describe_engine, tokenizer_of
     from bertdata.tokens.tokenizer_json import find_tokenizer_json
     from tests.soak.tokenizer_variations import dumped, text, variation
 
@@ -59,7 +59,7 @@ def compare_file(random: Random, folder: Path) -> Outcome:
             given = find_tokenizer_json(str(path), {})
             tokenizer = tokenizer_of(given, engine)
             ours = [_of_ours(tokenizer, one) for one in texts]
-            runner = (engine_note(given, engine) or "").rpartition("run by the ")[2].partition(":")[0]
+            runner = (describe_engine(given, engine) or "").rpartition("run by the ")[2].partition(":")[0]
         except BertDataError as error:
             refusal = str(error).replace(str(path), "FILE")
             if "\n" in refusal:

@@ -47,7 +47,7 @@ from trainer.model.headed import BertForPreTraining  # noqa: E402
 from trainer.run.evaluation import Evaluation  # noqa: E402
 from trainer.run.training_state import Training  # noqa: E402
 from trainer.tasks.pretraining import Pretraining  # noqa: E402
-from trainer.update.device_step import DeviceStep  # noqa: E402
+from trainer.update.device_step import DeviceOptimiserStep  # noqa: E402
 
 Hpu = adapter.Hpu
 
@@ -58,13 +58,13 @@ def leave_out(name: str) -> Callable[[], None]:
 
 
 def mark_step_before_the_step() -> None:
-    step, take = Hpu.after_step, DeviceStep.take
+    step, take = Hpu.after_step, DeviceOptimiserStep.take
 
-    def mark_and_take(self: DeviceStep, *values: Any) -> None:
+    def mark_and_take(self: DeviceOptimiserStep, *values: Any) -> None:
         step(self._device)  # type: ignore[arg-type]
         take(self, *values)
 
-    DeviceStep.take = mark_and_take  # type: ignore[method-assign]
+    DeviceOptimiserStep.take = mark_and_take  # type: ignore[method-assign]
     leave_out("after_step")()
 
 

@@ -13,7 +13,7 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
 from trainer.tasks.choice import find_task
-from trainer.update.worker import Runtime, whole
+from trainer.update.worker import Runtime, make_undivided
 from trainer.workers.collective import Collective, Stopping
 
 _SECONDS = 20
@@ -80,7 +80,7 @@ def meet(
             config=config,
             device=Cpu(config),
             workers=workers,
-            division=whole(workers),
+            division=make_undivided(workers),
             task=find_task("pretraining", config),
         )
         try:

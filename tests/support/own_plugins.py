@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from bertdata.config.declared import setting_of
+from bertdata.config.declared import repeat_setting
 from trainer.config.model import ModelConfig
 from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
 from trainer.config.schedules.pytorch import ADAMW
@@ -63,7 +63,7 @@ class Shape(ModelConfig):
     """A kind of model: BERT with another encoder."""
 
     encoder = f"{HERE}:Encoder"
-    model_type: str = setting_of(ModelConfig, "model_type", default=f"{HERE}:Shape")
+    model_type: str = repeat_setting(ModelConfig, "model_type", default=f"{HERE}:Shape")
 
 
 class Encoder(Bert):

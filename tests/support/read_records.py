@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from bertdata.sources.find import find_sources, with_text_field
+from bertdata.sources.find import choose_text_field, find_sources
 from bertdata.sources.kinds import SOURCE_KINDS
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
@@ -13,7 +13,7 @@ def read_records(*paths: Path, kind: str | None = None, **changes: Any) -> list[
     """All records of the files. Errors as from a run before its first record."""
     settings = RecordSettings(**changes)
     found = find_sources([str(path) for path in paths], kind, as_is=settings.as_is)
-    settings = with_text_field(settings, found.files, found.kinds)
+    settings = choose_text_field(settings, found.files, found.kinds)
     records: list[Record | BadRecord] = []
     for path, name in zip(found.files, found.kinds, strict=True):
         for piece in SOURCE_KINDS[name].pieces(path, settings):

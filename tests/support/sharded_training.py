@@ -27,7 +27,7 @@ from trainer.splitting.placing import place_by_plan
 from trainer.splitting.split_strategy import SplitStrategy
 from trainer.tasks.choice import find_task
 from trainer.update.strategy import Strategy, UpdateNumber
-from trainer.update.worker import Runtime, whole
+from trainer.update.worker import Runtime, make_undivided
 from trainer.workers.collective import Collective
 
 BATCH_SIZE = 2
@@ -89,7 +89,9 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
     config = trial.config(of_several if workers.size > 1 else "replicated")
     device = Cpu(config)
     task = find_task(config.task, config, device.row_losses)
-    runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
+    runtime = Runtime(
+        config=config, device=device, workers=workers, division=make_undivided(workers), task=task
+    )
     runtime = place_by_plan(runtime, trial.shape, 32)
     model = make_model(runtime, trial.shape)
     strategy = find_strategy(runtime.worker(model))

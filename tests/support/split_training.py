@@ -26,7 +26,7 @@ from trainer.splitting.pieces import by_plan
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.tasks.choice import find_task
 from trainer.update.strategy import Strategy, UpdateNumber
-from trainer.update.worker import Division, Worker, whole
+from trainer.update.worker import Division, Worker, make_undivided
 from trainer.workers.collective import Collective
 
 LAYERS = 4
@@ -109,7 +109,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     config, shape = trial.config(), trial.shape()
     device = Cpu(config)
     task = find_task(config.task, config, device.row_losses)
-    division = whole(workers)
+    division = make_undivided(workers)
     if trial.stages > 1 and not in_order:
         plan = even_plan(shape, trial.stages, trial.copies, recomputes=trial.recomputes)
         division = by_plan(workers, plan)

@@ -76,14 +76,14 @@ class State:
         return int(self.config.get("steps_per_update") or 1)
 
     @property
-    def told_step(self) -> int:
+    def logged_step(self) -> int:
         """Steps of this phase, as logs and names of checkpoints count them."""
         return self.step * self.steps_of_update
 
     @property
     def number(self) -> int:
         """Steps over both phases, the number in the checkpoint's name."""
-        return self.phase_start + self.told_step
+        return self.phase_start + self.logged_step
 
     @property
     def update_number(self) -> UpdateNumber:
@@ -147,11 +147,11 @@ def save_checkpoint(
     """
     path = checkpoint_path(output_dir, state)
     write_checkpoint(path, state, weights, moments)
-    prune(output_dir, state, keep)
+    prune_checkpoints(output_dir, state, keep)
     return path
 
 
-def prune(output_dir: str, state: State, keep: int) -> None:
+def prune_checkpoints(output_dir: str, state: State, keep: int) -> None:
     """Remove all checkpoints of the state's phase except the last ``keep``."""
     found = find_checkpoints(output_dir)
     _remove([found[number] for number in found if number > state.phase_start][:-keep])
@@ -229,7 +229,7 @@ def bytes_of(tensor: Tensor) -> memoryview:
     return tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
 
 
-def clean_up(output_dir: str, after: int | None = None) -> None:
+def clean_up_checkpoints(output_dir: str, after: int | None = None) -> None:
     """Remove the files of an interrupted save, and checkpoints with numbers greater than ``after``."""
     sweep_directories(checkpoints_folder(output_dir))
     if after is not None:

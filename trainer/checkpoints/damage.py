@@ -52,7 +52,7 @@ def find_newest_whole(output_dir: str, before: int | None = None) -> int | None:
     return None
 
 
-def remedy(output_dir: str, damaged: int, flag: str = "--resume-step") -> str:
+def resume_remedy(output_dir: str, damaged: int, flag: str = "--resume-step") -> str:
     """Return what to type if a run's checkpoint is damaged.
 
     damaged: number of the checkpoint. flag: the flag that selects another checkpoint.
@@ -72,4 +72,4 @@ def naming_remedy(path: Path, state: State) -> Iterator[None]:
     except CheckpointError as error:
         if path.parent.name != "checkpoints":
             raise
-        raise CheckpointError(f"{error}; {remedy(str(path.parent.parent), state.number)}") from None
+        raise CheckpointError(f"{error}; {resume_remedy(str(path.parent.parent), state.number)}") from None

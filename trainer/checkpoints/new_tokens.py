@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from bertdata.records import Vocabulary
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
-from bertdata.tokens.readable import readable_words
+from bertdata.tokens.readable import make_words_readable
 from trainer.checkpoints.any_checkpoint import VOCABULARY, Checkpoint, Stored, StoredTensor
 from trainer.config.model import ModelConfig
 
@@ -70,7 +70,8 @@ def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
     """Return the pieces of each id whose token is new or different in the data's vocabulary."""
     known = vocabulary_of(own)
     texts = [
-        word.removeprefix(_CONTINUES) if known.kind == "wordpiece" else word for word in readable_words(data)
+        word.removeprefix(_CONTINUES) if known.kind == "wordpiece" else word
+        for word in make_words_readable(data)
     ]
     new = [
         number

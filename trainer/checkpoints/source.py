@@ -31,7 +31,7 @@ def open_checkpoint(
     model_config: model file in place of the one next to another program's weights.
     with_moments: False skips a run's moments, whose md5 takes time to check.
     """
-    if (own := find_own(path)) is None:
+    if (own := find_trainer_checkpoint(path)) is None:
         if kind == OURS:
             raise SettingsError(f"{path}: is no checkpoint of this trainer: found no {STATE}")
         return read_checkpoint(path, kind, model_config)
@@ -40,7 +40,7 @@ def open_checkpoint(
     return _open_own(own, with_moments)
 
 
-def find_own(path: str) -> Path | None:
+def find_trainer_checkpoint(path: str) -> Path | None:
     """Return this trainer's checkpoint at the path, or the newest of the run there. None for other programs.
 
     DIR/model.ckpt-N and DIR/ckpt_N.pt, if no such files exist, mean the checkpoint of update N of the run in
@@ -59,14 +59,14 @@ def find_own(path: str) -> Path | None:
 
 def trained_length(path: str) -> int | None:
     """Return the number of ids in the longest sequence of the checkpoint's training, or None if unknown."""
-    if (own := find_own(path)) is not None:
+    if (own := find_trainer_checkpoint(path)) is not None:
         return read_state(own).longest
     return read_exported_length(find_pretrained(path))
 
 
 def is_checkpoint(path: str) -> bool:
     """Return whether there is a checkpoint of any format at the path. No file is read."""
-    return find_own(path) is not None or bool(is_recognised(path))
+    return find_trainer_checkpoint(path) is not None or bool(is_recognised(path))
 
 
 def _open_own(path: Path, with_moments: bool) -> Checkpoint:

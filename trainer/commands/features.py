@@ -16,7 +16,7 @@ from bertdata.tokens.tokenizer import Tokenizer
 from trainer.data.named_tokenizer import named_tokenizer, warnings_of_given, with_casing
 from trainer.tasks.data_file import read_file
 from trainer.tasks.feature_set import json_line, make_feature_set
-from trainer.tasks.fine_tuned import add_columns, add_task, find_data
+from trainer.tasks.fine_tuned import add_columns, add_task, find_task_data
 from trainer.tasks.prediction import refuse_flags
 
 _EXAMPLE = """\
@@ -33,7 +33,7 @@ def run(arguments: list[str]) -> None:
     """Write the features. Print what was written, and a warning about examples that were left out."""
     given = _parser().parse_args(arguments)
     given.task = given.task.lower()
-    task = find_data(given.task)
+    task = find_task_data(given.task)
     refuse_flags(given, task.refused)
     tokenizer, casing, warnings = _open_tokenizer(given)
     values = {name: getattr(given, name) for name in (*_FLAGS, *task.feature_flags)} | {"lower_case": casing}

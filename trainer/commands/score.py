@@ -4,7 +4,7 @@ import json
 
 from bertdata.cli.common.parser import Parser, number
 from bertdata.io.terminal import say, say_error
-from trainer.tasks.fine_tuned import add_columns, add_task, find_data
+from trainer.tasks.fine_tuned import add_columns, add_task, find_task_data
 from trainer.tasks.prediction import refuse_flags
 
 _EXAMPLE = """\
@@ -47,7 +47,7 @@ def run(arguments: list[str]) -> None:
     add_columns(parser)
     given = parser.parse_args(arguments)
     given.task = given.task.lower()
-    task = find_data(given.task)
+    task = find_task_data(given.task)
     refuse_flags(given, task.refused)
     found = task.score(given)
     for warning in found.warnings:

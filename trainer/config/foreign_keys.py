@@ -10,7 +10,7 @@ transformers 5.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bertdata.config.value_check import nearest_known
+from bertdata.config.value_check import suggest_known
 from bertdata.errors import SettingsError
 
 LABEL_KEYS = ("id2label", "label2id", "num_labels", "_num_labels", "problem_type")
@@ -115,5 +115,5 @@ def foreign_warnings(values: Mapping[str, Any], known: Mapping[str, Any]) -> lis
     found = [f"{name} names {what}" for name, what in WARNED.items() if values.get(name)]
     for name in values:
         if name not in known:
-            found.append(f"{name} is not a known key and is not read{nearest_known(name, sorted(known))}")
+            found.append(f"{name} is not a known key and is not read{suggest_known(name, sorted(known))}")
     return found

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bertdata.config.declared import schema_of, setting, setting_of
-from bertdata.config.settings import check
+from bertdata.config.declared import repeat_setting, schema_of, setting
+from bertdata.config.settings import require
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
@@ -69,20 +69,24 @@ class ModernBertConfig(ModelConfig):
     has_biases: ClassVar[bool] = False
     inner_ratio: ClassVar[float] = 1.5
 
-    vocab_size: int = setting_of(ModelConfig, "vocab_size", default=50368)
-    num_hidden_layers: int = setting_of(ModelConfig, "num_hidden_layers", default=22)
-    intermediate_size: int = setting_of(ModelConfig, "intermediate_size", default=1152)
-    attention_probs_dropout_prob: float = setting_of(ModelConfig, "attention_probs_dropout_prob", default=0.0)
-    max_position_embeddings: int = setting_of(ModelConfig, "max_position_embeddings", default=8192)
-    type_vocab_size: int = setting_of(ModelConfig, "type_vocab_size", default=1)
-    layer_norm_eps: float = setting_of(ModelConfig, "layer_norm_eps", default=1e-5)
-    megatron_residual_connection: bool = setting_of(ModelConfig, "megatron_residual_connection", default=True)
-    deep_weight_init: bool = setting_of(ModelConfig, "deep_weight_init", default=True)
-    use_qkv_bias: bool = setting_of(ModelConfig, "use_qkv_bias", default=False)
-    use_attention_projection_bias: bool = setting_of(
+    vocab_size: int = repeat_setting(ModelConfig, "vocab_size", default=50368)
+    num_hidden_layers: int = repeat_setting(ModelConfig, "num_hidden_layers", default=22)
+    intermediate_size: int = repeat_setting(ModelConfig, "intermediate_size", default=1152)
+    attention_probs_dropout_prob: float = repeat_setting(
+        ModelConfig, "attention_probs_dropout_prob", default=0.0
+    )
+    max_position_embeddings: int = repeat_setting(ModelConfig, "max_position_embeddings", default=8192)
+    type_vocab_size: int = repeat_setting(ModelConfig, "type_vocab_size", default=1)
+    layer_norm_eps: float = repeat_setting(ModelConfig, "layer_norm_eps", default=1e-5)
+    megatron_residual_connection: bool = repeat_setting(
+        ModelConfig, "megatron_residual_connection", default=True
+    )
+    deep_weight_init: bool = repeat_setting(ModelConfig, "deep_weight_init", default=True)
+    use_qkv_bias: bool = repeat_setting(ModelConfig, "use_qkv_bias", default=False)
+    use_attention_projection_bias: bool = repeat_setting(
         ModelConfig, "use_attention_projection_bias", default=False
     )
-    model_type: str = setting_of(ModelConfig, "model_type", default="modernbert")
+    model_type: str = repeat_setting(ModelConfig, "model_type", default="modernbert")
     local_attention: int = setting(
         128, "tokens that a token of a local layer sees, half of them on each side", least=2
     )
@@ -101,15 +105,15 @@ class ModernBertConfig(ModelConfig):
     classifier_pooling: str = setting(
         "mean", "input of a ModernBERT's classification layer: cls token or mean", ("cls", "mean")
     )
-    classifier_dropout: float | None = setting_of(ModelConfig, "classifier_dropout", default=0.0)
+    classifier_dropout: float | None = repeat_setting(ModelConfig, "classifier_dropout", default=0.0)
 
     def __post_init__(self) -> None:
         ModelConfig.__post_init__(self)  # super() does not work in a class with slots
         for name, value in _FIXED.items():
             found = f"{name} is {getattr(self, name)}, expected {value} for model_type modernbert"
-            check(getattr(self, name) == value, found)
+            require(getattr(self, name) == value, found)
         size = self.hidden_size // self.num_attention_heads
-        check(size % 2 == 0, f"heads have {size} values, expected an even number for rotary positions")
+        require(size % 2 == 0, f"heads have {size} values, expected an even number for rotary positions")
 
     @property
     def reach(self) -> int:
@@ -137,7 +141,7 @@ class ModernBertConfig(ModelConfig):
         if found.get("local_rope_theta", 0) is None:
             found["local_rope_theta"] = found.get("global_rope_theta", cls().global_rope_theta)
         activation = found.pop("classifier_activation", None)
-        check(
+        require(
             activation in (None, found.get("hidden_activation", "gelu")),
             f"classifier_activation is {activation!r}, expected that of hidden_activation",
         )
@@ -174,7 +178,7 @@ def _read_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
         # full, sliding, sliding, full, sliding, ... has the period 3.
         every = next((n for n in range(1, len(kinds)) if kinds[n] == _KINDS[0]), max(len(kinds), 1))
         expected = [_KINDS[bool(layer % every)] for layer in range(len(kinds))]
-        check(
+        require(
             list(kinds) == expected, "layer_types: expected full_attention in every n-th layer from the first"
         )
         found["global_attn_every_n_layers"] = every

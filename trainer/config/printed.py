@@ -38,7 +38,7 @@ def resolve_keys(config: Config) -> dict[str, Any]:
     An extra entry update_examples is the number of examples per update over all workers.
     """
     keys = config.as_json()
-    keys |= {name: value for name, value in constants(config).items() if name in keys}
+    keys |= {name: value for name, value in resolve_constants(config).items() if name in keys}
     described = config.model.described()
     keys |= {name: value for name, value in described.items() if name in keys and keys[name] is None}
     keys |= {"lr_schedule": config.schedule_name, "clipping": config.update.clipping_point}
@@ -52,7 +52,7 @@ def resolve_keys(config: Config) -> dict[str, Any]:
     return keys | {"update_examples": _update_examples(config, workers)}
 
 
-def constants(config: Config) -> dict[str, Any]:
+def resolve_constants(config: Config) -> dict[str, Any]:
     """Return the constants of optimiser and schedule: values that are set, else the preset's."""
     keys = config.values()
     preset = find("optimiser", config.update.optimiser)

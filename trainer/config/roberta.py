@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.config.declared import setting_of
+from bertdata.config.declared import repeat_setting
 from trainer.config.model import ModelConfig
 
 
@@ -19,11 +19,11 @@ class RobertaConfig(ModelConfig):
     trainer leaves them out, and max_position_embeddings counts the rest.
     """
 
-    vocab_size: int = setting_of(ModelConfig, "vocab_size", default=50265)
-    type_vocab_size: int = setting_of(ModelConfig, "type_vocab_size", default=1)
-    layer_norm_eps: float = setting_of(ModelConfig, "layer_norm_eps", default=1e-5)
-    model_type: str = setting_of(ModelConfig, "model_type", default="roberta")
-    pad_token_id: int = setting_of(ModelConfig, "pad_token_id", default=1)
+    vocab_size: int = repeat_setting(ModelConfig, "vocab_size", default=50265)
+    type_vocab_size: int = repeat_setting(ModelConfig, "type_vocab_size", default=1)
+    layer_norm_eps: float = repeat_setting(ModelConfig, "layer_norm_eps", default=1e-5)
+    model_type: str = repeat_setting(ModelConfig, "model_type", default="roberta")
+    pad_token_id: int = repeat_setting(ModelConfig, "pad_token_id", default=1)
 
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from inspect import Parameter
 from typing import Any
 
 from bertdata.config.declared import schema_of
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.config.value_check import check_names, read_value, types_of
 from bertdata.errors import SettingsError
 from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
@@ -76,7 +76,7 @@ class Config:
         check_names(asked, {*keys, _IS_ADAM}, f"lr_schedule {self.schedule_name}: a keyword of its formula, ")
         for name, default in asked.items():
             given = default is not Parameter.empty or keys[name] is not None
-            check(given, f"lr_schedule {self.schedule_name} needs {name}")
+            require(given, f"lr_schedule {self.schedule_name} needs {name}")
         if not self.counts_updates:
             self.find_warmup(self.schedule.steps)
 
@@ -122,7 +122,7 @@ class Config:
         """Raise SettingsError for the first of these keys that is None."""
         keys = self.values()
         for name in names:
-            check(keys[name] is not None, f"{name} is missing: give --{name.replace('_', '-')}")
+            require(keys[name] is not None, f"{name} is missing: give --{name.replace('_', '-')}")
 
     @property
     def phase(self) -> int:
@@ -177,7 +177,7 @@ class Config:
         """
         found = Warmup.of(self.schedule.warmup, steps)
         ends = found.updates < steps or self.schedule_kind.may_end_in_warmup
-        check(
+        require(
             ends,
             f"warmup is {found.updates} updates, expected fewer than steps ({steps}); for a short trial run "
             "give steps_this_run",

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
-from bertdata.dataset.masked_data import MaskedData, masked_data, masker_of
+from bertdata.dataset.masked_data import MaskedData, make_masker, mask_dataset
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
-from bertdata.examples.groups import WORD_STARTS, has_group, only_column
+from bertdata.examples.groups import WORD_STARTS, find_column, has_group
 from bertdata.examples.masking.settings import MASKINGS
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch, Vocabulary
@@ -126,7 +126,7 @@ class UnmaskedData(OpenedDataset):
         objective = find_objective(self.layout.objective)
         if not has_group(objective.batch_type, WORD_STARTS):
             return None, gathered.token_targets
-        name, targets = only_column(objective.batch_type, WORD_STARTS).name, dict(gathered.token_targets)
+        name, targets = find_column(objective.batch_type, WORD_STARTS).name, dict(gathered.token_targets)
         words = targets.pop(name) if WORD_STARTS in objective.unlearned else targets[name]
         return words.reshape(-1), targets
 
@@ -145,7 +145,7 @@ def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     source = without_drawn_masks(config, data)
     rate = MaskRate(config.masking, config.schedule.steps)
     masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
-    masked = masked_data(source, masker, seed=config.data.seed, rate=rate.largest)
+    masked = mask_dataset(source, masker, seed=config.data.seed, rate=rate.largest)
     own: dict[str, Any] = {item.name: getattr(masked, item.name) for item in fields(OpenedDataset)}
     own["never_masked"] = masker.never_masked
     return UnmaskedData(**own, masked=masked, rate=rate)
@@ -159,7 +159,7 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
     keys = config.masking
     rate = (held_out and keys.eval_masked_lm_prob) or keys.masked_lm_prob
     masker = _configured_masker(config, data, paths, rate)
-    return masked_data(data, masker, seed=config.data.seed, rate=rate)
+    return mask_dataset(data, masker, seed=config.data.seed, rate=rate)
 
 
 def without_drawn_masks(config: Config, data: OpenedDataset) -> OpenedDataset:
@@ -174,7 +174,7 @@ def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: fl
     masking = keys.masking if keys.is_dynamic else MASKINGS[0]
     dataset, vocabulary = find_vocabulary(config, data, paths, masking)
     settings = replace(keys.settings(config.data.max_predictions_per_seq or 0), masked_lm_prob=rate)
-    return masker_of(data, dataset, vocabulary, settings, masking)
+    return make_masker(data, dataset, vocabulary, settings, masking)
 
 
 def find_vocabulary(

@@ -49,7 +49,7 @@ class CompactExamples:
     """
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
-        blank = columns.blank(find_objective(layout.objective).batch_type, layout)
+        blank = columns.make_blank_example(find_objective(layout.objective).batch_type, layout)
         held = columns.join([*batches, blank])
         self._kind = type(blank)
         self._bounds = {ends: np.insert(getattr(held, ends), 0, 0) for ends in blank.ragged()}
@@ -84,7 +84,7 @@ class CompactExamples:
 
 def empty_columns(layout: ShardLayout, count: int) -> dict[str, Array]:
     """Return columns like ``CompactExamples.take`` for ``count`` examples, with all values 0."""
-    blank = columns.blank(find_objective(layout.objective).batch_type, layout)
+    blank = columns.make_blank_example(find_objective(layout.objective).batch_type, layout)
     widths = {item.name: [getattr(blank, item.ends)[0]] if item.ends else [] for item in blank.columns()}
     return {name: np.zeros((count, *width), np.int32) for name, width in widths.items()}
 
@@ -148,7 +148,7 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
             made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
 
     def column_of(group: ColumnGroup, without: Array) -> Array:
-        return made[groups.only_column(kind, group).name] if groups.has_group(kind, group) else without
+        return made[groups.find_column(kind, group).name] if groups.has_group(kind, group) else without
 
     lengths, none = made[IDS_ENDS], np.zeros(count, np.int32)
     no_slots = np.zeros((count, layout.max_predictions_per_seq), np.int32)

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from bertdata.dataset.mixture.turns import turns_of
+from bertdata.dataset.mixture.turns import find_turns
 from bertdata.dataset.reader import SourceShare
 from bertdata.examples.columns import Array
 from trainer.data.order import FileRows, Order, Position
@@ -38,7 +38,7 @@ class MixedOrder(Order):
             Order(files[start:end], seed=seed, open_files=open_files)
             for start, end in pairwise(self._first_files)
         ]
-        self._turns = turns_of(tuple(source.weight for source in sources))
+        self._turns = find_turns(tuple(source.weight for source in sources))
         self._kept = np.arange(open_files)
         self.examples = sum(order.examples for order in self._orders)
 

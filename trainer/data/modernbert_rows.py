@@ -18,8 +18,8 @@ from bertdata.examples.columns import Array
 from bertdata.examples.groups import MASKS
 from bertdata.examples.objectives import find_objective
 from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch, PackedBatch
-from bertdata.loaders.modernbert.loader import too_few
-from bertdata.loaders.modernbert.masks import IGNORED, stream_state
+from bertdata.loaders.modernbert.loader import make_too_few_error
+from bertdata.loaders.modernbert.masks import IGNORED, compute_stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ShardLayout
@@ -166,7 +166,7 @@ class ModernBertRows(FullRows):
             packed = epoch.pack(size_of(update))
             if packed is None:
                 if not batches:
-                    raise too_few(epoch, settings)
+                    raise make_too_few_error(epoch, settings)
                 epoch, batches = CountingEpoch(self.sequences, settings, self.ids, epoch.number + 1), 0
                 continue
             update, batches = update + 1, batches + 1
@@ -210,7 +210,7 @@ class ModernBertRows(FullRows):
                 epoch.draw(packed, epoch.take(packed))
         if redrawn >= 0:
             cells = sum(sizes) * settings.width
-            epoch.masks.state = stream_state(settings.mask_seed + start.epoch, cells, redrawn)
+            epoch.masks.state = compute_stream_state(settings.mask_seed + start.epoch, cells, redrawn)
             epoch.redrawn = redrawn
         return epoch
 

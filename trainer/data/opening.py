@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.mask_presence import without_masks
 from bertdata.dataset.mixture.opening import open_weighted
@@ -51,11 +51,11 @@ def open_configured(
     name = data.layout.objective
     may_have_masks = has_group(find_objective(name).batch_type, MASKS)
     no_words = f"{data.name}: the examples of the objective {name} have no masked words to draw"
-    check(may_have_masks or not is_dynamic, no_words)
+    require(may_have_masks or not is_dynamic, no_words)
     unmasked = without_masks(data)
     if not unmasked:
         return data
-    check(is_dynamic, f"{unmasked[0]}: its examples have no masks; --masking dynamic draws them")
+    require(is_dynamic, f"{unmasked[0]}: its examples have no masks; --masking dynamic draws them")
     return mask_once(config, data, paths, held_out)
 
 
@@ -141,11 +141,11 @@ def open_for_training(
         (length, reached, f"{made} max_seq_length {ids}, {asked} {length}"),
         (most, masks, f"{made} max_predictions_per_seq {masks}, {asked} {most}"),
     ):
-        check(given in (None, found), f"{data.name}: {problem}")
+        require(given in (None, found), f"{data.name}: {problem}")
     check_data_length(data, longest)
     if tokens and size is not None:
         problem = f"{made} a vocabulary of {tokens} tokens, the model has vocab_size {size}"
-        check(tokens <= size <= tokens + PADDING_TOKENS, f"{data.name}: {problem}")
+        require(tokens <= size <= tokens + PADDING_TOKENS, f"{data.name}: {problem}")
     return data if size is None else replace(data, vocabulary_size=size)
 
 

@@ -45,7 +45,7 @@ class Device:
     updates_per_call = 1  # updates that the strategy makes per call
     updates_to_compile = 1  # updates after which every graph has been compiled
     # True: gradients are averaged, and the update ended, after the last backward pass, in separate graphs
-    own_step = False
+    ends_updates = False
     fused_step = False  # True: the optimiser uses PyTorch's fused kernels, False: plain operations
     # approximate number of weights changed at a time, each with 4 bytes of temporary memory
     step_chunk = 2**22

@@ -20,7 +20,7 @@ class SteppingDevice(Device):
 
     collectives = ("single", "torch_distributed")
     needs_rows = True
-    own_step = True  # seeds between the parts of the model would split a graph into several
+    ends_updates = True  # seeds between the parts of the model would split a graph into several
     clips_in_step = False
 
     def optimiser(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.io.json_text import parse_json_text
-from trainer.config.printed import constants
+from trainer.config.printed import resolve_constants
 from trainer.config.settings import Config
 from trainer.errors import naming_extra
 from trainer.logs.reporter import Logger, Values
@@ -71,7 +71,7 @@ class Mllog(Logger):
         self._trained, self._step = values["trained"], values["step"]
         examples = config.schedule.steps * values["update_examples"]
         self._block_examples = values["interval"] or max(1, examples - self._trained)
-        loggers, known = config.loggers, constants(config)
+        loggers, known = config.loggers, resolve_constants(config)
         warmup = config.find_warmup(config.schedule.steps).updates * unit
         is_lamb = config.update.optimiser.startswith("lamb")
         betas = {f"opt_{'lamb' if is_lamb else 'adamw'}_beta_{one}": known[f"beta{one}"] for one in (1, 2)}

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig, check_length
 from trainer.data.batches import Batch, FlatAttention
@@ -160,7 +160,7 @@ def check_memory(parameters: int) -> None:
     """Raise SettingsError if this machine's memory cannot hold a model with this number of weights."""
     needed, there = 4 * parameters, host_memory()
     remedy = "choose a smaller hidden_size, intermediate_size or num_hidden_layers"
-    check(
+    require(
         needed <= there,
         f"a model of {parameters:,} parameters takes {needed / 2**30:,.1f} GiB, this machine has "
         f"{there / 2**30:,.1f} GiB; {remedy}",

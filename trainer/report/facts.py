@@ -17,7 +17,7 @@ from bertdata.report.sections.provenance import text_counts
 from trainer.config.settings import Config
 from trainer.logs.charts import guess_column
 from trainer.logs.recorded_run import RecordedRun, columns_of
-from trainer.tasks.classification.head_labels import MOST_SHOWN, shown
+from trainer.tasks.classification.head_labels import MOST_SHOWN, quote_label
 
 _PAGE_ROWS = 25
 _SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
@@ -197,7 +197,7 @@ def _labels(config: Mapping[str, Any]) -> str:
     labels = config.get("labels")
     if not isinstance(labels, list) or not labels:
         return ""
-    names = [f"{number} {shown(str(label))}" for number, label in enumerate(labels)]
+    names = [f"{number} {quote_label(str(label))}" for number, label in enumerate(labels)]
     more = [f"{len(names) - MOST_SHOWN} more"] if len(names) > MOST_SHOWN else []
     return ", ".join([*names[:MOST_SHOWN], *more])
 

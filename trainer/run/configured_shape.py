@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.config.sections.model import with_form
+from trainer.config.sections.model import apply_gelu_form
 from trainer.config.settings import Config
 
 _OF_TRAINING = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
@@ -21,7 +21,7 @@ def override_stored(config: Config, stored: Mapping[str, Any]) -> dict[str, Any]
         given.pop("hidden_act", None)
     laid = {**stored, **given}
     if "hidden_act" in laid:
-        laid["hidden_act"] = with_form(laid["hidden_act"], config.model.gelu)
+        laid["hidden_act"] = apply_gelu_form(laid["hidden_act"], config.model.gelu)
     return laid
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
@@ -96,12 +96,12 @@ def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumu
     each = max(1, round(float(rows.sizes().lengths.mean()) * batch_size))
     stretches = [Stretch(start=0, micro_batches=accumulation, before=0)]
     if keys.batch_warmup_from is not None:
-        check(rows.bins == 1, "batch_warmup_from and bins cannot be used together")
+        require(rows.bins == 1, "batch_warmup_from and bins cannot be used together")
         one = copies * batch_size
         least, rest = divmod(keys.batch_warmup_from, one)
         wanted = f"expected a multiple of {one} ({copies} x {batch_size} rows: a micro-batch of each copy)"
         found = f"batch_warmup_from is {keys.batch_warmup_from}, {wanted}, at most {accumulation * one}"
-        check(not rest and 0 < least <= accumulation, found)
+        require(not rest and 0 < least <= accumulation, found)
         settings = ModernBertSettings(
             batch_size=batch_size * accumulation,
             micro_batch_size=batch_size,

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.settings import Config
 from trainer.run.plan_updates import plan_updates
@@ -23,7 +23,7 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
         return config
     sizes = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
     key = "train_tokens" if epochs is None else "num_train_epochs"
-    check(
+    require(
         any(sizes) or config.run.strategy == "replicated" or runtime.workers.size == 1,
         f"{key} needs batch_size or global_batch_size: a plan may choose the size of an update",
     )

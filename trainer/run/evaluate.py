@@ -14,7 +14,7 @@ from bertdata.errors import BertDataError
 from bertdata.io.made_directories import made_directory
 from trainer.checkpoints.checkpoint import STATE, find_checkpoints
 from trainer.checkpoints.reading import choose_checkpoint, read_state
-from trainer.checkpoints.source import find_own, open_checkpoint
+from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.config.settings import Config, flag
 from trainer.logs.evaluation_results import EvaluationResults
 from trainer.logs.further_logs import make_mllog
@@ -152,12 +152,12 @@ def _inspect(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int
     prolonged and has later checkpoints. Another program's checkpoint counts as step 0, unless it is in
     output_dir, where its name has its number.
     """
-    folder = find_own(path) or Path(path)
+    folder = find_trainer_checkpoint(path) or Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
         state = read_state(folder)
         is_followed = max(find_checkpoints(str(folder.parent.parent)), default=0) > state.number
         is_last = state.step >= state.config.get("steps", math.inf) and not is_followed
-        return state.model, state.told_step, state.trained, is_last, state.steps_of_update
+        return state.model, state.logged_step, state.trained, is_last, state.steps_of_update
     theirs = open_checkpoint(path, model_config=config.model.model_config, with_moments=False)
     is_here = Path(theirs.path).parent == Path(str(config.run.output_dir))
     step = theirs.updates if is_here and theirs.updates is not None else 0

@@ -18,7 +18,7 @@ from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.learned_task import task_config
 from trainer.checkpoints.reading import choose_checkpoint, read_state
-from trainer.checkpoints.source import find_own, open_checkpoint
+from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.config.flags import make_config
 from trainer.errors import CheckpointError
 from trainer.run.evaluate import evaluate_checkpoints
@@ -82,9 +82,9 @@ def _first_checkpoint(config: Config) -> Path | None:
     run, start = config.run, config.start
     if start.start_from_ckpt is not None:
         path = start.start_from_ckpt
-        if (own := find_own(path)) is not None or storage.exists(path):
+        if (own := find_trainer_checkpoint(path)) is not None or storage.exists(path):
             return own
-        return find_own(find_pretrained(path))
+        return find_trainer_checkpoint(find_pretrained(path))
     if run.output_dir is None or not find_checkpoints(run.output_dir):
         return None
     return choose_checkpoint(run.output_dir, start.resume_step)

@@ -152,7 +152,7 @@ class Evaluation:
         ):
             return False
         folder = str(self._runtime.config.run.output_dir)
-        evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.told_step))
+        evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.logged_step))
         return not evaluated
 
     def was_reached(self, state: State) -> bool:

@@ -11,7 +11,7 @@ from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoints.kept_tokenizer import find_training_data
 from trainer.checkpoints.reading import read_state
-from trainer.checkpoints.source import find_own, open_checkpoint
+from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer, is_same
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, find_verified, training_paths
@@ -42,7 +42,7 @@ def _warn_if_trained_on(path: str, data: OpenedDataset) -> list[str]:
     Compares the digest stored in the checkpoint. Otherwise compares file by file, if the training data still
     exist.
     """
-    if (own := find_own(path)) is None:
+    if (own := find_trainer_checkpoint(path)) is None:
         return []
     state = read_state(own)
     trained = state.config.get("train_data")

@@ -37,15 +37,15 @@ from trainer.run.start_point import find_progress, find_resumed
 from trainer.run.strategies import find_inference
 from trainer.run.training_loop import train_phase
 from trainer.run.weights import load_weights
-from trainer.tasks.fine_tuned import find_data
+from trainer.tasks.fine_tuned import find_task_data
 from trainer.tasks.fine_tuning import FineTuning
 from trainer.tasks.task_data import CheckedFiles
 from trainer.tasks.task_files import (
     FEATURES,
     TaskFiles,
+    describe_usual_names,
     find_files,
     make_features,
-    names_looked_for,
     same_file_warnings,
 )
 from trainer.update.worker import Runtime
@@ -143,11 +143,11 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if found is None:
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     lower_case = found.lower_case if isinstance(found, VocabularyFile) else None
-    length, longest = find_data(config.task).feature_length(config), shape.max_position_embeddings
+    length, longest = find_task_data(config.task).feature_length(config), shape.max_position_embeddings
     check_length(length, longest, "max_seq_length", f"give --max-seq-length {longest} or less")
     files = find_files(config)
     if files.evaluation is None and given.do_eval and given.task_dir is not None:
-        runtime.log(f"{given.task_dir}: holds no {names_looked_for(given, 1)}: nothing is evaluated")
+        runtime.log(f"{given.task_dir}: holds no {describe_usual_names(given, 1)}: nothing is evaluated")
     if config.run.do_train:
         for warning in same_file_warnings(files):
             runtime.log(f"warning: {warning}")
@@ -192,7 +192,7 @@ def _keys_of_files(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -
     if given.new_head and not trains:
         raise SettingsError("new_head: only training draws a head, and do_train is false")
     is_new = given.new_head and resumed is None
-    return find_data(config.task).check_files(
+    return find_task_data(config.task).check_files(
         given,
         CheckedFiles(
             train=files.train,
@@ -207,7 +207,7 @@ def _keys_of_files(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -
 
 def _log_labels(runtime: Runtime, path: str, data: OpenedDataset) -> None:
     """Log how often each label occurs in the features of a file."""
-    for line in find_data(runtime.config.task).tell(runtime.config.finetuning, data):
+    for line in find_task_data(runtime.config.task).tell(runtime.config.finetuning, data):
         runtime.log(f"{path}: {line}")
 
 

@@ -13,7 +13,7 @@ from hashlib import md5
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
 from trainer.checkpoints.checkpoint import checkpoints_folder, find_checkpoints
-from trainer.checkpoints.damage import find_fault, find_newest_whole, remedy
+from trainer.checkpoints.damage import find_fault, find_newest_whole, resume_remedy
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.resume_check import CHANGEABLE
 from trainer.config.settings import Config
@@ -218,7 +218,7 @@ def _find_remedy(runtime: Runtime, output: MachineOutput, number: int) -> str:
     if runtime.workers.rank == output.rank:
         start = runtime.config.start
         is_phase_1 = not start.resume and start.resume_step is None
-        found = remedy(output.path, number, "--phase1-end-step" if is_phase_1 else "--resume-step")
+        found = resume_remedy(output.path, number, "--phase1-end-step" if is_phase_1 else "--resume-step")
     return str(runtime.workers.gather(found)[output.rank])
 
 

@@ -7,7 +7,7 @@ from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
 from trainer.splitting.memory import fits_whole
 from trainer.splitting.placing import place_by_plan
-from trainer.update.worker import Runtime, whole
+from trainer.update.worker import Runtime, make_undivided
 
 
 def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
@@ -25,7 +25,7 @@ def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> R
     if not needs_plan and asked == "auto" and workers.size > 1:
         needs_plan = not fits_whole(config, device, workers, runtime.empty_model(shape).count_weights())
     if not needs_plan:
-        return replace(runtime, division=whole(workers))
+        return replace(runtime, division=make_undivided(workers))
     return place_by_plan(runtime, shape, sequence_length)
 
 

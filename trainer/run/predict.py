@@ -4,7 +4,7 @@ import torch
 
 from bertdata.errors import SettingsError, UsageError
 from bertdata.io.terminal import printable_json
-from bertdata.tokens.readable import readable_words
+from bertdata.tokens.readable import make_words_readable
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.data.single import single_sequence
 from trainer.model.bert import WORD_HEAD, check_memory
@@ -53,7 +53,7 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
     shares = logits.float().softmax(1)
     tokens = torch.tensor(vocabulary.replacements)
     best = shares[:, tokens].topk(min(count, len(tokens)))
-    readable = readable_words(vocabulary)
+    readable = make_words_readable(vocabulary)
     words = [[readable[token] for token in chosen] for chosen in tokens[best.indices].tolist()]
     return [list(zip(*one, strict=True)) for one in zip(words, best.values.tolist(), strict=True)]
 

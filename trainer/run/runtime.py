@@ -20,7 +20,7 @@ from trainer.model.headed import HeadedBert
 from trainer.run.agreement import agree_on_settings
 from trainer.run.strategies import strategy_class
 from trainer.tasks.choice import find_task
-from trainer.update.worker import Runtime, whole
+from trainer.update.worker import Runtime, make_undivided
 from trainer.workers.choice import find_collective
 from trainer.workers.launchers import VARIABLES, find_local_rank, find_rank
 
@@ -57,7 +57,9 @@ def connect_workers(*phases: Config) -> Runtime:
         say_error(f"trainer: connecting {size} workers")
     workers = find_collective(config.workers.collective, device)
     task = find_task(config.task, config, device.row_losses)
-    runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
+    runtime = Runtime(
+        config=config, device=device, workers=workers, division=make_undivided(workers), task=task
+    )
     agree_on_settings(runtime, phases)
     # By now the number of workers is known: compare it with the number that was asked for.
     if (wanted := config.workers.world_size or workers.size) != workers.size:

@@ -21,7 +21,7 @@ from trainer.checkpoints.filling import fill_model, match_moments
 from trainer.checkpoints.opening import open_start
 from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
 from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position, check_steps
-from trainer.checkpoints.source import find_own, open_checkpoint, trained_length
+from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint, trained_length
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import Position
@@ -90,7 +90,7 @@ def find_resumed(config: Config) -> Path | None:
         return choose_checkpoint(output_dir, run.resume_step)
     if run.resume_from is None or find_used(output_dir):
         return None
-    if (found := find_own(run.resume_from)) is None:
+    if (found := find_trainer_checkpoint(run.resume_from)) is None:
         raise CheckpointError(f"{run.resume_from}: holds no checkpoint of this trainer to resume from")
     return found
 

@@ -16,10 +16,10 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bertdata.dataset.label_counts import tell_guess
+from bertdata.dataset.label_counts import report_guess
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
-from trainer.checkpoints.checkpoint import clean_up, find_checkpoints, new_state
+from trainer.checkpoints.checkpoint import clean_up_checkpoints, find_checkpoints, new_state
 from trainer.checkpoints.kept_tokenizer import keep_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -80,7 +80,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     # The loader's threads begin to read here, at the position that the start point has in the data.
     loader = planned.loader(form, training.state)
     described = device.describe()
-    after = training.state.told_step if training.is_resumed else None
+    after = training.state.logged_step if training.is_resumed else None
     rank, every = runtime.workers.rank, config.reports.log_every
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
     # All checks above may refuse the start. Only now is the output directory changed, so that a refused start
@@ -118,7 +118,7 @@ def _prepare_directory(config: Config, later_than: int | None) -> None:
     """
     output_dir = str(config.run.output_dir)
     storage.make_directory(output_dir)
-    clean_up(output_dir, after=later_than)
+    clean_up_checkpoints(output_dir, after=later_than)
     keep_tokenizer(config)
 
 
@@ -167,7 +167,7 @@ def remove_earlier_run(runtime: Runtime, output_dir: str) -> None:
 
     def remove() -> None:
         removed = len(find_checkpoints(output_dir))
-        clean_up(output_dir, after=-1)
+        clean_up_checkpoints(output_dir, after=-1)
         if removed:
             runtime.log(
                 f"{output_dir}: {removed} checkpoints of an earlier run removed (overwrite_output_dir)"
@@ -182,7 +182,7 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
     data: the training set.
     """
     if (paths := runtime.config.data.eval_data) is None:
-        runtime.on_rank_0(lambda: tell_guess(data, runtime.log))
+        runtime.on_rank_0(lambda: report_guess(data, runtime.log))
         return None
     from trainer.run.evaluation import Evaluation
 

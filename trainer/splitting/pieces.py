@@ -10,7 +10,7 @@ from trainer.model.headed import HeadedBert
 from trainer.splitting.held import HeldWeights
 from trainer.splitting.plan.plan import Plan
 from trainer.splitting.sharding import AbsentModule, make_copies_mesh, shard_model
-from trainer.update.averaging import sum_type
+from trainer.update.averaging import sum_dtype
 from trainer.update.worker import Division
 from trainer.workers.collective import Collective
 
@@ -51,7 +51,7 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
     if any(one.sharded for one in division.plan.stages):
         mesh = make_copies_mesh(device, workers, division)
         if stage.sharded:
-            shard_model(model, mesh, device.config.update.precision, sum_type(device.config))
+            shard_model(model, mesh, device.config.update.precision, sum_dtype(device.config))
     model.to_empty(device=device.torch_device)
     parts = {part.name: part for part in HeldWeights(model, division).weight_parts()}
     for name, values in whole.first_weights():

@@ -15,7 +15,7 @@ from trainer.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.splitting.stage import WorkerStage, count_tokens, make_schedule, pad_to_same_length
 from trainer.splitting.subgroups import StageGroups, Subgroup
 from trainer.tasks.task import Outcome
-from trainer.update.averaging import sum_type, sync_weights
+from trainer.update.averaging import sum_dtype, sync_weights
 from trainer.update.loss_shares import loss_divisors
 from trainer.update.optimiser import Norms, configured_preset, group_parameters
 from trainer.update.strategy import UpdateNumber
@@ -117,7 +117,7 @@ class Pipelined(SplitStrategy):
         config, own = self.worker.config, self.held.parameters
         gradients = self.held.take_gradients()
         if not self.held.is_sharded:  # FSDP2 has averaged the gradients of sharded stages already
-            self.groups.copies.average(gradients, sum_type(config))
+            self.groups.copies.average(gradients, sum_dtype(config))
             sync_weights(self.groups.copies.average, own.values(), config.workers.force_weight_sync)
         if self.groups.tied.size:
             tied = own[TIED].grad

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
@@ -28,8 +28,8 @@ from trainer.splitting.plan.profile import attention_of, profiled_costs, return_
 from trainer.splitting.plan.rates import SHEETS, USUAL, DeviceRate, find_sheet_rate
 from trainer.splitting.plan.request import PlanRequest, configured_examples, list_meshes
 from trainer.splitting.show.table import plan_lines
-from trainer.update.averaging import sum_type
-from trainer.update.worker import Runtime, whole
+from trainer.update.averaging import sum_dtype
+from trainer.update.worker import Runtime, make_undivided
 
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
 _ALONE = 1e9  # bandwidth of a single worker; no plan depends on it
@@ -44,7 +44,7 @@ def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) ->
     config, device, workers = runtime.config, runtime.device, runtime.workers
     plan = find_plan(runtime, shape, sequence_length)
     if plan is None:
-        return replace(runtime, division=whole(workers))
+        return replace(runtime, division=make_undivided(workers))
     return_memory(device)
     if plan.strategy != "replicated":
         check_split(plan.strategy, device, workers)
@@ -68,7 +68,7 @@ def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Pla
     if strategy in ("sharded", "pipelined"):
         check_split(strategy, device, workers)
         enough = strategy == "sharded" or workers.size > 1
-        check(enough, "strategy pipelined needs two workers or more, found 1")
+        require(enough, "strategy pipelined needs two workers or more, found 1")
         return plan_run(runtime, shape, sequence_length)
     # With auto, plan_run returns None again if the whole model fits on each device.
     if strategy == "auto" and workers.size > 1 and can_split(device, workers):
@@ -79,7 +79,7 @@ def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Pla
 def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, sequence_length: int) -> None:
     """Raise SettingsError if a file's plan does not suit this run."""
     asked, update = runtime.config.run.strategy, runtime.config.update
-    check(
+    require(
         asked in ("auto", plan.strategy),
         f"{path}: is a plan for strategy {plan.strategy}, strategy is {asked}",
     )
@@ -93,7 +93,7 @@ def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, seq
         where=path,
         head=head_of(runtime.task.name),
     )
-    check(
+    require(
         plan.stages[0].sharded == plan.stages[-1].sharded,
         f"{path}: of the first and the last stage one is sharded; expected both or neither, because both "
         "may have the word embeddings",
@@ -162,7 +162,7 @@ def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory:
 
 def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
     """Return the request with measured bandwidths. All workers (two or more) must call this together."""
-    device, workers, sums = runtime.device, runtime.workers, sum_type(runtime.config)
+    device, workers, sums = runtime.device, runtime.workers, sum_dtype(runtime.config)
     bandwidth = measure_bandwidth(device, workers, sums)
     sharding = measure_sharding(device, workers, sums) if request.may_shard else None
     return replace(request, bandwidth=bandwidth, sharding=sharding)

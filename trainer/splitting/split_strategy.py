@@ -6,14 +6,14 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from trainer.data.batches import Batch
 from trainer.splitting.held import HeldWeights, WeightPart
 from trainer.splitting.pieces import build_piece
 from trainer.splitting.sharding import free_gathered_weights
 from trainer.tasks.task import Outcome
 from trainer.update.inference import Inference
-from trainer.update.make_step import make_step
+from trainer.update.make_step import make_optimiser_step
 from trainer.update.optimiser import Optimiser
 from trainer.update.strategy import Learner, Strategy, UpdateNumber, set_softmax
 from trainer.update.worker import Worker
@@ -57,11 +57,11 @@ class SplitStrategy(Strategy):
     def __init__(self, worker: Worker) -> None:
         norm = worker.config.update.clipping_norm
         remedy = "give --clipping-norm whole, or --strategy replicated"
-        check(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
+        require(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
         self.worker = worker
         set_softmax(worker)
         self.held = HeldWeights(worker.model, worker.division)
-        self.step = make_step(worker.config, worker.device, self.held.parameters.items())
+        self.step = make_optimiser_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
 
     def weight_parts(self) -> Sequence[WeightPart]:

@@ -25,7 +25,7 @@ from trainer.checkpoints.checkpoint import (
     State,
     checkpoint_path,
     open_checkpoint_directory,
-    prune,
+    prune_checkpoints,
     write_state,
 )
 from trainer.checkpoints.damage import naming_remedy
@@ -132,7 +132,7 @@ class SplitTensors:
             md5s = {file: md5 for some in sums for file, md5 in some.items()}
             every_worker(lambda: self._end(stack, folder, replace(state, files=md5s), files))
         if runtime.workers.rank == 0:
-            prune(output_dir, state, runtime.config.run.keep_checkpoints)
+            prune_checkpoints(output_dir, state, runtime.config.run.keep_checkpoints)
 
     def _begin(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
         """On rank 0, create the checkpoint's directory with files of the final size, and return its path.

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
-from bertdata.examples.objectives import find_objective, load_own
+from bertdata.examples.objectives import find_objective, import_object
 from trainer.config.settings import Config
 from trainer.plugins import find
 from trainer.tasks.task import RowLosses, Task
@@ -21,7 +21,7 @@ def find_task(name: str, config: Config, row_losses: RowLosses | None = None) ->
 
 def task_class(name: str) -> type[Task]:
     """Return the class of the task of this name, or the user's class for package.module:CLASS."""
-    kind: type[Task] = load_own("task", name) if ":" in name else find("task", name)
+    kind: type[Task] = import_object("task", name) if ":" in name else find("task", name)
     if ":" in name and (own := getattr(kind, "name", None)) != name:
         raise SettingsError(f"task {name!r}: its own name is {own!r}, expected the same")
     return kind
@@ -34,7 +34,7 @@ def task_of(data: Sequence[OpenedDataset]) -> str:
     """
     tasks = {task_of_objective(one.layout.objective, f"{one.name}: has the objective"): one for one in data}
     found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
-    check(len(tasks) == 1, f"one run learns one task, expected data for the same in both phases: {found}")
+    require(len(tasks) == 1, f"one run learns one task, expected data for the same in both phases: {found}")
     return next(iter(tasks))
 
 
@@ -44,7 +44,7 @@ def task_of_objective(objective: str, found: str) -> str:
     found: the beginning of the SettingsError if there is no such task.
     """
     name = find_objective(objective).task
-    check(bool(name), f"{found} {objective}, which no task of the trainer learns")
+    require(bool(name), f"{found} {objective}, which no task of the trainer learns")
     is_pretraining = not task_class(name).is_fine_tuned
-    check(is_pretraining, f"{found} {objective}: that is learned by python -m trainer finetune")
+    require(is_pretraining, f"{found} {objective}: that is learned by python -m trainer finetune")
     return name

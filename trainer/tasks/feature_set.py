@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from bertdata.config.dataset_settings import SettingsRecord, records_of
+from bertdata.config.dataset_settings import SettingsRecord, make_dataset_settings
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, ShardEntry
 from bertdata.dataset.shard_group import write_shard_group
@@ -88,7 +88,7 @@ def make_feature_set(
     make: function that makes the examples, called only if needed.
     """
     vocabulary = tokenizer.vocabulary
-    records = records_of(settings, vocabulary, tokenizer=_record(vocabulary))
+    records = make_dataset_settings(settings, vocabulary, tokenizer=_record(vocabulary))
     plan = DatasetPlan(
         recipe=None,
         phase=None,
@@ -97,7 +97,7 @@ def make_feature_set(
     )
     dataset = Dataset(directory, plan)
     shard = f"features.{settings.format}"
-    entries, manifest = dataset.finished_entry(shard, source.md5), dataset.found_manifest()
+    entries, manifest = dataset.find_finished_entry(shard, source.md5), dataset.read_manifest()
     kept = entries is not None and manifest is not None  # an existing dataset may be on a read-only disk
     if not kept:
         with dataset.run():

@@ -22,7 +22,7 @@ def predict_task(given: Namespace, opened: "Trained", task: str) -> None:
     find("task", given.task).print_prediction(given, opened)
 
 
-def find_data(name: str) -> FineTuningData:
+def find_task_data(name: str) -> FineTuningData:
     """Return the object that reads a task's files and makes its features. Unknown names are an error."""
     kind: type[FineTuningData] = find("data of the task", find_task_name(name))
     return kind()

@@ -15,7 +15,7 @@ from trainer.tasks.feature_set import (
     feature_set_name,
     make_feature_set,
 )
-from trainer.tasks.fine_tuned import find_data
+from trainer.tasks.fine_tuned import find_task_data
 from trainer.tasks.fine_tuning import configured_tokenizer
 from trainer.tasks.names import FileNames
 
@@ -83,12 +83,12 @@ def _missing(given: FinetuningSection, kind: int, said: str) -> BertDataError:
     if not storage.is_directory(folder):
         return MissingInputError(f"{folder}: no such directory")
     flag = _KEYS[kind].removeprefix("task_").replace("_", "-")
-    return MissingInputError(f"{folder}: holds no {names_looked_for(given, kind)}; give --{flag}")
+    return MissingInputError(f"{folder}: holds no {describe_usual_names(given, kind)}; give --{flag}")
 
 
-def names_looked_for(given: FinetuningSection, kind: int) -> str:
+def describe_usual_names(given: FinetuningSection, kind: int) -> str:
     """Return all usual names of a file as text. kind: as in ``_missing``."""
-    return " and no ".join(names[kind] for names in find_data(given.task).usual_names(given))
+    return " and no ".join(names[kind] for names in find_task_data(given.task).usual_names(given))
 
 
 def _names_there(given: FinetuningSection) -> FileNames:
@@ -98,7 +98,7 @@ def _names_there(given: FinetuningSection) -> FileNames:
     training examples. The first distribution whose training file exists is taken, else the first with any
     existing file.
     """
-    usual, folder = find_data(given.task).usual_names(given), given.task_dir
+    usual, folder = find_task_data(given.task).usual_names(given), given.task_dir
     if folder is None or len(usual) == 1:
         return usual[0]
     there = {names: [storage.exists(storage.join(folder, name)) for name in names] for names in usual}
@@ -115,7 +115,7 @@ def make_features(
     tell: function that writes warnings and a summary to the log.
     """
     source, tokenizer = read_file(path), configured_tokenizer(config)
-    task = find_data(config.task)
+    task = find_task_data(config.task)
     length = task.feature_length(config)
     settings, make = task.configured(config.finetuning, length, training=training, labelled=labelled)
     name = feature_set_name(source, tokenizer.vocabulary, settings)

@@ -25,13 +25,13 @@ class WorkerAverages:
     ) -> None:
         """leaves: as in ``GradientBuckets``."""
         workers, keys = worker.workers, worker.config.workers
-        self._workers, self._weights, self._type = workers, weights, sum_type(worker.config)
+        self._workers, self._weights, self._type = workers, weights, sum_dtype(worker.config)
         self._syncs, self._averages_sums = keys.force_weight_sync, keys.allreduce_post_accumulation
         self._buckets: GradientBuckets | None = None
         # Averaging cannot overlap if each micro-batch is averaged or clipped separately: an average made
         # during the last backward pass would leave out what the earlier micro-batches have added elsewhere.
         is_once = keys.allreduce_post_accumulation and not worker.config.update.clips_micro_batches
-        if is_once and not worker.device.own_step:
+        if is_once and not worker.device.ends_updates:
             self._averages_sums = False
             self._buckets = GradientBuckets(weights, workers, worker.device.bucket_mb, self._type, leaves)
 
@@ -65,7 +65,7 @@ def sync_weights(
         average(weight for weight in weights if weight.requires_grad)
 
 
-def sum_type(config: Config) -> torch.dtype | None:
+def sum_dtype(config: Config) -> torch.dtype | None:
     """Return the type in which gradients are summed over the workers, or None for their own type."""
     if not config.workers.allreduce_post_accumulation_fp16:
         return None

@@ -9,10 +9,10 @@ from trainer.config.schedules.form import Preset
 from trainer.config.settings import Config
 from trainer.devices.stepping_device import SteppingDevice
 from trainer.update.optimisers import build_optimiser
-from trainer.update.step import LossScale, WeightStep
+from trainer.update.step import LossScale, OptimiserStep
 
 
-class DeviceStep(WeightStep):
+class DeviceOptimiserStep(OptimiserStep):
     """Clipping by the device, then the optimiser's ``step``. No update is ever skipped."""
 
     _made = 0

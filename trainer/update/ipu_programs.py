@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.ipu.device import Ipu
@@ -24,7 +24,7 @@ from trainer.tasks.task import Outcome
 from trainer.update.adaptive_scale import AdaptiveScale
 from trainer.update.inference import Inference
 from trainer.update.optimiser import configured_preset, group_parameters
-from trainer.update.step import WeightStep
+from trainer.update.step import OptimiserStep
 from trainer.update.strategy import Strategy, UpdateNumber, loss_and_sums
 from trainer.update.worker import Worker
 
@@ -51,7 +51,7 @@ class ModelWithLoss(nn.Module):
         is_sum = worker.config.ipu.reduction_type == "sum"
         self._divisor = (update.replicas or there) if is_sum else 1
         over = update.loss_over
-        check(
+        require(
             over == "micro_batch", f"device 'ipu': loss_over is {over}, its programs have micro_batch alone"
         )
         self._identity_loss = poptorch.identity_loss
@@ -66,7 +66,7 @@ class ModelWithLoss(nn.Module):
         return self._identity_loss(loss, reduction="none"), sums
 
 
-class IpuStep(WeightStep):
+class IpuStep(OptimiserStep):
     """The optimiser's settings and the count of updates. The program on the IPUs makes the step itself."""
 
     applied = 0

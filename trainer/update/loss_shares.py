@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.row_batches import RowBatch
@@ -28,7 +28,7 @@ def loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequ
     if over in ("micro_batch", "sum"):
         divisor = loss_divisor(config, len(batches), copies)
         return [divisor] * len(batches)
-    check(config.ipu.reduction_type != "sum", f"loss_over is {over}: expected reduction_type mean")
+    require(config.ipu.reduction_type != "sum", f"loss_over is {over}: expected reduction_type mean")
     # By sequences of this worker: 8 and 24 sequences -> 32/8 and 32/24
     if over == "sequences":
         size, _ = config.update.micro_batches(copies)

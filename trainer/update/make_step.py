@@ -7,23 +7,23 @@ from torch import nn
 from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.stepping_device import SteppingDevice
-from trainer.update.device_step import DeviceStep
+from trainer.update.device_step import DeviceOptimiserStep
 from trainer.update.optimiser import configured_preset, group_parameters
 from trainer.update.optimisers import build_optimiser
-from trainer.update.skipping import SkippingStep
-from trainer.update.step import WeightStep
+from trainer.update.skipping import SkippingOptimiserStep
+from trainer.update.step import OptimiserStep
 
 
-def make_step(
+def make_optimiser_step(
     config: Config, device: Device, named_parameters: Iterable[tuple[str, nn.Parameter]]
-) -> WeightStep:
+) -> OptimiserStep:
     """Return the optimiser step for these weights, with the configured optimiser."""
     preset = configured_preset(config)
     groups = group_parameters(preset, named_parameters)
     if isinstance(device, SteppingDevice):
-        return DeviceStep(config, device, preset, groups)
+        return DeviceOptimiserStep(config, device, preset, groups)
     optimiser = build_optimiser(preset, groups)
     optimiser.fuses, optimiser.chunk = device.fused_step, device.step_chunk
     if config.update.precision == "fp32":
-        return WeightStep(config, device, optimiser)
-    return SkippingStep(config, device, optimiser)
+        return OptimiserStep(config, device, optimiser)
+    return SkippingOptimiserStep(config, device, optimiser)

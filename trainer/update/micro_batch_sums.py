@@ -8,7 +8,7 @@ from torch import Tensor
 from trainer.config.sections.update import UpdateSection
 from trainer.devices.clipping import clip_
 from trainer.update.row_norms import RowNorms
-from trainer.update.step import WeightStep
+from trainer.update.step import OptimiserStep
 from trainer.update.worker import Worker
 
 
@@ -23,7 +23,7 @@ class MicroBatchSums:
         self,
         worker: Worker,
         weights: Sequence[Tensor],
-        step: WeightStep,
+        step: OptimiserStep,
         row_norms: RowNorms | None = None,
     ) -> None:
         """row_norms: norms to clip by. None: the norm of the whole gradients."""

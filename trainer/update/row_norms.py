@@ -21,7 +21,7 @@ def has_row_norms(config: Config, device: Device, workers: int) -> bool:
     comes from several micro-batches or workers, because the rows are recorded for one micro-batch only.
     """
     update = config.update
-    if update.clipping_norm == "whole" or device.own_step or device.compiles:
+    if update.clipping_norm == "whole" or device.ends_updates or device.compiles:
         return False
     return update.clips_micro_batches or (workers == 1 and update.micro_batches(1)[1] == 1)
 

@@ -15,7 +15,7 @@ from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
 from trainer.update.adaptive_scale import AdaptiveScale, make_scale
 from trainer.update.optimiser import Norms, Numbers, Optimiser, Rule
-from trainer.update.step import Groups, WeightStep
+from trainer.update.step import Groups, OptimiserStep
 
 MOST_IN_A_ROW = 20
 """Most updates that may be skipped in a row if there is no loss scale that could shrink and end the row."""
@@ -95,7 +95,7 @@ def clip_and_step(
         rule(tensors, numbers, settings)
 
 
-class SkippingStep(WeightStep):
+class SkippingOptimiserStep(OptimiserStep):
     """Clipping and the optimiser as one function over tensors, which counts the updates that it skips.
 
     function: ``clip_and_step``. Benchmarks replace it by a compiled version.

@@ -37,7 +37,7 @@ class LossScale:
         self._good = state["good"]
 
 
-class WeightStep:
+class OptimiserStep:
     """Clipping and the optimiser as one function over tensors. In fp32 no update is skipped.
 
     optimiser: this trainer's optimiser, or one from the device's library.

@@ -21,10 +21,10 @@ from trainer.tasks.task import Outcome, Task
 from trainer.update.averaging import WorkerAverages
 from trainer.update.half_weights import HalfWeights
 from trainer.update.loss_shares import loss_divisors
-from trainer.update.make_step import make_step
+from trainer.update.make_step import make_optimiser_step
 from trainer.update.micro_batch_sums import MicroBatchSums
 from trainer.update.row_norms import RowNorms, find_row_tables, has_row_norms
-from trainer.update.step import WeightStep
+from trainer.update.step import OptimiserStep
 from trainer.update.worker import Division, Worker
 from trainer.workers.collective import Collective
 
@@ -54,7 +54,7 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
     seeds = part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
     # The model seeds before each part, unless the device runs all parts as one graph. A seed between the
     # parts would break that graph, so there all parts share the first seed.
-    if not (device.own_step or device.compiles):
+    if not (device.ends_updates or device.compiles):
         bert.seeds = lambda part: device.seed(seeds[part])
     else:
         device.seed(seeds[0])
@@ -108,7 +108,9 @@ class Strategy:
         set_softmax(worker)
         self.learner = Learner(worker)
         worker.device.compile(self.learner)
-        self.step: WeightStep = make_step(worker.config, worker.device, worker.model.named_parameters())
+        self.step: OptimiserStep = make_optimiser_step(
+            worker.config, worker.device, worker.model.named_parameters()
+        )
         model, device, keys = worker.model, worker.device, worker.config.update
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
         leaves = self._weights

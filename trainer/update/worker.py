@@ -55,7 +55,7 @@ class Division:
         return self.stage == self.stages - 1
 
 
-def whole(workers: Collective) -> Division:
+def make_undivided(workers: Collective) -> Division:
     """Return the division for a model that each worker holds as a whole."""
     return Division(copy=workers.rank, copies=workers.size)
 

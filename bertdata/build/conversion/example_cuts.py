@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.examples.columns import Array
 
 SHUFFLE_SEED = 24
@@ -20,7 +20,7 @@ def find_shard_starts(examples: int, shards: int) -> tuple[int, ...]:
     Shards have ceil(examples / shards) examples. The first few have one fewer. SettingsError if a shard would
     be empty.
     """
-    check(
+    require(
         1 <= shards <= examples,
         f"num_shards is {shards}, expected 1 to {examples}, the number of examples",
     )

@@ -23,7 +23,7 @@ from bertdata.io.process_pool import ProcessPool
 from bertdata.packing.input_dataset import InputDataset
 from bertdata.shards.mds.fit import check_ids_alone, check_unmasked
 from bertdata.shards.mds.ids import name_sizes, sample_sizes
-from bertdata.shards.mds.names import MDS, without_ending
+from bertdata.shards.mds.names import MDS, strip_ending
 from bertdata.shards.mds.shard_file import cut_by_size
 
 _ENDING = re.compile(r"\.(tfrecords?|hdf5|h5|parquet|pq)$")
@@ -79,7 +79,7 @@ def find_mds_starts(source: InputDataset, settings: DatasetSettings, pool: Proce
 
 def find_stem(shard: str) -> str:
     """Return the shard's name without endings, which the names of its examples begin with."""
-    return _ENDING.sub("", without_ending(storage.base_name(shard)))
+    return _ENDING.sub("", strip_ending(storage.base_name(shard)))
 
 
 def name_examples(source: OpenedDataset, first: int) -> Iterator[str]:

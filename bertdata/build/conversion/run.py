@@ -35,8 +35,8 @@ from bertdata.records import ExampleBatch
 from bertdata.shards.arrow_fields import arrow_fields
 from bertdata.shards.containers import ARROW, FAIRSEQ, MDS
 from bertdata.shards.fairseq import OBJECTIVE
-from bertdata.tokens.files import file_of_record
-from bertdata.tokens.load import pinned, vocabulary_of
+from bertdata.tokens.files import read_file_record
+from bertdata.tokens.load import pin_file, vocabulary_of
 
 Told = Callable[[int, int, str], None]
 """Progress callback.
@@ -83,7 +83,7 @@ def plan_conversion(
         names=tuple(settings.names(number, shards, layout) for number in range(shards)),
         starts=starts,
         corpus=corpus_entry(inputs, source.skipped),
-        tokenizer=pinned(file_of_record(source.settings.tokenizer, source.vocabulary_path())),
+        tokenizer=pin_file(read_file_record(source.settings.tokenizer, source.vocabulary_path())),
         has_masks=source.settings.objective.get("masks", True),
         bin_size=settings.bin_size,
         form=form_of(plan.settings) if settings.to == MDS else None,
@@ -171,7 +171,7 @@ def _refuse(source: InputDataset, path: str, settings: ConversionSettings) -> No
         arrow_fields(find_objective(layout.objective), has_masks=True)
         return
     elif settings.to == FAIRSEQ:
-        vocabulary = vocabulary_of(file_of_record(source.settings.tokenizer, source.vocabulary_path()))
+        vocabulary = vocabulary_of(read_file_record(source.settings.tokenizer, source.vocabulary_path()))
         has_masks = source.settings.objective.get("masks", "unverified" not in source.settings.objective)
         return check_for_fairseq(layout.objective, path, has_masks, vocabulary)
     elif settings.to == MDS:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bertdata.config.dataset_settings import DatasetSettings, shuffled_into, without_padding
-from bertdata.config.settings import check
+from bertdata.config.dataset_settings import DatasetSettings, drop_file_settings, shuffle_settings
+from bertdata.config.settings import require
 from bertdata.examples.bins import bin_count
 from bertdata.examples.objectives import without_word_starts
 from bertdata.records import ShardLayout
@@ -47,26 +47,26 @@ class ConversionSettings:
     with_len: bool = False
 
     def __post_init__(self) -> None:
-        check(self.to in TARGETS, f"to is {self.to!r}, expected one of {', '.join(TARGETS)}")
-        check(
+        require(self.to in TARGETS, f"to is {self.to!r}, expected one of {', '.join(TARGETS)}")
+        require(
             self.num_shards is not None or self.to != NVIDIA_MLPERF,
             f"{NVIDIA_MLPERF} needs num_shards; the published data sets have 2048 and 4320",
         )
-        check(not self.shuffled or self.to == NVIDIA_MLPERF, f"shuffled goes with {NVIDIA_MLPERF}")
-        check(
+        require(not self.shuffled or self.to == NVIDIA_MLPERF, f"shuffled goes with {NVIDIA_MLPERF}")
+        require(
             self.to != FAIRSEQ or self.num_shards in (None, 1),
             f"num_shards is {self.num_shards}, expected none: {FAIRSEQ} has one file of all examples",
         )
-        check(self.bin_size >= 0, f"bin_size is {self.bin_size}, expected 1 or more")
-        check(not self.bin_size or self.to == LDDL, f"bin_size goes with {LDDL}")
+        require(self.bin_size >= 0, f"bin_size is {self.bin_size}, expected 1 or more")
+        require(not self.bin_size or self.to == LDDL, f"bin_size goes with {LDDL}")
         for name in ("size_limit", "compression", "hashes", "with_len"):
             flag = "len" if name == "with_len" else name
-            check(not getattr(self, name) or self.to == MDS, f"{flag} goes with {MDS}")
-        check(
+            require(not getattr(self, name) or self.to == MDS, f"{flag} goes with {MDS}")
+        require(
             self.num_shards is None or self.to != MDS,
             f"num_shards does not go with {MDS}; size_limit cuts it",
         )
-        check(
+        require(
             self.size_limit is None or 1 <= self.size_limit < 1 << 32,
             f"size_limit is {self.size_limit}, expected 1 to {(1 << 32) - 1}",
         )
@@ -76,7 +76,7 @@ class ConversionSettings:
 
     def check_bins(self, max_seq_length: int) -> None:
         """Raise SettingsError if the bins are as wide as the longest example or wider."""
-        check(
+        require(
             self.bin_size < max_seq_length,
             f"bin_size is {self.bin_size}, expected 1 to {max_seq_length - 1}, below the examples' longest",
         )
@@ -103,10 +103,10 @@ class ConversionSettings:
             objective = dict(source.objective)
             if "name" in objective:
                 objective["name"] = without_word_starts(objective["name"])
-            container = {**self._make_mds_container(source), **shuffled_into(num_shards)}
+            container = {**self._make_mds_container(source), **shuffle_settings(num_shards)}
             return replace(source, objective=objective, container=container)
         found = {
-            name: value for name, value in without_padding(source.container).items() if name != "bin_size"
+            name: value for name, value in drop_file_settings(source.container).items() if name != "bin_size"
         }
         own: dict[str, Any] = {"remask": False, "format": self.to}
         if self.to == NVIDIA_MLPERF:
@@ -115,7 +115,7 @@ class ConversionSettings:
             own["bin_size"] = self.bin_size
         if self.to == FAIRSEQ:
             source = replace(source, objective={**source.objective, "name": OBJECTIVE})
-        return replace(source, container={**found, **own, **shuffled_into(num_shards)})
+        return replace(source, container={**found, **own, **shuffle_settings(num_shards)})
 
     def _make_mds_container(self, source: DatasetSettings) -> dict[str, Any]:
         """Return the container settings of an MDS dataset.

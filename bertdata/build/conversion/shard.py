@@ -24,7 +24,7 @@ from bertdata.tokens.load import vocabulary_of
 
 def find_kept_shard(job: Job, number: int) -> ConvertedShard | None:
     """Return the shard if an earlier run finished it from the same inputs. None if it must be written."""
-    found = [job.dataset.finished_entry(name, job.corpus.md5) for name in job.names[number]]
+    found = [job.dataset.find_finished_entry(name, job.corpus.md5) for name in job.names[number]]
     entries = tuple(one[1] for one in found if one is not None)
     if len(entries) < len(found):
         return None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn
 
-from bertdata.config.declared import MOST_WHOLE
+from bertdata.config.declared import MAX_INTEGER
 from bertdata.io.foreign_text import MOST_DIGITS
 from bertdata.io.terminal import printable, shortened
 
@@ -79,14 +79,14 @@ class Parser(argparse.ArgumentParser):
 
         Without any, return ``message``.
         """
-        from bertdata.config.value_check import nearest_known  # slow to import, and used only for errors
+        from bertdata.config.value_check import suggest_known  # slow to import, and used only for errors
 
         # argparse reports only its first problem, often a missing value that an unknown flag has caused. Name
         # the unknown flags instead. Words after -- are no flags.
         flags = self._words[: self._words.index("--")] if "--" in self._words else self._words
         names = [word.partition("=")[0] for word in flags if word.startswith("--") and " " not in word]
         known = [name for name in self._option_string_actions if name.startswith("--")]
-        near = {name: nearest_known(name, known) for name in names if name not in known}
+        near = {name: suggest_known(name, known) for name in names if name not in known}
         told = [
             f"{name} is not a known flag{near[name]}" for name in near if near[name] or not self._has_others
         ]
@@ -156,8 +156,8 @@ def not_negative(text: str) -> int:
 
 def _within(number: int, text: str, least: int) -> int:
     """Return the number if it is from ``least`` to MOST_WHOLE. ArgumentTypeError otherwise."""
-    if not least <= number <= MOST_WHOLE:
-        words = f"{least} or more" if number < least else f"at most {MOST_WHOLE}"
+    if not least <= number <= MAX_INTEGER:
+        words = f"{least} or more" if number < least else f"at most {MAX_INTEGER}"
         raise argparse.ArgumentTypeError(f"{text!r:.80} is out of range, expected {words}")
     return number
 

@@ -10,7 +10,7 @@ from bertdata._native import Engine
 from bertdata.build.warnings import check_documents, text_warnings
 from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
-from bertdata.config.settings import LONGEST_SEQUENCE, check
+from bertdata.config.settings import LONGEST_SEQUENCE, require
 from bertdata.dataset.lost_text import count_lost, warn_of_lost
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.bert.objective import BERT
@@ -59,7 +59,7 @@ class ScriptSettings(BertSettings):
 
     def __post_init__(self) -> None:
         super(ScriptSettings, self).__post_init__()
-        check(
+        require(
             self.pad_position is None or 0 <= self.pad_position < VALUE_LIMIT,
             f"pad_position_value is {self.pad_position}, expected 0 to {VALUE_LIMIT - 1}",
         )
@@ -70,7 +70,7 @@ class ScriptSettings(BertSettings):
 
     def check_predictions(self) -> None:
         """Raise SettingsError unless max_predictions_per_seq is from 0 to LONGEST_SEQUENCE."""
-        check(
+        require(
             0 <= self.max_predictions_per_seq <= LONGEST_SEQUENCE,
             f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 0 to {LONGEST_SEQUENCE}",
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from bertdata.dataset.masked_data import MaskedData
 from bertdata.dataset.mixture.examples import MixedExamples
-from bertdata.dataset.mixture.turns import turns_of
+from bertdata.dataset.mixture.turns import find_turns
 from bertdata.dataset.random_access import RandomAccess
 from bertdata.examples import columns
 from bertdata.records import ExampleBatch
@@ -24,7 +24,7 @@ class MixedAccess:
 
     def __init__(self, data: MixedExamples) -> None:
         self._data = data
-        self._turns = turns_of(tuple(source.weight for source in data.sources))
+        self._turns = find_turns(tuple(source.weight for source in data.sources))
         self._sources: dict[int, tuple[int, RandomAccess]] = {}
 
     def batch(self, numbers: Sequence[int]) -> ExampleBatch:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bertdata.dataset.masked_data import MaskedData
 from bertdata.dataset.mixture.opening import unite_sources
-from bertdata.dataset.mixture.turns import turns_of
+from bertdata.dataset.mixture.turns import find_turns
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
@@ -41,7 +41,7 @@ class MixedExamples(OpenedDataset):
 
     def run(self, numbers: range) -> Iterator[ExampleBatch]:
         """Yield the examples with these numbers, counted from ``first``."""
-        turns = turns_of(tuple(source.weight for source in self.sources))
+        turns = find_turns(tuple(source.weight for source in self.sources))
         start, stop = (self.first + number for number in (numbers.start, numbers.stop))
         given = turns.counts(start)
         streams = [_Stream(part, int(number)) for part, number in zip(self.parts, given, strict=True)]
@@ -131,6 +131,6 @@ def epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_strategy
     if stopping_strategy not in get_args(StoppingStrategy):
         wanted = " or ".join(get_args(StoppingStrategy))
         raise SettingsError(f"stopping_strategy is {stopping_strategy!r}, expected {wanted}")
-    turns = turns_of(tuple(weights))
+    turns = find_turns(tuple(weights))
     ends = [turns.place(source, size - 1) + 1 for source, size in enumerate(sizes)]
     return min(ends) if stopping_strategy == "first_exhausted" else max(ends)

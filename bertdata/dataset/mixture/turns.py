@@ -31,7 +31,7 @@ from bertdata.examples.columns import Array
 
 
 @lru_cache(maxsize=4)
-def turns_of(weights: tuple[int, ...]) -> "Turns":
+def find_turns(weights: tuple[int, ...]) -> "Turns":
     """Return the turns for these weights. The last few results are cached."""
     return Turns(weights)
 

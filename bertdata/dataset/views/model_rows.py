@@ -11,7 +11,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.fairseq.batch_order import fairseq_batches
-from bertdata.examples.fields import with_padding
+from bertdata.examples.fields import replace_padding
 from bertdata.examples.groups import MASKS
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
@@ -33,7 +33,7 @@ def model_rows(batch: ExampleBatch, layout: ShardLayout, *, labelled: bool = Tru
     if not labelled:
         of_masks = {column.name for column in objective.batch_type.columns() if column.group == MASKS}
         fields = {name: field for name, field in fields.items() if field.of not in of_masks}
-    return pad(batch, layout, with_padding(fields, layout.padding_id))
+    return pad(batch, layout, replace_padding(fields, layout.padding_id))
 
 
 def row_batches(data: OpenedDataset, size: int) -> Iterator[Rows]:

@@ -4,7 +4,7 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
-from bertdata.examples.masking.prepared_settings import masking_rules, starts_of
+from bertdata.examples.masking.prepared_settings import prepare_masking_rules, starts_of
 from bertdata.examples.masking.reference import Masked, mask_in_file
 from bertdata.examples.pairs import Pair, find_segment_starts, index_sentences, pair_document
 from bertdata.examples.random_stream import RandomStream
@@ -61,7 +61,7 @@ class _Maker:
         self._ids = documents.ids
         self._starts = starts_of(documents, vocabulary, settings.masking, batch_type)
         self._cls, self._sep = vocabulary.role("cls"), vocabulary.role("sep")
-        self._rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
+        self._rules = prepare_masking_rules(vocabulary, settings.masking, masks=settings.masks)
         self._masks, self._kind, self._tells_words = (
             settings.masks,
             batch_type,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bertdata.config.declared import setting, setting_of
-from bertdata.config.settings import ExampleSettings, check
+from bertdata.config.declared import repeat_setting, setting
+from bertdata.config.settings import ExampleSettings, require
 from bertdata.examples.masking.settings import DEFAULT_SHARES, SHARES, MaskingSettings
 from bertdata.examples.pairs import PairRules
 from bertdata.records import ShardLayout
@@ -36,45 +36,45 @@ HABITS = {
 class BertSettings(ExampleSettings):
     """Settings that, together with the text and the vocabulary, determine the bytes of BERT's shards."""
 
-    max_predictions_per_seq: int = setting_of(MaskingSettings, "max_predictions_per_seq")
+    max_predictions_per_seq: int = repeat_setting(MaskingSettings, "max_predictions_per_seq")
     dupe_factor: int = setting(10, "number of passes over the text, each with different masks", least=1)
-    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
+    masked_lm_prob: float = repeat_setting(MaskingSettings, "masked_lm_prob")
     short_seq_prob: float = setting(
         0.1, "share of documents cut into shorter examples of random length", least=0, most=1
     )
-    whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
+    whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask")
     remask: bool = setting(
         False, "write masked positions first, in Graphcore's order (TFRecord only)", record="container"
     )
     masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
-    mask_share: float = setting_of(MaskingSettings, "mask_share")
-    random_share: float = setting_of(MaskingSettings, "random_share")
-    kept_share: float = setting_of(MaskingSettings, "kept_share")
+    mask_share: float = repeat_setting(MaskingSettings, "mask_share")
+    random_share: float = repeat_setting(MaskingSettings, "random_share")
+    kept_share: float = repeat_setting(MaskingSettings, "kept_share")
 
     def __post_init__(self) -> None:
         super(BertSettings, self).__post_init__()
         self.check_predictions()
-        check(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
+        require(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
         _ = self.masking  # checks its settings
         short = self.short_seq_prob
-        check(0 <= short <= 1, f"short_seq_prob is {short}, expected a probability from 0 to 1")
-        check(
+        require(0 <= short <= 1, f"short_seq_prob is {short}, expected a probability from 0 to 1")
+        require(
             not (self.remask and self.format != "tfrecord"),
             f"remask needs the container tfrecord: {self.format} holds examples in their usual order",
         )
-        check(
+        require(
             not (self.remask and not self.habits.fills_predictions),
             f"remask needs the dialect graphcore: those of {self.dialect} have too few masks",
         )
-        check(
+        require(
             not (self.remask and self.max_predictions_per_seq >= self.max_seq_length),
             "remask needs max_predictions_per_seq below max_seq_length, for the unmasked ids",
         )
-        check(self.masks or not self.remask, "remask orders masked positions: it needs masks")
+        require(self.masks or not self.remask, "remask orders masked positions: it needs masks")
 
     def check_predictions(self) -> None:
         """Raise SettingsError unless max_predictions_per_seq is between 1 and max_seq_length."""
-        check(
+        require(
             1 <= self.max_predictions_per_seq <= self.max_seq_length,
             f"max_predictions_per_seq is {self.max_predictions_per_seq}, "
             f"expected 1 to max_seq_length ({self.max_seq_length})",

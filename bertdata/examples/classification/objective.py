@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from bertdata.examples.classification.batch import LabelledBatch, ScoredBatch
-from bertdata.examples.counting import plain, ratio
+from bertdata.examples.counting import convert_to_ints, ratio
 from bertdata.examples.fine_tuning import FineTuningObjective, describe_segments
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals
 from bertdata.records import ShardLayout
@@ -18,7 +18,7 @@ class LabelCounts(ObjectiveCounts):
         self._labels = Counter[int]()
 
     def add(self, batch: LabelledBatch) -> None:
-        self._labels.update(plain(batch.label_ids))
+        self._labels.update(convert_to_ints(batch.label_ids))
 
     def merge(self, other: "LabelCounts") -> None:
         self._labels += other._labels

@@ -14,8 +14,8 @@ from bertdata.errors import DatasetError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, shard_key
-from bertdata.examples.groups import Masks, masks_of, replace_masks, word_starts_of
-from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules
+from bertdata.examples.groups import Masks, get_masks, get_word_starts, replace_masks
+from bertdata.examples.masking.prepared_settings import MaskingRules, prepare_masking_rules
 from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.records import ExampleBatch, Vocabulary
@@ -139,7 +139,7 @@ class Masker:
         # New masks are drawn from the original ids, as if the examples had been stored without masks.
         batch = unmask(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
-        word_starts = word_starts_of(batch)
+        word_starts = get_word_starts(batch)
         masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws, word_starts)
         # The drawn masks have a fixed width P. Keep only the used part of each row, joined in one array.
         used = np.arange(masks.positions.shape[1]) < masks.counts[:, np.newaxis]
@@ -196,7 +196,7 @@ class Masker:
 def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engine | None = None) -> Masker:
     """Make a masker for one vocabulary. SettingsError if no masks can be drawn with these settings."""
     check_loading(settings)
-    return Masker(masking_rules(vocabulary, settings), engine or default_engine())
+    return Masker(prepare_masking_rules(vocabulary, settings), engine or default_engine())
 
 
 def unmask(batch: Any) -> Any:
@@ -204,7 +204,7 @@ def unmask(batch: Any) -> Any:
     batch = columns.arrays(batch)
     # Masked positions count from the example's start. Repeat the start for each of its masks to get indices
     # in ids, and write the original ids there.
-    starts, masks = batch.ends.astype(np.int64) - columns.lengths(batch.ends), masks_of(batch)
+    starts, masks = batch.ends.astype(np.int64) - columns.lengths(batch.ends), get_masks(batch)
     ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, masks.originals.dtype))
     ids[np.repeat(starts, columns.lengths(masks.ends)) + masks.places] = masks.originals
     none = Masks(masks.places[:0], masks.originals[:0], np.zeros(len(batch), np.uint32))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.examples.counting import plain, ratio, sizes
+from bertdata.examples.counting import convert_to_ints, ratio, sizes
 from bertdata.examples.electra.batch import ElectraBatch
 from bertdata.examples.electra.make import ElectraMaker
 from bertdata.examples.electra.settings import ElectraSettings
@@ -20,9 +20,11 @@ class ElectraCounts(ObjectiveCounts):
         self._first_tokens = self._one_segment = 0
 
     def add(self, batch: Any) -> None:
-        first = plain(batch.first_lengths)
+        first = convert_to_ints(batch.first_lengths)
         self._first_tokens += sum(first)
-        self._one_segment += sum(a == b for a, b in zip(first, sizes(plain(batch.ends)), strict=True))
+        self._one_segment += sum(
+            a == b for a, b in zip(first, sizes(convert_to_ints(batch.ends)), strict=True)
+        )
 
     def merge(self, other: "ElectraCounts") -> None:
         self._first_tokens += other._first_tokens

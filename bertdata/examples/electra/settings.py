@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from bertdata.config.settings import ExampleSettings, check
+from bertdata.config.settings import ExampleSettings, require
 
 FILES = 1000
 """Number of files to which ELECTRA's program distributes its examples."""
@@ -27,8 +27,8 @@ class ElectraSettings(ExampleSettings):
     def __post_init__(self) -> None:
         super(ElectraSettings, self).__post_init__()
         if self.as_original:
-            check(self.format == "tfrecord", f"as_original makes TFRecord files, expected no {self.format}")
-            check(not self.bin_size, "as_original makes ELECTRA's files, expected no bins of lengths")
+            require(self.format == "tfrecord", f"as_original makes TFRecord files, expected no {self.format}")
+            require(not self.bin_size, "as_original makes ELECTRA's files, expected no bins of lengths")
 
     @property
     def files_of_run(self) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from bertdata.examples.dynamic_masking.masker import Masker
 from bertdata.examples.fairseq.masks import FairseqRules, compute_cumulative_shares, draw_masks, most_masks
 from bertdata.examples.fairseq.seeds import compute_seeds
 from bertdata.examples.fairseq.streams import STREAMS
-from bertdata.examples.fairseq.words import check_dictionary, word_begins
+from bertdata.examples.fairseq.words import check_dictionary, find_word_begins
 from bertdata.examples.groups import MASKS, WORD_STARTS
-from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules
+from bertdata.examples.masking.prepared_settings import MaskingRules, prepare_masking_rules
 from bertdata.examples.masking.reference import Masked, Starts
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.examples.objectives import find_objective
@@ -108,11 +108,13 @@ def make_fairseq_masker(
         random_share=settings.random_share,
         kept_share=settings.kept_share,
         limits=tuple(compute_cumulative_shares(weights or [1] * vocabulary.size)),
-        begins_word=word_begins(vocabulary) if whole else None,
+        begins_word=find_word_begins(vocabulary) if whole else None,
     )
     room = _find_room(settings, layout, release)
     plain = replace(settings, max_predictions_per_seq=room, never_masked=(), whole_word_mask=False)
-    return FairseqMasker(masking_rules(vocabulary, plain), fairseq_rules, release, engine or default_engine())
+    return FairseqMasker(
+        prepare_masking_rules(vocabulary, plain), fairseq_rules, release, engine or default_engine()
+    )
 
 
 def _check_examples(layout: ShardLayout, release: str) -> None:

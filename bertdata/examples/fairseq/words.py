@@ -26,7 +26,7 @@ def check_dictionary(vocabulary: Vocabulary, masking: str) -> None:
         )
 
 
-def word_begins(vocabulary: Vocabulary) -> bytes:
+def find_word_begins(vocabulary: Vocabulary) -> bytes:
     """Return one byte per id: 1 if the token begins a word.
 
     The four special ids and ``madeupword...`` always begin a word. Other tokens begin a word, depending on

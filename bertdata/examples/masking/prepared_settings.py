@@ -61,7 +61,9 @@ class MaskingRules:
         }
 
 
-def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings, *, masks: bool = True) -> MaskingRules:
+def prepare_masking_rules(
+    vocabulary: Vocabulary, settings: MaskingSettings, *, masks: bool = True
+) -> MaskingRules:
     """Prepare the settings for a vocabulary.
 
     masks: False if nothing will be masked. The vocabulary then needs no mask token.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertdata.config.declared import setting
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 
 COUNTS = ("fixed", "drawn")
 MASKINGS = ("dynamic", "fairseq", "fairseq-0.12")
@@ -52,13 +52,13 @@ class MaskingSettings:
 
     def __post_init__(self) -> None:
         rate = self.masked_lm_prob
-        check(0 <= rate <= 1, f"masked_lm_prob is {rate}, expected a probability from 0 to 1")
+        require(0 <= rate <= 1, f"masked_lm_prob is {rate}, expected a probability from 0 to 1")
         for name, value in self.shares.items():
-            check(0 <= value <= 1, f"{name} is {value:g}, expected a share from 0 to 1")
+            require(0 <= value <= 1, f"{name} is {value:g}, expected a share from 0 to 1")
         total = math.fsum(self.shares.values())
         listed = ", ".join(f"{name} {value:g}" for name, value in self.shares.items())
-        check(abs(total - 1) <= _ROUNDING, f"{listed}: their sum is {total:g}, expected 1")
-        check(
+        require(abs(total - 1) <= _ROUNDING, f"{listed}: their sum is {total:g}, expected 1")
+        require(
             self.mask_counts in COUNTS,
             f"mask_counts is {self.mask_counts!r}, expected one of {', '.join(COUNTS)}",
         )
@@ -90,29 +90,29 @@ DEFAULT_SHARES = MaskingSettings().shares
 
 def check_rate(name: str, rate: float) -> None:
     """Raise SettingsError unless the rate of masks at load is above 0 and at most 1."""
-    check(0 < rate <= 1, f"{name} is {rate:g}, expected a share above 0, at most 1")
+    require(0 < rate <= 1, f"{name} is {rate:g}, expected a share above 0, at most 1")
 
 
 def check_loading(settings: MaskingSettings) -> None:
     """Raise SettingsError if no masks can be drawn at load with these settings."""
     check_rate("masked_lm_prob", settings.masked_lm_prob)
     most = settings.max_predictions_per_seq
-    check(most >= 1, f"max_predictions_per_seq is {most}, expected 1 or more")
+    require(most >= 1, f"max_predictions_per_seq is {most}, expected 1 or more")
 
 
 def check_passes(settings: Any) -> None:
     """Raise SettingsError if the mask limit or the number of passes is impossible for masked blocks."""
     rate = settings.masked_lm_prob  # checked first, because the mask limit is computed from it
-    check(0 <= rate <= 1, f"masked_lm_prob is {rate:g}, expected above 0, at most 1")
+    require(0 <= rate <= 1, f"masked_lm_prob is {rate:g}, expected above 0, at most 1")
     most, longest = settings.max_predictions_per_seq, settings.max_seq_length
-    check(
+    require(
         0 <= most <= longest,
         f"max_predictions_per_seq is {most}, expected 1 to max_seq_length ({longest}), or 0 for as many as "
         "masked_lm_prob asks of a full block",
     )
     passes = settings.dupe_factor
-    check(passes >= 1, f"dupe_factor is {passes}, expected 1 or more")
-    check(
+    require(passes >= 1, f"dupe_factor is {passes}, expected 1 or more")
+    require(
         settings.masks or passes == 1,
         f"dupe_factor is {passes}, expected 1: without masks all passes are alike",
     )

@@ -4,7 +4,7 @@ from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.examples.dynamic_masking.counter_stream import make_pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
-from bertdata.examples.masking.prepared_settings import masking_rules, starts_of
+from bertdata.examples.masking.prepared_settings import prepare_masking_rules, starts_of
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.examples.mlm.reference import ReferenceBlocks
@@ -48,7 +48,7 @@ class NativeBlocks(KernelExamples):
                 sep=vocabulary.role("sep"),
                 masked_lm_prob=settings.masked_lm_prob,
                 masks=settings.masks,
-                **masking_rules(vocabulary, settings.masking, masks=settings.masks).for_kernel(),
+                **prepare_masking_rules(vocabulary, settings.masking, masks=settings.masks).for_kernel(),
             ),
             word_starts=starts_of(documents, vocabulary, settings.masking, batch_type),
             tells_words=has_group(batch_type, WORD_STARTS),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, make_pass_keys
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
-from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules, starts_of
+from bertdata.examples.masking.prepared_settings import MaskingRules, prepare_masking_rules, starts_of
 from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import cut_blocks, cut_long_blocks
@@ -35,7 +35,7 @@ class ReferenceBlocks(ListedExamples):
         self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, batch_type: type[MlmBatch]
     ) -> None:
         examples: list[Example] = []
-        rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
+        rules = prepare_masking_rules(vocabulary, settings.masking, masks=settings.masks)
         word_starts = starts_of(documents, vocabulary, settings.masking, batch_type)
         blocks = _cut_token_blocks(
             documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.config.declared import setting, setting_of
-from bertdata.config.settings import ExampleSettings, check
+from bertdata.config.declared import repeat_setting, setting
+from bertdata.config.settings import ExampleSettings, require
 from bertdata.examples.masking.settings import MaskingSettings, check_loading, check_passes
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.records import ShardLayout
@@ -28,16 +28,16 @@ class MlmSettings(ExampleSettings):
         0, "most masked positions in an example; 0: what masked_lm_prob gives for a full example"
     )
     dupe_factor: int = setting(1, "number of passes over the text, each with different masks", least=1)
-    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
-    mask_share: float = setting_of(MaskingSettings, "mask_share")
-    random_share: float = setting_of(MaskingSettings, "random_share")
-    kept_share: float = setting_of(MaskingSettings, "kept_share")
-    whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
+    masked_lm_prob: float = repeat_setting(MaskingSettings, "masked_lm_prob")
+    mask_share: float = repeat_setting(MaskingSettings, "mask_share")
+    random_share: float = repeat_setting(MaskingSettings, "random_share")
+    kept_share: float = repeat_setting(MaskingSettings, "kept_share")
+    whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask")
     masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
 
     def __post_init__(self) -> None:
         super(MlmSettings, self).__post_init__()
-        check(self.blocks in BREAKS, f"blocks is {self.blocks!r}, expected one of {', '.join(BREAKS)}")
+        require(self.blocks in BREAKS, f"blocks is {self.blocks!r}, expected one of {', '.join(BREAKS)}")
         check_passes(self)
         check_loading(self.masking)
 

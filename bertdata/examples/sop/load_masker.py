@@ -11,7 +11,7 @@ from bertdata._native import Engine, default_engine, kernels
 from bertdata.errors import SettingsError
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
 from bertdata.examples.dynamic_masking.masker import Masker
-from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules
+from bertdata.examples.masking.prepared_settings import MaskingRules, prepare_masking_rules
 from bertdata.examples.masking.reference import Masked, Starts
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.examples.sop.ngrams import mask_ngrams_at_load, ngram_limits
@@ -65,5 +65,5 @@ def make_ngram_masker(
     favors_shorter = of_data.get("favor_shorter_ngram", defaults.favor_shorter_ngram)
     limits = ngram_limits(longest, favors_shorter=favors_shorter) if longest > 1 else []
     whole = settings.whole_word_mask or of_data.get("whole_word_mask", defaults.whole_word_mask)
-    rules = masking_rules(vocabulary, replace(settings, whole_word_mask=whole))
+    rules = prepare_masking_rules(vocabulary, replace(settings, whole_word_mask=whole))
     return LoadedNgrams(rules, limits, engine or default_engine())

@@ -1,7 +1,7 @@
 """Pure-Python twin of ALBERT's kernel: passes over the documents, masks, and the final shuffle."""
 
 from bertdata.examples.made_examples import ListedExamples
-from bertdata.examples.masking.prepared_settings import masking_rules
+from bertdata.examples.masking.prepared_settings import prepare_masking_rules
 from bertdata.examples.masking.reference import Masked, words_of
 from bertdata.examples.pairs import Pair, index_sentences, pair_document
 from bertdata.examples.random_stream import NumpyStream, RandomStream
@@ -38,7 +38,7 @@ class _SopMaker:
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: SopSettings) -> None:
         self._documents, self._vocabulary, self._settings = documents, vocabulary, settings
         self._special = {vocabulary.role("cls"), vocabulary.role("sep")}
-        self._rules = masking_rules(vocabulary, settings.masking)
+        self._rules = prepare_masking_rules(vocabulary, settings.masking)
         self._lengths = NgramLengths(settings.ngram_limits, NumpyStream(settings.ngram_seed).random)
 
     def make(self, pair: Pair, stream: RandomStream) -> SopExample:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.config.declared import setting, setting_of
-from bertdata.config.settings import ExampleSettings, check
+from bertdata.config.declared import repeat_setting, setting
+from bertdata.config.settings import ExampleSettings, require
 from bertdata.examples.masking.mask_count import masks_wanted
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.pairs import PairRules
@@ -22,9 +22,9 @@ class SopSettings(ExampleSettings):
     """
 
     objective: str = setting("sop", "training objective of the examples")
-    max_predictions_per_seq: int = setting_of(MaskingSettings, "max_predictions_per_seq", default=20)
+    max_predictions_per_seq: int = repeat_setting(MaskingSettings, "max_predictions_per_seq", default=20)
     dupe_factor: int = setting(40, "number of passes over the text, each with different masks", least=1)
-    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
+    masked_lm_prob: float = repeat_setting(MaskingSettings, "masked_lm_prob")
     short_seq_prob: float = setting(
         0.1, "share of documents cut into shorter examples of random length", least=0, most=1
     )
@@ -37,27 +37,27 @@ class SopSettings(ExampleSettings):
         True,
         "draw runs of n words with weight 1/n, so that short runs are common; without: long runs are common",
     )
-    whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask", default=True)
+    whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask", default=True)
     permutation: bool = setting(
         False, "also shuffle as many words as are masked; each takes half of max_predictions_per_seq"
     )
-    mask_share: float = setting_of(MaskingSettings, "mask_share")
-    random_share: float = setting_of(MaskingSettings, "random_share")
-    kept_share: float = setting_of(MaskingSettings, "kept_share")
+    mask_share: float = repeat_setting(MaskingSettings, "mask_share")
+    random_share: float = repeat_setting(MaskingSettings, "random_share")
+    kept_share: float = repeat_setting(MaskingSettings, "kept_share")
     masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
 
     def __post_init__(self) -> None:
         super(SopSettings, self).__post_init__()
         least = 2 if self.permutation else 1
-        check(
+        require(
             least <= self.max_predictions_per_seq <= self.max_seq_length,
             f"max_predictions_per_seq is {self.max_predictions_per_seq}, "
             f"expected {least} to max_seq_length ({self.max_seq_length})",
         )
-        check(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
-        check(1 <= self.ngram <= LONGEST_NGRAM, f"ngram is {self.ngram}, expected 1 to {LONGEST_NGRAM}")
+        require(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
+        require(1 <= self.ngram <= LONGEST_NGRAM, f"ngram is {self.ngram}, expected 1 to {LONGEST_NGRAM}")
         short = self.short_seq_prob
-        check(0 <= short <= 1, f"short_seq_prob is {short}, expected a probability from 0 to 1")
+        require(0 <= short <= 1, f"short_seq_prob is {short}, expected a probability from 0 to 1")
         _ = self.masking  # checks its settings
 
     @property

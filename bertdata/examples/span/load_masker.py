@@ -13,7 +13,7 @@ from bertdata._native import Engine, default_engine, kernels
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import DrawnMasks, Masker
-from bertdata.examples.masking.prepared_settings import MaskingRules, masking_rules
+from bertdata.examples.masking.prepared_settings import MaskingRules, prepare_masking_rules
 from bertdata.examples.masking.reference import Masked, Starts
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.examples.span import masking
@@ -108,5 +108,7 @@ def make_span_masker(
     span_settings = SpanSettings(**known, **{name: getattr(settings, name) for name in _OF_MASKS})
     whole = replace(settings, whole_word_mask=True)
     return LoadedSpans(
-        masking_rules(vocabulary, whole), masking.span_rules(span_settings), engine or default_engine()
+        prepare_masking_rules(vocabulary, whole),
+        masking.span_rules(span_settings),
+        engine or default_engine(),
     )

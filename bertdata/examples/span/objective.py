@@ -6,7 +6,7 @@ from operator import sub
 from typing import TYPE_CHECKING, Any
 
 from bertdata._native import Engine
-from bertdata.examples.counting import plain, ratio, sizes, spread, weighted_sum
+from bertdata.examples.counting import convert_to_ints, ratio, sizes, spread, weighted_sum
 from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.mask_report import MaskCounts, describe_masks
 from bertdata.examples.masking.settings import MaskingSettings
@@ -32,8 +32,10 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
 
     def add(self, batch: Any) -> None:
         super().add(batch)
-        self.distances.update(map(sub, plain(batch.right_boundaries), plain(batch.left_boundaries)))
-        self.spans.update(sizes(plain(batch.span_ends)))
+        self.distances.update(
+            map(sub, convert_to_ints(batch.right_boundaries), convert_to_ints(batch.left_boundaries))
+        )
+        self.spans.update(sizes(convert_to_ints(batch.span_ends)))
 
     def merge(self, other: Any) -> None:
         super().merge(other)

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.config.declared import setting, setting_of
-from bertdata.config.settings import ExampleSettings, check
+from bertdata.config.declared import repeat_setting, setting
+from bertdata.config.settings import ExampleSettings, require
 from bertdata.examples.masking.settings import MaskingSettings, check_loading, check_passes
 from bertdata.records import ShardLayout
 
@@ -31,10 +31,10 @@ class SpanSettings(ExampleSettings):
         0, "most masked positions in an example; 0: what masked_lm_prob gives for a full example"
     )
     dupe_factor: int = setting(1, "number of passes over the text, each with different masks", least=1)
-    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
-    mask_share: float = setting_of(MaskingSettings, "mask_share")
-    random_share: float = setting_of(MaskingSettings, "random_share")
-    kept_share: float = setting_of(MaskingSettings, "kept_share")
+    masked_lm_prob: float = repeat_setting(MaskingSettings, "masked_lm_prob")
+    mask_share: float = repeat_setting(MaskingSettings, "mask_share")
+    random_share: float = repeat_setting(MaskingSettings, "random_share")
+    kept_share: float = repeat_setting(MaskingSettings, "kept_share")
     shortest_span: int = setting(1, "fewest words in a masked span", least=1)
     longest_span: int = setting(10, "most words in a masked span", least=1)
     geometric_p: float = setting(
@@ -55,17 +55,19 @@ class SpanSettings(ExampleSettings):
     def __post_init__(self) -> None:
         super(SpanSettings, self).__post_init__()
         check_passes(self)
-        check(
+        require(
             1 <= self.shortest_span <= self.longest_span <= self.max_seq_length,
             f"spans of {self.shortest_span} to {self.longest_span} words, expected 1 or more, "
             f"at most max_seq_length ({self.max_seq_length})",
         )
-        check(0 < self.geometric_p <= 1, f"geometric_p is {self.geometric_p:g}, expected above 0, at most 1")
+        require(
+            0 < self.geometric_p <= 1, f"geometric_p is {self.geometric_p:g}, expected above 0, at most 1"
+        )
         for name, value, known in (
             ("replacement", self.replacement, REPLACEMENTS),
             ("endpoints", self.endpoints, ENDPOINTS),
         ):
-            check(value in known, f"{name} is {value!r}, expected one of {', '.join(known)}")
+            require(value in known, f"{name} is {value!r}, expected one of {', '.join(known)}")
         check_loading(self.masking)
 
     @property

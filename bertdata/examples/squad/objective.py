@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bertdata.examples.counting import plain, ratio
+from bertdata.examples.counting import convert_to_ints, ratio
 from bertdata.examples.fine_tuning import FineTuningObjective, describe_segments
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, join_tokens
 from bertdata.examples.squad.batch import SquadBatch
@@ -19,11 +19,13 @@ class SquadCounts(ObjectiveCounts):
         self._impossible = 0
 
     def add(self, batch: SquadBatch) -> None:
-        for start, end in zip(plain(batch.answer_starts), plain(batch.answer_ends), strict=True):
+        for start, end in zip(
+            convert_to_ints(batch.answer_starts), convert_to_ints(batch.answer_ends), strict=True
+        ):
             if end > 0:
                 self._answered += 1
                 self._answer_tokens += end - start + 1
-        self._impossible += sum(plain(batch.impossible))
+        self._impossible += sum(convert_to_ints(batch.impossible))
 
     def merge(self, other: "SquadCounts") -> None:
         self._answered += other._answered

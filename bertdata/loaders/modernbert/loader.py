@@ -71,7 +71,7 @@ class ModernBertLoader(Iterator[Batch]):
             if self._only is not None:
                 raise StopIteration
             if not self._batch:
-                raise too_few(self._epoch, self._settings)
+                raise make_too_few_error(self._epoch, self._settings)
             self._begin(self._epoch.number + 1)
             packed = self._epoch.pack(self._warmup.rows(self._tokens))
         self._batch += 1
@@ -129,7 +129,7 @@ class ModernBertLoader(Iterator[Batch]):
         self._epoch.masks.state = int(state["stream"], 16), state["half"]
 
 
-def too_few(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetError:
+def make_too_few_error(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetError:
     """Make the error for an epoch that has no full batch."""
     return DatasetError(
         f"{len(epoch)} examples of a rank do not fill a batch of {settings.rows} rows of {settings.width} "

@@ -60,7 +60,7 @@ def mask_cells(
     return MaskedCells(ids, labels, attention, redrawn, sum(attention))
 
 
-def stream_state(seed: int, cells: int, redrawn: int) -> tuple[int, int | None]:
+def compute_stream_state(seed: int, cells: int, redrawn: int) -> tuple[int, int | None]:
     """Return the state of an epoch's stream after this many cells and redrawn integers, without drawing them.
 
     Each cell uses one whole 64-bit output for its double and half an output for its integer.

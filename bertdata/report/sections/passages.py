@@ -8,9 +8,9 @@ from bertdata.examples.groups import (
     PAIR_LABEL,
     SEGMENT,
     WORD_STARTS,
+    find_column,
     has_group,
     mask_columns,
-    only_column,
 )
 from bertdata.examples.mask_report import mask_kind
 from bertdata.examples.objectives import find_objective
@@ -21,7 +21,7 @@ from bertdata.report.page.page import ReportSection
 from bertdata.report.sample import KeptExample
 from bertdata.report.sampled_tokens import find_special_ids
 from bertdata.report.sections.comparison import beside
-from bertdata.tokens.readable import readable_words
+from bertdata.tokens.readable import make_words_readable
 
 _PAGE, _MOST_WORDS = 20, 40_000
 _KINDS = {"[MASK]": "masked", "changed": "masked", "random": "random", "kept": "kept"}
@@ -62,7 +62,7 @@ class _Reading:
     """Converter of token ids to readable words."""
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:
-        self._words = readable_words(vocabulary) if vocabulary else []
+        self._words = make_words_readable(vocabulary) if vocabulary else []
         self._mask_id = vocabulary.mask if vocabulary else None
         self._special = find_special_ids(vocabulary) if vocabulary else set()
         self._continues = vocabulary.continues_word if vocabulary else None
@@ -115,7 +115,7 @@ def _parts(kept: KeptExample, words: list[MarkedWord]) -> Iterator[tuple[str, tu
     """Yield the segments A and B, or all words as one part."""
     first = len(words)
     if has_group(kept.batch_type, SEGMENT):
-        first = getattr(kept.example, only_column(kept.batch_type, SEGMENT).one)
+        first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).one)
     if first < len(words):
         yield "A", _merged(words[:first])
         yield "B", _merged(words[first:])

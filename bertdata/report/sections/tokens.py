@@ -9,7 +9,7 @@ from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sampled_tokens import find_special_ids
 from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
-from bertdata.tokens.readable import readable_words
+from bertdata.tokens.readable import make_words_readable
 
 _MOST = 200
 
@@ -26,7 +26,7 @@ def tokens(datasets: Sequence[DatasetNumbers]) -> ReportSection:
 
 def read_token_texts(one: DatasetNumbers) -> list[str]:
     """Return the readable text of each token id. Empty if no vocabulary is known."""
-    return readable_words(one.vocabulary) if one.vocabulary else []
+    return make_words_readable(one.vocabulary) if one.vocabulary else []
 
 
 def _facts(one: DatasetNumbers) -> Facts:

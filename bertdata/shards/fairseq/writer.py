@@ -7,14 +7,14 @@ fairseq's numbering, see ``bertdata.tokens.fairseq_dictionary``. This module imp
 import numpy as np
 
 from bertdata.examples.columns import arrays, lengths
-from bertdata.examples.groups import count_masks, masks_of
+from bertdata.examples.groups import count_masks, get_masks
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
 from bertdata.shards.fairseq.blocks import check_blocks, lines_of
 from bertdata.shards.fairseq.lines import LinesWriter, id_type
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck, check_batch
-from bertdata.tokens.fairseq_dictionary import dictionary_of, fairseq_ids
+from bertdata.tokens.fairseq_dictionary import compute_fairseq_ids, make_dictionary
 
 
 class FairseqWriter:
@@ -23,9 +23,9 @@ class FairseqWriter:
     def __init__(self, sink: Sink, layout: ShardLayout, vocabulary: Vocabulary) -> None:
         check_blocks(find_objective(layout.objective), "fairseq shard")
         self._layout, self._vocabulary, self._received = layout, vocabulary, 0
-        self._table = np.array(fairseq_ids(vocabulary), np.uint32)
+        self._table = np.array(compute_fairseq_ids(vocabulary), np.uint32)
         self._counts = np.zeros(len(self._table), np.int64)
-        dictionary_of(vocabulary, self._counts.tolist())
+        make_dictionary(vocabulary, self._counts.tolist())
         self._lines = LinesWriter(sink=sink, kind=id_type(len(self._table)))
 
     def write(self, batch: ExampleBatch) -> None:
@@ -33,7 +33,7 @@ class FairseqWriter:
         record = RecordCheck(name="fairseq shard", first=self._received)
         check_batch(batch, self._layout, record)
         if count_masks(batch):
-            masked = lengths(masks_of(batch).ends) > 0
+            masked = lengths(get_masks(batch).ends) > 0
             record.refuse(masked, lambda _: "has masks, expected a block of create --no-masks")
         wrong = np.asarray(batch.ids) >= len(self._table)
         most = len(self._table)
@@ -55,4 +55,4 @@ class FairseqWriter:
 
     def dictionary(self) -> bytes:
         """Return the contents of ``dict.txt``, with the token counts of the blocks written."""
-        return dictionary_of(self._vocabulary, self._counts.tolist()).dump()
+        return make_dictionary(self._vocabulary, self._counts.tolist()).dump()

@@ -22,7 +22,7 @@ from bertdata.shards.mds.directory import MAX_UNLISTED_BYTES, find_file, find_li
 from bertdata.shards.mds.fit import UNMASKED, check_ids_alone
 from bertdata.shards.mds.ids import IdDecoder, encode_ids, id_form
 from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
-from bertdata.shards.mds.names import INDEX_NAME, compression_ending, without_ending
+from bertdata.shards.mds.names import INDEX_NAME, compression_ending, strip_ending
 from bertdata.shards.mds.shard_file import encode_head, head_size, read_head
 from bertdata.shards.protocol import ShardReader, Sink
 from bertdata.shards.rows import RecordCheck, check_batch
@@ -50,7 +50,7 @@ class MdsWriter:
     ) -> None:
         check_ids_alone(find_objective(layout.objective).batch_type, layout.objective, name)
         self._sink, self._layout, self._name, self._form = sink, layout, name, form
-        stem = without_ending(storage.base_name(name))
+        stem = strip_ending(storage.base_name(name))
         self._names = names or (f"{stem}-{number}" for number in count())
         self._data: list[bytes] = []
         self._sizes: list[int] = []

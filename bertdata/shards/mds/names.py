@@ -28,7 +28,7 @@ def compression_ending(path: str) -> str | None:
     return found[1] if found else None
 
 
-def without_ending(path: str) -> str:
+def strip_ending(path: str) -> str:
     """Return a shard's name without the endings of the container and the compression."""
     return _MDS_NAME.sub("", path)
 

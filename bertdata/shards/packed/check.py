@@ -9,7 +9,7 @@ import numpy as np
 
 from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.columns import Array, lengths
-from bertdata.examples.groups import mask_names, masks_of
+from bertdata.examples.groups import get_masks, mask_names
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.packs import PackBatch
@@ -60,7 +60,7 @@ def check_packs(
     limit = layout.max_seq_length
     record.refuse(ids > limit, lambda i: f"{ids[i]} ids, expected at most {limit}")
     if most_masks is not None:
-        masks = row_sizes(masks_of(examples).ends, packs.ends)
+        masks = row_sizes(get_masks(examples).ends, packs.ends)
         record.refuse(
             masks > most_masks, lambda i: f"{masks[i]} masked positions, expected at most {most_masks}"
         )

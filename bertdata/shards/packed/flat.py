@@ -23,9 +23,9 @@ from bertdata.shards.packed.packs import (
     PackBatch,
     PackReader,
     PackRegrouping,
+    find_rows,
     pack_arrays,
     regroup_packs,
-    rows_of,
 )
 from bertdata.shards.parquet_file import (
     ParquetInput,
@@ -152,7 +152,7 @@ def _cut_ends(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
     Also return the rows' ends: ends [3, 7, 12] of rows with 2 and 1 sequences -> [3, 7, 5] and [7, 12].
     """
     row_ends: Array = ends[sequence_ends - 1].astype(np.int64)
-    return ends - (row_ends - lengths(row_ends))[rows_of(sequence_ends)], row_ends
+    return ends - (row_ends - lengths(row_ends))[find_rows(sequence_ends)], row_ends
 
 
 def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
@@ -185,7 +185,7 @@ def _join_ends(name: str, found: Array, sequence_ends: Array, row_ends: Array, r
     This reverses ``_cut_ends``. ShardError unless the last end of each row is the row's size.
     """
     found = found.astype(np.int64)
-    rows, sizes, counts = rows_of(sequence_ends), lengths(row_ends), lengths(sequence_ends)
+    rows, sizes, counts = find_rows(sequence_ends), lengths(row_ends), lengths(sequence_ends)
     before = np.concatenate([[0], found])[:-1]
     before[(sequence_ends - counts)[counts > 0]] = 0  # the first sequence of a row has no predecessor
     record.refuse_items(

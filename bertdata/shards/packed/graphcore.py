@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bertdata.examples.columns import Array, lengths
-from bertdata.examples.groups import pair_batch, pair_labels, segment_lengths
+from bertdata.examples.groups import get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.records import ExampleBatch
 from bertdata.shards.packed.check import row_sizes
 from bertdata.shards.packed.grid import (
@@ -47,7 +47,7 @@ class GraphcoreLayout:
         # Body: everything after a [CLS], filled from the left. Heads: the [CLS], placed from the right.
         places = np.arange(len(examples.ids)) - np.repeat(at.starts, at.sizes)
         is_body = places > 0
-        firsts = segment_lengths(examples)
+        firsts = get_segment_lengths(examples)
         is_second = places >= np.repeat(firsts, at.sizes)
         body = {
             "ids": examples.ids[is_body],
@@ -59,7 +59,7 @@ class GraphcoreLayout:
             "ids": examples.ids[at.starts],
             "numbers": at.numbers,
             "segments": firsts == 0,
-            "pair_labels": pair_labels(examples),
+            "pair_labels": get_pair_labels(examples),
             "present": np.ones(len(at.rows), bool),
         }
         sizes = row_sizes(examples.ends, packs.ends) - lengths(packs.ends)
@@ -85,7 +85,7 @@ class GraphcoreLayout:
         is_head = np.zeros(int(ends[-1]) if len(ends) else 0, bool)
         is_head[heads] = True
         masked, starts = grids["mask_numbers"] != 0, body_ends - body_sizes - 1
-        examples = pair_batch(
+        examples = make_pair_batch(
             batch_type,
             ids=_insert_heads(grids["ids"], is_body, is_there, is_head),
             ends=ends,

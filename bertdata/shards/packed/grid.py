@@ -11,14 +11,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from bertdata.examples.columns import Array, lengths, narrow
-from bertdata.examples.groups import Masks, masks_of
+from bertdata.examples.groups import Masks, get_masks
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.packed.check import check_packs, check_row_sizes, row_sizes
 from bertdata.shards.packed.fields import RowFields
-from bertdata.shards.packed.packs import PackBatch, grid_mask_room, rows_of
-from bertdata.shards.rows import RecordCheck, leading
+from bertdata.shards.packed.packs import PackBatch, find_rows, grid_mask_room
+from bertdata.shards.rows import RecordCheck, make_leading_mask
 
 Grids = Mapping[str, Array]
 
@@ -137,7 +137,7 @@ class SequencePlaces:
         examples: Any = packs.examples
         # ends of rows [2, 3], sizes of sequences [3, 4, 5]: rows [0, 0, 1], numbers [1, 2, 1], starts [0, 3,
         # 7], row_starts [0, 0, 7]
-        rows, sizes = rows_of(packs.ends), lengths(examples.ends)
+        rows, sizes = find_rows(packs.ends), lengths(examples.ends)
         first = np.asarray(packs.ends, np.int64) - lengths(packs.ends)
         starts = np.asarray(examples.ends, np.int64) - sizes
         return cls(
@@ -152,7 +152,7 @@ class SequencePlaces:
 def fill(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
     """Return a grid whose row i begins with the next ``row_sizes[i]`` values, followed by zeros."""
     grid = np.zeros((len(row_sizes), width), kind)
-    grid[leading(row_sizes, width)] = values
+    grid[make_leading_mask(row_sizes, width)] = values
     return grid
 
 
@@ -163,7 +163,7 @@ def arrange_masks(
 
     starts: place in the row that position 0 of each sequence counts as.
     """
-    masks = masks_of(packs.examples)
+    masks = get_masks(packs.examples)
     counts, sizes = lengths(masks.ends), row_sizes(masks.ends, packs.ends)
     values = {
         "mask_places": masks.places + np.repeat(starts, counts),
@@ -186,7 +186,7 @@ def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) 
     record.refuse_values(
         (values < 1) | (values > highest[rows]), used, "numbers", grids, "a sequence of the row"
     )
-    record.refuse_grid(used != leading(sizes, used.shape[1]), "numbers", numbers, ascending)
+    record.refuse_grid(used != make_leading_mask(sizes, used.shape[1]), "numbers", numbers, ascending)
     is_fall = np.diff(values, prepend=0) < 0
     is_fall[1:] &= rows[1:] == rows[:-1]
     record.refuse_values(is_fall, used, "numbers", grids, ascending)

@@ -9,7 +9,7 @@ from bertdata._native import Engine
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
 from bertdata.examples.fields import VALUE_LIMIT
-from bertdata.examples.groups import masks_of
+from bertdata.examples.groups import get_masks
 from bertdata.examples.objective import Objective
 from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import Features, NotAnExample, decode_example
@@ -46,7 +46,7 @@ class GridRecordWriter:
         check_grid_rows(packs, self._layout, record)
         examples: Any = packs.examples
         check_largest_id(packs, VALUE_LIMIT - 1, record)
-        highest = max(_max_id(examples.ids), _max_id(masks_of(examples).originals))
+        highest = max(_max_id(examples.ids), _max_id(get_masks(examples).originals))
         types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
         for start in range(0, len(packs), _BLOCK_ROWS):
             block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))

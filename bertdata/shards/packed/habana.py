@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bertdata.examples.columns import Array, lengths
-from bertdata.examples.groups import pair_batch, pair_labels, segment_lengths
+from bertdata.examples.groups import get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.records import ExampleBatch
 from bertdata.shards.packed.check import row_sizes
 from bertdata.shards.packed.grid import (
@@ -52,13 +52,13 @@ class HabanaLayout:
         tokens = {
             "ids": examples.ids,
             "numbers": np.repeat(at.numbers, at.sizes),
-            "segments": places >= np.repeat(segment_lengths(examples), at.sizes),
+            "segments": places >= np.repeat(get_segment_lengths(examples), at.sizes),
             "places": places,
         }
         starts = at.starts - at.row_starts
         each = {
             "cls_places": starts,
-            "pair_labels": pair_labels(examples),
+            "pair_labels": get_pair_labels(examples),
             "present": np.ones(len(starts), bool),
         }
         row_ids, counts = row_sizes(examples.ends, packs.ends), lengths(packs.ends)
@@ -80,7 +80,7 @@ class HabanaLayout:
         ends = np.cumsum(sizes)
         masked = np.logical_and.accumulate(grids["mask_places"] != 0, axis=1)
         id_counts = used.sum(axis=1)
-        examples = pair_batch(
+        examples = make_pair_batch(
             batch_type,
             ids=grids["ids"][used],
             ends=ends,

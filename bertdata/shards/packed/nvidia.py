@@ -13,7 +13,7 @@ import numpy as np
 
 from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.columns import Array, lengths, narrow
-from bertdata.examples.groups import Masks, masks_of, pair_batch, pair_labels, segment_lengths
+from bertdata.examples.groups import Masks, get_masks, get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.examples.objective import Objective
 from bertdata.io.signals import signals_held
 from bertdata.records import ExampleBatch, ShardLayout
@@ -34,9 +34,9 @@ from bertdata.shards.packed.packs import (
     PackBatch,
     PackReader,
     PackRegrouping,
+    find_rows,
     pack_arrays,
     regroup_packs,
-    rows_of,
 )
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
@@ -158,7 +158,7 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
     """Return checked rows in the form of the file's fields, by the names of ``schemas/packed.json``."""
     examples: Any = packs.examples
     at = SequencePlaces.of(packs)
-    masks = masks_of(examples)
+    masks = get_masks(examples)
     counts = lengths(masks.ends)
     sequences = np.asarray(packs.ends, np.int64)
     id_ends = np.cumsum(row_sizes(examples.ends, packs.ends))
@@ -169,7 +169,7 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
         "segments": _Rows(_make_segments(examples), id_ends),
         "mask_places": _Rows(places, row_ends),
         "originals": _Rows(masks.originals, row_ends),
-        "pair_labels": _Rows(pair_labels(examples), sequences),
+        "pair_labels": _Rows(get_pair_labels(examples), sequences),
         "lengths": _Rows(at.sizes, sequences),
         "mask_lengths": _Rows(counts, sequences),
     }
@@ -178,7 +178,7 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
 def _make_segments(examples: ExampleBatch) -> Array:
     """Return 0 for each id of a first segment and 1 for each other id."""
     sizes = lengths(examples.ends)
-    changes = np.asarray(examples.ends, np.int64) - sizes + segment_lengths(examples)
+    changes = np.asarray(examples.ends, np.int64) - sizes + get_segment_lengths(examples)
     segments: Array = np.arange(len(examples.ids)) >= np.repeat(changes, sizes)
     return segments
 
@@ -196,10 +196,10 @@ def _read_sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], reco
     # In the file a masked position counts from the row's start, in a batch from its sequence's start.
     # row of sizes [3, 4]: place 5 in the row is position 2 of the second sequence.
     ends = np.cumsum(sizes)
-    row_starts = (ids.ends - lengths(ids.ends))[rows_of(counts)]
+    row_starts = (ids.ends - lengths(ids.ends))[find_rows(counts)]
     places = rows["mask_places"].values.astype(np.int64)
     positions = places - np.repeat(ends - sizes - row_starts, masks)
-    examples = pair_batch(
+    examples = make_pair_batch(
         batch_type,
         ids=ids.values,
         ends=ends,

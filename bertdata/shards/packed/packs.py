@@ -132,7 +132,7 @@ def join_packs(batches: list[PackBatch]) -> PackBatch:
     return PackBatch(examples=examples, ends=np.cumsum(counts).astype(np.uint32))
 
 
-def rows_of(ends: "Array") -> "Array":
+def find_rows(ends: "Array") -> "Array":
     """Return the row of each example: ends [2, 3] -> [0, 0, 1]."""
     import numpy as np
 
@@ -149,6 +149,6 @@ def grid_mask_room(layout: ShardLayout) -> int:
     return layout.max_predictions_per_seq + layout.sequences_per_row - 1
 
 
-def unpacked(layout: ShardLayout) -> ShardLayout:
+def unpack_layout(layout: ShardLayout) -> ShardLayout:
     """Return the layout of the same examples without packing."""
     return replace(layout, packing=None, sequences_per_row=1)

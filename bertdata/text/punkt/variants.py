@@ -9,7 +9,7 @@ ALIASES: dict[str, Variant] = {"current": "3.10.0"}
 """Other names of variants, accepted on the command line and found in manifests of earlier versions."""
 
 
-def variant_named(name: str) -> str:
+def find_variant(name: str) -> str:
     """Return the variant with this name or alias. An unknown name is returned unchanged.
 
     >>> variant_named("current")

@@ -25,7 +25,7 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.numbered_piece import Duplicate, NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_pieces
-from bertdata.text.record_text import HASH_BYTES, bad_record_error, record_bodies, text_hash
+from bertdata.text.record_text import HASH_BYTES, hash_text, make_bad_record_error, make_bodies
 
 NAME = "sorted/duplicates"
 """Name of the file of duplicates in the commit protocol. Names of parts never contain a slash."""
@@ -59,21 +59,21 @@ class PieceToHashes:
 
     def __call__(self, work: NumberedPiece) -> PieceHashes:
         read = work.piece.read(self.settings.records)
-        usable, bad = record_bodies(read.records, self.settings)
+        usable, bad = make_bodies(read.records, self.settings)
         entries = [
-            HASHED.pack(text_hash(body), work.file, work.number, record.number) for record, body in usable
+            HASHED.pack(hash_text(body), work.file, work.number, record.number) for record, body in usable
         ]
         first = min(bad, key=lambda one: one.number, default=None)
         return PieceHashes(b"".join(entries), read.numbers, first)
 
 
-def each_entry(entries: bytes) -> Iterator[bytes]:
+def split_entries(entries: bytes) -> Iterator[bytes]:
     """Yield each of the concatenated entries."""
     for start in range(0, len(entries), HASHED.size):
         yield entries[start : start + HASHED.size]
 
 
-def duplicates_of(
+def match_duplicates(
     hashed: Iterable[bytes], before: Callable[[int, int], int]
 ) -> Iterator[tuple[int, int, Duplicate]]:
     """Yield file number, piece number and Duplicate for each duplicate.
@@ -143,7 +143,7 @@ def find_duplicates(
         taken = _hash_all(pool, pieces, settings, hashed, progress)
         # A change between the two passes would make the positions wrong.
         check_all(identities)
-        for file, piece, one in duplicates_of(hashed, lambda file, piece: taken[file][piece]):
+        for file, piece, one in match_duplicates(hashed, lambda file, piece: taken[file][piece]):
             found.add(_FOUND.pack(file, piece, one.number, *one.of))
         with commit.open(name) as output:
             sink = HashingSink(output.write)
@@ -183,8 +183,8 @@ def _hash_all(
             taken = 0
         before[-1].append(taken)
         if found.first_bad is not None and not settings.records.skip_bad_records:
-            raise bad_record_error(work.path, taken, found.first_bad)
-        for entry in each_entry(found.entries):
+            raise make_bad_record_error(work.path, taken, found.first_bad)
+        for entry in split_entries(found.entries):
             hashed.add(entry)
         taken += found.taken
         progress(work.file, work.piece.bytes)

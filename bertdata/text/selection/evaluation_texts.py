@@ -22,9 +22,9 @@ from bertdata.sources.parquet_records import read_parquet_texts
 from bertdata.sources.recognise import (
     Beginning,
     is_binary,
-    kind_of,
     make_unknown_kind_error,
     read_beginning,
+    recognise_kind,
     recognise_other_kind,
 )
 from bertdata.sources.records import BadRecord
@@ -53,7 +53,7 @@ def load_ngrams(
     ngrams = Ngrams(words, engine=engine)
     for source, file in enumerate(files):
         identity = identify(file.path)
-        texts = evaluation_texts(file.path, tables)
+        texts = read_evaluation_texts(file.path, tables)
         longest = max((ngrams.add(text, source) for text in texts), default=0)
         if identity.hashed().md5 != file.md5:
             raise changed(file.path, f"its md5 was {file.md5} when the run began")
@@ -65,7 +65,7 @@ def load_ngrams(
     return ngrams
 
 
-def evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[str]:
+def read_evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[str]:
     """Yield the texts of a file.
 
     tables: how CSV and TSV are split into rows and fields.
@@ -74,7 +74,7 @@ def evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[
     """
     # Formats with fields are read for all their texts. Plain text and articles are read like any source.
     begin = read_beginning(path)
-    kind = kind_of(begin)
+    kind = recognise_kind(begin)
     if kind == "jsonl":
         yield from _texts_of_lines(path)
     elif kind == "json" or (kind is None and begin.text.lstrip()[:1] in (b"{", b"[")):

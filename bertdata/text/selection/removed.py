@@ -41,7 +41,7 @@ def excluded(record: Record, shared: SharedNgram, files: Sequence[EvaluationFile
     return Removed(record.number, "excluded", record.id, more)
 
 
-def removed_lines(removed: Iterable[Removed], file: int, before: int, names: Sequence[str]) -> bytes:
+def format_removed_records(removed: Iterable[Removed], file: int, before: int, names: Sequence[str]) -> bytes:
     """Return the lines about a piece's removed records.
 
     file: number of the piece's file.

@@ -88,7 +88,7 @@ def _checked_share(given: str) -> str:
     raise SettingsError(f"eval_share is {given!r}, expected a share such as 1%, above 0% and below 100%")
 
 
-def evaluation_files(paths: Sequence[str]) -> tuple[EvaluationFile, ...]:
+def find_evaluation_files(paths: Sequence[str]) -> tuple[EvaluationFile, ...]:
     """Return the evaluation files that paths and patterns name, ordered by name."""
     files = sorted({file for path in paths for file in find_files([path], None).files})
     md5s = storage.each(files, file_md5)

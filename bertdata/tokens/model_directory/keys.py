@@ -7,7 +7,7 @@ of a text is not known.
 from contextlib import suppress
 from typing import Any
 
-from bertdata.config.value_check import nearest_known
+from bertdata.config.value_check import suggest_known
 from bertdata.errors import BertDataError
 from bertdata.tokens.model_directory.added_tokens import NAMED
 from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
@@ -65,6 +65,6 @@ def tokenizer_warnings(directory: str) -> list[str]:
             if value not in (usual := _HARMLESS_VALUES[name]):
                 found.append(f"{where}: {name} is {value!r:.80}, which is not read: taken as {usual[0]!r}")
         elif name not in _KNOWN and not name.endswith("_token"):  # models may introduce special tokens
-            nearest = nearest_known(name, sorted(_KNOWN), 0.8)
+            nearest = suggest_known(name, sorted(_KNOWN), 0.8)
             found.append(f"{where}: {name} is not a known key and is not read{nearest}")
     return found

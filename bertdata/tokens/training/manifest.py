@@ -42,13 +42,13 @@ def manifest_path(vocabulary: str) -> str:
     return f"{vocabulary}.manifest.json"
 
 
-def versions_of(kind: Kind) -> dict[str, str]:
+def find_package_versions(kind: Kind) -> dict[str, str]:
     """Return the versions of the packages that train a vocabulary of this kind, as installed."""
     packages = ("tokenizers", "sentencepiece") if kind == "unigram" else ("tokenizers",)
     return {package: str(import_module(package).__version__) for package in packages}
 
 
-def text_facts(words: WordCounts) -> dict[str, int]:
+def describe_text(words: WordCounts) -> dict[str, int]:
     """Return the manifest's section about the text."""
     facts = {
         "words": words.words,

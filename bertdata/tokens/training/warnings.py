@@ -8,7 +8,7 @@ from bertdata.tokens.training.word_counts import WordCounts
 _SHOWN_CHARACTERS = 20
 
 
-def warnings_of(words: WordCounts, kind: Kind, name: str) -> list[str]:
+def find_text_warnings(words: WordCounts, kind: Kind, name: str) -> list[str]:
     """Return warnings about the text of a vocabulary. name: the vocabulary's file."""
     found = []
     if words.left_out:
@@ -32,7 +32,7 @@ def warnings_of(words: WordCounts, kind: Kind, name: str) -> list[str]:
     return found
 
 
-def unused_special_tokens(special: SpecialTokens, lower_case: bool, name: str) -> list[str]:
+def warn_of_unused_special_tokens(special: SpecialTokens, lower_case: bool, name: str) -> list[str]:
     """Return a warning for each special token that the tokeniser of a vocabulary file can never produce.
 
     Tokens with a role are not affected, because ``create`` adds them.

@@ -80,7 +80,7 @@ class DatedArticles:
 
 
 @contextmanager
-def first_articles(
+def extract_first_articles(
     dump: str,
     settings: ExtractSettings,
     has_enough: Callable[[list[int]], bool],

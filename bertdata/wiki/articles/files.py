@@ -55,11 +55,11 @@ class ArticleFiles:
         self._waiting.clear()
         self._growing.close()
         self._bytes = 0
-        self.files.append(self._sink.entry(file_name(len(self.files))))
+        self.files.append(self._sink.entry(make_file_name(len(self.files))))
         return self.files[-1]
 
     def _open(self) -> HashingSink:
-        path = self._commit.path(file_name(len(self.files)))
+        path = self._commit.path(make_file_name(len(self.files)))
         storage.make_directory(storage.parent(path))
         self._growing = ExitStack()
         return HashingSink(self._growing.enter_context(self._commit.open_path(path)).write)
@@ -73,7 +73,7 @@ class ArticleFiles:
             self._remove_empty_directory()
 
     def _remove_empty_directory(self) -> None:
-        directory = storage.parent(self._commit.path(file_name(len(self.files))))
+        directory = storage.parent(self._commit.path(make_file_name(len(self.files))))
         if not storage.is_remote(directory):
             with suppress(OSError):
                 os.rmdir(directory.removeprefix("file://"))
@@ -103,7 +103,7 @@ def cut_files(sizes: Iterable[int]) -> Iterator[int]:
     yield articles
 
 
-def file_name(number: int) -> str:
+def make_file_name(number: int) -> str:
     """Return the name of the file with this number.
 
     The names are ``AA/wiki_00``, ... ``AA/wiki_99``, ``AB/wiki_00``, ...

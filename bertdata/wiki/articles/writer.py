@@ -8,7 +8,7 @@ from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import FileEntry, fits
 from bertdata.io.file_identity import FileIdentity
-from bertdata.wiki.articles.files import ArticleFiles, file_name
+from bertdata.wiki.articles.files import ArticleFiles, make_file_name
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import PackagePages, extract_blocks
 from bertdata.wiki.dump.dump import PageBlock
@@ -85,7 +85,7 @@ class ArticleWriter:
     @staticmethod
     def has_begun(commit: Commit) -> bool:
         """Return True if an earlier run left complete files."""
-        return commit.read_note(file_name(0)) is not None
+        return commit.read_note(make_file_name(0)) is not None
 
     def resume(self) -> None:
         """Keep the complete files of an earlier run, unless one does not match its note.
@@ -109,7 +109,7 @@ class ArticleWriter:
         if new_ids & self.left_out:
             return  # a template is left out now that any of the kept articles may have used
         for number, entry in enumerate(entries):
-            if entry.name != file_name(number) or not fits(self._commit.directory, entry):
+            if entry.name != make_file_name(number) or not fits(self._commit.directory, entry):
                 return
         self.report, self._resumed, self._files, self._new_ids = report, progress, entries, new_ids
         self.left_out |= set(progress.left_out)
@@ -122,7 +122,7 @@ class ArticleWriter:
         """
         entries: list[FileEntry] = []
         report, progress = self.report, None
-        while (note := self._commit.read_note(file_name(len(entries)))) is not None:
+        while (note := self._commit.read_note(make_file_name(len(entries)))) is not None:
             if set(note) != {"file", "report", "progress"}:
                 raise ManifestError("a note of another version")
             entries.append(parse_entry(FileEntry, note["file"]))

@@ -12,7 +12,7 @@ from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import find_definitions
 from bertdata.wiki.dump.dump import Dump, OpenedOnce, PageBlock, open_dump
 from bertdata.wiki.dump.kept_blocks import KeptBlocks
-from bertdata.wiki.dump.revisions import find_newest_day, frozen_day
+from bertdata.wiki.dump.revisions import choose_frozen_day, find_newest_day
 from bertdata.wiki.extractor import ExtractorSettings
 from bertdata.wiki.page_rules import PageLimits, PageRules
 from bertdata.wiki.settings import ExtractSettings
@@ -134,6 +134,6 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
 
     def _dated(self, report: ExtractReport, newest: str) -> datetime.date:
         """Return the day at which dates are frozen, and write it into the report."""
-        day = frozen_day(self.path, self.day, newest)
+        day = choose_frozen_day(self.path, self.day, newest)
         report.date = day.isoformat()
         return day

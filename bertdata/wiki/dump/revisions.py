@@ -41,7 +41,7 @@ def parse_timestamp(day: str) -> date | None:
         return None
 
 
-def frozen_day(dump: str, known: date | None, newest: str) -> date:
+def choose_frozen_day(dump: str, known: date | None, newest: str) -> date:
     """Return the day at which dates are frozen: the known day, else the day of the newest revision.
 
     dump: path of the dump, for the error.

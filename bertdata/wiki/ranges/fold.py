@@ -23,7 +23,7 @@ class RangeResult(Protocol):
 Result = TypeVar("Result", bound=RangeResult)
 
 
-def in_sequence(
+def check_sequence(
     dump: str, results: Iterable[Result], again: Callable[[int, BlockState], Result]
 ) -> Iterator[Result]:
     """Yield the results of all ranges in order.
@@ -87,7 +87,7 @@ def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticleP
         yield pieces
 
 
-def joined_report(reports: Iterable[ExtractReport]) -> ExtractReport:
+def join_reports(reports: Iterable[ExtractReport]) -> ExtractReport:
     """Return the report on the pages of all ranges."""
     whole = ExtractReport()
     for report in reports:

@@ -63,12 +63,12 @@ class DumpRanges:
         return number * self.range_bytes
 
 
-def fitting_range_bytes(size: int) -> int:
+def choose_range_bytes(size: int) -> int:
     """Return a suitable size of a range for a dump of this size."""
     return min(max(-(-size // _RANGES), MIN_RANGE_BYTES), MAX_RANGE_BYTES)
 
 
-def dump_kind(head: bytes) -> DumpKind:
+def recognise_dump(head: bytes) -> DumpKind:
     """Return the kind of a dump from its first bytes."""
     if head.startswith(b"BZh"):
         return "bzip2"

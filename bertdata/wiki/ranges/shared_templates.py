@@ -48,7 +48,7 @@ def _forget(data: object) -> None:
     pass
 
 
-def fetched_templates(shared: SharedTemplates) -> str:
+def fetch_templates(shared: SharedTemplates) -> str:
     """Return the path of the file on this machine. A remote file is copied once per process.
 
     Raises InputError if it is not the file that the first pass wrote.

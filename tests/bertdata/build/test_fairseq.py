@@ -16,7 +16,7 @@ from bertdata.examples.fairseq.blocks import fairseq_blocks
 from bertdata.examples.mlm.reference import cut_text_blocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.shards.fairseq.lines import read_lines
-from bertdata.tokens.load import file_at, vocabulary_of
+from bertdata.tokens.load import find_tokenizer_file, vocabulary_of
 from tests.support.commands import contents
 
 END = 2
@@ -81,7 +81,7 @@ def test_ids_of_either_tokeniser_are_those_that_fairseq_read(tokens, bertdata, k
 def test_a_bin_is_cut_into_fairseqs_blocks(tokens, bertdata, kit, encoders, tmp_path):
     files = {"W": kit / "vocab" / "bert-base-uncased.txt", "B": encoders / "tokenizers" / "bpe-roberta.json"}
     out = binarise(bertdata, kit / "results" / "eval.txt", tmp_path / "out", files[tokens])
-    tokenizer = file_at(str(out / "dict.txt"))
+    tokenizer = find_tokenizer_file(str(out / "dict.txt"))
     documents = BinarisedPart(str(out / "train.bin"), tokenizer).load(MlmSettings()).documents
     blocks = cut_text_blocks(documents, vocabulary_of(tokenizer), "complete_doc", 512)
     expected = json.loads((encoders / "fairseq" / "blocks.json").read_text())

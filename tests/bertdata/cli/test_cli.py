@@ -18,7 +18,7 @@ from bertdata import __version__
 from bertdata.build.plan import choose_settings
 from bertdata.cli.main import COMMANDS, USAGE
 from bertdata.dataset.published.tables import load_table
-from bertdata.shards.example_proto import decode_example, encode_example, varint
+from bertdata.shards.example_proto import decode_example, encode_example, encode_varint
 from bertdata.shards.framing import frame, read_payloads
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from tests.support.commands import SMALL, contents, dataset_files, files_below, finish, on_a_terminal, start
@@ -468,12 +468,12 @@ def in_another_order(payload: bytes) -> bytes:
     """The example with its features in another order, as other tools write it."""
     features = decode_example(payload)
     body = b"".join(inner(encode_example({key: features[key]})) for key in sorted(features, reverse=True))
-    return b"\n" + varint(len(body)) + body
+    return b"\n" + encode_varint(len(body)) + body
 
 
 def inner(message: bytes) -> bytes:
     """The bytes of the message's only field."""
-    heads = (message[:1] + varint(len(message) - length) for length in (2, 3, 4))
+    heads = (message[:1] + encode_varint(len(message) - length) for length in (2, 3, 4))
     return next(message[len(head) :] for head in heads if message.startswith(head))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bertdata.config.dataset_settings import DatasetSettings, records_of
+from bertdata.config.dataset_settings import DatasetSettings, make_dataset_settings
 from bertdata.config.declared import schema_of, setting
 from bertdata.config.manifest_versions import settings_digest
 from bertdata.config.settings import ExampleSettings
@@ -53,7 +53,7 @@ ALL = {
 @pytest.mark.parametrize("name", ALL)
 def test_each_setting_stands_in_the_one_record_of_its_meaning(name: str, vocabulary: Vocabulary) -> None:
     settings = ALL[name]
-    records = records_of(settings, vocabulary)
+    records = make_dataset_settings(settings, vocabulary)
     names = {item.name for item in fields(settings)}
     assert set(records.tokenizer) == {"kind", "vocabulary", *TOKENIZER}
     assert set(records.container) == CONTAINER & names
@@ -64,7 +64,10 @@ def test_each_setting_stands_in_the_one_record_of_its_meaning(name: str, vocabul
 
 
 def test_a_shuffle_is_a_setting_of_the_container(vocabulary: Vocabulary) -> None:
-    plain, shuffled = records_of(BertSettings(), vocabulary), records_of(BertSettings(), vocabulary, 7)
+    plain, shuffled = (
+        make_dataset_settings(BertSettings(), vocabulary),
+        make_dataset_settings(BertSettings(), vocabulary, 7),
+    )
     assert plain.num_shards is None
     assert shuffled.num_shards == 7
     assert shuffled.container == {**plain.container, "shuffle": "global", "num_shards": 7}
@@ -72,7 +75,7 @@ def test_a_shuffle_is_a_setting_of_the_container(vocabulary: Vocabulary) -> None
 
 
 def test_tuples_are_the_lists_that_a_manifest_gives_back(vocabulary: Vocabulary) -> None:
-    assert records_of(ALL["own"], vocabulary).objective["labels"] == ["yes", "no"]
+    assert make_dataset_settings(ALL["own"], vocabulary).objective["labels"] == ["yes", "no"]
 
 
 def test_the_schema_declares_settings_in_their_records() -> None:
@@ -89,14 +92,14 @@ def objective_faults(record: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_record_of_an_objective_fits_the_schema(name: str, vocabulary: Vocabulary) -> None:
-    assert objective_faults(records_of(ALL[name], vocabulary).objective) == []
+    assert objective_faults(make_dataset_settings(ALL[name], vocabulary).objective) == []
 
 
 @pytest.mark.parametrize("name", ["bert", "mlm"])
 def test_the_settings_of_the_packages_objectives_are_required_and_typed(
     name: str, vocabulary: Vocabulary
 ) -> None:
-    whole = records_of(ALL[name], vocabulary).objective
+    whole = make_dataset_settings(ALL[name], vocabulary).objective
     for setting_name, value in whole.items():
         wrong = {**whole, setting_name: [value]}
         assert objective_faults(wrong), setting_name
@@ -142,7 +145,7 @@ def test_a_setting_cannot_have_a_name_that_means_something_else(name: str, vocab
         type("Named", (ExampleSettings,), {"__annotations__": {name: int}, name: setting(1, "a number")})
     )
     with pytest.raises(SettingsError, match=f"objective own: a setting cannot be called {name}; give it an"):
-        records_of(kind(objective="own"), vocabulary)
+        make_dataset_settings(kind(objective="own"), vocabulary)
 
 
 CHANGES = {
@@ -155,7 +158,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("record", CHANGES)
 def test_the_digest_is_of_all_four_records_and_of_no_order(record: str, vocabulary: Vocabulary) -> None:
-    records = records_of(BertSettings(), vocabulary).as_json()
+    records = make_dataset_settings(BertSettings(), vocabulary).as_json()
     assert list(records) == list(CHANGES)
     digest = settings_digest(records)
     turned = {name: dict(reversed(records[name].items())) for name in reversed(records)}

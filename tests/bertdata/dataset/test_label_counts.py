@@ -11,9 +11,9 @@ import pytest
 import bertdata
 from bertdata.config.settings import FORMATS
 from bertdata.dataset import label_counts
-from bertdata.dataset.label_counts import Frequencies, LabelSurvey, survey_labels, tell_guess
+from bertdata.dataset.label_counts import Frequencies, LabelSurvey, report_guess, survey_labels
 from bertdata.dataset.reader import open_dataset
-from bertdata.examples.groups import masks_of, pair_labels
+from bertdata.examples.groups import get_masks, get_pair_labels
 from trainer.config.settings import Config
 from trainer.data.generated import configured_data
 from trainer.data.opening import for_training, open_configured
@@ -33,8 +33,8 @@ def test_a_survey_counts_masked_words_and_pairs(training_set):
     data = open_dataset(str(training_set))
     words, pairs = Counter(), Counter()
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
-        words.update(masks_of(batch).originals.tolist())
-        pairs.update(pair_labels(batch).tolist())
+        words.update(get_masks(batch).originals.tolist())
+        pairs.update(get_pair_labels(batch).tolist())
     found = survey_labels(data)
     assert Counter({token: n for token, n in enumerate(found.words.counts) if n}) == words
     assert found.pairs.counts == [pairs[0], pairs[1]]
@@ -50,7 +50,7 @@ def test_the_guessed_word_is_told_by_its_spelling(training_set):
 
 def told_guess(data) -> list[str]:
     lines: list[str] = []
-    tell_guess(data, lines.append)
+    report_guess(data, lines.append)
     return lines
 
 

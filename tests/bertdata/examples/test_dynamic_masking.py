@@ -15,7 +15,7 @@ from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, philox, shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, make_masker, unmask
-from bertdata.examples.masking.prepared_settings import find_role_ids, masking_rules
+from bertdata.examples.masking.prepared_settings import find_role_ids, prepare_masking_rules
 from bertdata.examples.masking.settings import SPECIAL_ROLES, MaskingSettings
 from golden.cases import case_names, load_case, make
 from golden.dynamic_masks import EXPECTED, SETTINGS, masked_text
@@ -368,7 +368,7 @@ def test_an_id_outside_the_vocabulary_is_named(engine):
 
 
 def test_thresholds_of_shares_cover_all_draws():
-    whole = masking_rules(VOCABULARY, MaskingSettings(max_predictions_per_seq=1))
+    whole = prepare_masking_rules(VOCABULARY, MaskingSettings(max_predictions_per_seq=1))
     assert (whole.mask_limit, whole.random_limit) == (round(0.8 * WORD), round(0.9 * WORD))
     settings = MaskingSettings(max_predictions_per_seq=1, mask_share=1, random_share=0, kept_share=0)
-    assert masking_rules(VOCABULARY, settings).mask_limit == WORD
+    assert prepare_masking_rules(VOCABULARY, settings).mask_limit == WORD

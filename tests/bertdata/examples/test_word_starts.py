@@ -18,8 +18,8 @@ from bertdata.examples.bert.batch import BertBatch, BertBatchOfWords
 from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.dynamic_masking.masker import Draws, make_masker
-from bertdata.examples.groups import masks_of
-from bertdata.examples.masking.prepared_settings import masking_rules
+from bertdata.examples.groups import get_masks
+from bertdata.examples.masking.prepared_settings import prepare_masking_rules
 from bertdata.examples.masking.reference import words_of
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.mlm.batch import MlmBatch, MlmBatchOfWords
@@ -102,12 +102,12 @@ def words_in(starts: list[int], special: set[int]) -> list[list[int]]:
 )
 @pytest.mark.parametrize("joins_over_special", [False, True])
 def test_words_run_from_a_start_to_the_next(ids, starts, words, joins_over_special):
-    rules = masking_rules(VOCABULARY, replace(WHOLE, joins_over_special=joins_over_special))
+    rules = prepare_masking_rules(VOCABULARY, replace(WHOLE, joins_over_special=joins_over_special))
     assert words_of(ids, rules, starts) == words
 
 
 def test_without_whole_words_each_id_is_one_whatever_the_starts():
-    rules = masking_rules(VOCABULARY, MaskingSettings())
+    rules = prepare_masking_rules(VOCABULARY, MaskingSettings())
     assert words_of([CLS, 5, 6, 7, SEP], rules, [1, 1, 0, 0, 1]) == [[1], [2], [3]]
 
 
@@ -318,7 +318,7 @@ def test_masks_at_load_are_of_the_whole_words_that_the_column_tells(engine):
     source = make_blocks(documents, VOCABULARY, settings, engine, MlmBatchOfWords)
     batch = source.batch(0, len(source))
     made = make_masker(VOCABULARY, WHOLE, engine).mask_batch(batch, draws_of(len(batch), 0.4))
-    assert len(masks_of(made).places) > 40
+    assert len(get_masks(made).places) > 40
     for example in made.examples():
         assert_whole(example, example.word_starts)
 
@@ -332,4 +332,4 @@ def test_word_starts_that_ids_tell_and_those_by_place_draw_the_same(engine):
     by_id = MlmBatch(**{c.name: getattr(by_place, c.name) for c in MlmBatch.columns()})
     masker = make_masker(wordpiece, WHOLE, engine)
     found = [masker.mask_batch(one, draws_of(1, 0.3)) for one in (by_place, by_id)]
-    assert masks_of(found[0]).places.tolist() == masks_of(found[1]).places.tolist() != []
+    assert get_masks(found[0]).places.tolist() == get_masks(found[1]).places.tolist() != []

@@ -11,7 +11,7 @@ from bertdata.dataset.reader import open_dataset
 from bertdata.errors import SettingsError
 from bertdata.packing.habana_metadata import metadata, metadata_path, top_strategies
 from bertdata.packing.methods import split_rows
-from bertdata.packing.pack_plan import Lengths, plan_of
+from bertdata.packing.pack_plan import Lengths, make_plan
 from golden.cases import VOCABULARY
 from tests.support.commands import contents
 
@@ -119,19 +119,19 @@ def test_the_metadata_are_those_that_habanas_program_wrote(kit):
             rows[tuple(kept)] += 1
     assert not padding.total()
     empty = rows.pop((), 0)
-    plan = plan_of(512, rows)
+    plan = make_plan(512, rows)
     assert (plan.examples, plan.tokens) == (12954, 5230601)
     found = metadata(plan)
     assert found.keys() == expected.keys()
     if not empty:
         for name in expected.keys() - {"number_of_strategies_utilized", "top_8_strategies"}:
             assert found[name] == pytest.approx(expected[name], rel=1e-12), name
-    recipe = plan_of(512, {tuple(lengths): number for lengths, number in original["recipe"]})
+    recipe = make_plan(512, {tuple(lengths): number for lengths, number in original["recipe"]})
     assert metadata(recipe)["number_of_strategies_utilized"] == expected["number_of_strategies_utilized"]
     assert top_strategies(recipe)[:2] == expected["top_8_strategies"][:2]
     eighth = sorted((number for _, number in original["recipe"]), reverse=True)[7]
     used = {
-        top_strategies(plan_of(512, {tuple(lengths): 1}))[0]: number
+        top_strategies(make_plan(512, {tuple(lengths): 1}))[0]: number
         for lengths, number in original["recipe"]
         if number >= eighth  # no other may be among the first eight
     }
@@ -140,11 +140,11 @@ def test_the_metadata_are_those_that_habanas_program_wrote(kit):
 
 
 def test_rows_with_too_many_masked_positions_are_split():
-    plan = plan_of(12, {(2, 4, 6): 3, (6, 6): 2, (12,): 1})
+    plan = make_plan(12, {(2, 4, 6): 3, (6, 6): 2, (12,): 1})
     masks = [0, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 5]
     assert split_rows(plan, masks, None) is plan
     assert split_rows(plan, masks, 6) == plan
-    assert split_rows(plan, masks, 5) == plan_of(12, {(4, 6): 3, (2,): 3, (6,): 4, (12,): 1})
+    assert split_rows(plan, masks, 5) == make_plan(12, {(4, 6): 3, (2,): 3, (6,): 4, (12,): 1})
     assert (split_rows(plan, masks, 5).histogram() == plan.histogram()).all()
     with pytest.raises(SettingsError, match="an example of 12 tokens may have 5 masked positions, but a row"):
         split_rows(plan, masks, 4)

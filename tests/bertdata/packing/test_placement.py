@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.packing.methods import plan_packs
-from bertdata.packing.pack_plan import plan_of
+from bertdata.packing.pack_plan import make_plan
 from bertdata.packing.permutation import Permutations, permute_number, round_keys
 from bertdata.packing.placement import Numbering, Placement
 
@@ -83,11 +83,11 @@ def test_every_example_has_a_place_and_every_row_holds_one_of_the_plans(lengths,
         assert sorted(row) == list(range(len(row)))
         key = tuple(row[place] for place in range(len(row)))
         found[key] = found.get(key, 0) + 1
-    assert plan_of(24, found) == plan
+    assert make_plan(24, found) == plan
 
 
 def test_a_place_is_what_the_plan_and_the_two_permutations_say():
-    plan = plan_of(8, {(2, 3, 3): 4, (3, 5): 5, (8,): 2})
+    plan = make_plan(8, {(2, 3, 3): 4, (3, 5): 5, (8,): 2})
     rows = [lengths for lengths, number in plan.rows_by_lengths for _ in range(number)]
     slots = [
         (row, place)

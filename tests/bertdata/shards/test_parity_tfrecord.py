@@ -18,7 +18,7 @@ from bertdata.errors import ShardError
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.records import ShardLayout
 from bertdata.shards import crc32c as specification
-from bertdata.shards.example_proto import varint
+from bertdata.shards.example_proto import encode_varint
 from bertdata.shards.framing import frame
 from bertdata.shards.tfrecord import TFRecordReader, canonical_blocks, encode_batch, split_frames
 from tests.support.strategies import examples, layouts, tries
@@ -150,7 +150,7 @@ def outcome(act: Callable[[], Any]) -> Any:
 @st.composite
 def varints(draw: st.DrawFn, value: int, most_bytes: int) -> bytes:
     """A number in its shortest encoding or a longer one."""
-    encoded = varint(value)
+    encoded = encode_varint(value)
     room = most_bytes - len(encoded)
     padding = draw(st.sampled_from([0, 0, 0, 1, 4, 9])) if room > 0 else 0
     if not padding:
@@ -318,15 +318,15 @@ def test_a_key_that_is_not_utf8_is_refused_as_protobuf_refuses_it(engine):
 
 def with_feature(key: str, feature: bytes) -> Callable[[bytes], bytes]:
     """Adds or replaces a feature of a record."""
-    entry = b"\x0a" + varint(len(key)) + key.encode() + b"\x12" + varint(len(feature)) + feature
-    body = b"\x0a" + varint(len(entry)) + entry
-    return lambda payload: payload + b"\x0a" + varint(len(body)) + body
+    entry = b"\x0a" + encode_varint(len(key)) + key.encode() + b"\x12" + encode_varint(len(feature)) + feature
+    body = b"\x0a" + encode_varint(len(entry)) + entry
+    return lambda payload: payload + b"\x0a" + encode_varint(len(body)) + body
 
 
 def ints(*values: int) -> bytes:
-    packed = b"".join(varint(value & (1 << 64) - 1) for value in values)
-    body = b"\x0a" + varint(len(packed)) + packed
-    return b"\x1a" + varint(len(body)) + body
+    packed = b"".join(encode_varint(value & (1 << 64) - 1) for value in values)
+    body = b"\x0a" + encode_varint(len(packed)) + packed
+    return b"\x1a" + encode_varint(len(body)) + body
 
 
 LOSSY = {

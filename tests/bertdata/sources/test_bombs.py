@@ -116,7 +116,7 @@ def test_a_json_value_that_is_too_large_is_refused_before_it_is_parsed(
 
     def read() -> None:
         try:
-            list(evaluation_texts.evaluation_texts(str(path)))
+            list(evaluation_texts.read_evaluation_texts(str(path)))
         except InputError as error:
             refused.append(str(error))
 

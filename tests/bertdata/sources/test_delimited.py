@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import InputError, SettingsError
-from bertdata.text.selection.evaluation_texts import evaluation_texts
+from bertdata.text.selection.evaluation_texts import read_evaluation_texts
 from tests.support.read_records import faults, texts
 from trainer.tasks.classification.reading import read_rows
 from trainer.tasks.data_file import read_file
@@ -34,7 +34,7 @@ def test_quotes_of_a_tsv_are_text(tmp_path: Path) -> None:
 def test_an_evaluation_set_and_a_table_to_fine_tune_on_read_a_tsv_alike(tmp_path: Path) -> None:
     path = write(tmp_path, "a.tsv", QUOTES)
     rows = ['"I saw it once.', "1", 'It was far away."', "2", "They slept.", "3"]
-    assert list(evaluation_texts(str(path))) == ["text", "id", *rows]
+    assert list(read_evaluation_texts(str(path))) == ["text", "id", *rows]
     assert [row["text"] for _, row in read_rows(read_file(str(path)))] == rows[::2]
 
 
@@ -95,7 +95,7 @@ def test_a_table_without_a_heading_keeps_its_first_row(tmp_path: Path) -> None:
         texts(one)
     assert texts(one, no_heading=True) == ["They slept.", "It was late."]
     assert texts(one, text_field="They slept.") == ["It was late."]
-    assert list(evaluation_texts(str(one))) == ["They slept.", "It was late."]
+    assert list(read_evaluation_texts(str(one))) == ["They slept.", "It was late."]
 
 
 def test_a_mark_before_a_quoted_name_is_no_part_of_it(tmp_path: Path) -> None:

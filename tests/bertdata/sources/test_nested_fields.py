@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import InputError, SettingsError
-from bertdata.text.selection.evaluation_texts import evaluation_texts
+from bertdata.text.selection.evaluation_texts import read_evaluation_texts
 from tests.support.read_records import faults, texts
 
 pa = pytest.importorskip("pyarrow")
@@ -41,7 +41,7 @@ def test_lists_and_inner_fields_are_texts(form: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="has no field 'of.none' of texts, expected one of .*'of.body'"):
         texts(path, text_field="of.none")
     found = {"One.", "Two.", "Three.", "Four.", "Five.", "Six.", "Seven.", "Eight."}
-    assert set(evaluation_texts(str(path))) == found
+    assert set(read_evaluation_texts(str(path))) == found
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet", "arrow"])
@@ -76,7 +76,7 @@ def test_bytes_that_are_utf8_are_texts(kind: str, tmp_path: Path) -> None:
             ("empty", "its field 'text' is null"),
         ]
         assert texts(write(tmp_path, form, rows[:1], schema)) == ["Bäume."]
-        assert list(evaluation_texts(str(path))) == ["Bäume."]
+        assert list(read_evaluation_texts(str(path))) == ["Bäume."]
 
 
 def test_a_null_struct_is_an_empty_record(tmp_path: Path) -> None:

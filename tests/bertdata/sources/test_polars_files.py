@@ -12,7 +12,7 @@ import pytest
 
 from bertdata.errors import InputError
 from bertdata.sources.records import Record
-from bertdata.text.selection.evaluation_texts import evaluation_texts
+from bertdata.text.selection.evaluation_texts import read_evaluation_texts
 from tests.support.read_records import read_records
 
 pytest.importorskip("pyarrow")
@@ -27,7 +27,7 @@ def test_a_file_of_polars_is_read(sample: Path, tmp_path: Path) -> None:
     assert read_records(sample, id_field="id") == expected
     (tmp_path / "a.arrow.gz").write_bytes(gzip.compress(sample.read_bytes()))
     assert read_records(tmp_path / "a.arrow.gz", id_field="id") == expected
-    assert list(evaluation_texts(str(sample))) == ROWS
+    assert list(read_evaluation_texts(str(sample))) == ROWS
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)

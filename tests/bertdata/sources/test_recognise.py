@@ -13,7 +13,7 @@ import pytest
 from bertdata.errors import InputError
 from bertdata.sources.find import find_sources
 from bertdata.sources.recognise import recognise
-from bertdata.text.selection.evaluation_texts import evaluation_texts
+from bertdata.text.selection.evaluation_texts import read_evaluation_texts
 from tests.bertdata.io.test_file_kind import tfrecord
 from tests.support.commands import Program, contents
 from tests.support.read_records import texts
@@ -77,7 +77,7 @@ def test_what_is_no_text_is_named_with_what_helps(
     assert remedy in str(error.value)
     if kind is None:
         with pytest.raises(InputError, match="looks like "):
-            list(evaluation_texts(name))
+            list(read_evaluation_texts(name))
 
 
 @pytest.mark.parametrize("kind", ["blocks", "text"])

@@ -62,7 +62,7 @@ def test_the_view_is_what_tensorflow_parses_of_the_records(tf, objective, corpus
 def test_every_objective_of_the_package_has_a_view_and_a_spec(tf, name, tmp_path):
     kind = find_objective(name).batch_type
     layout = ShardLayout.of_sizes(dict.fromkeys(kind.sizes(), 9), objective=name)
-    batch = columns.blank(kind, layout)
+    batch = columns.make_blank_example(kind, layout)
     for column in batch.columns():
         if column.is_place and column.ends is not None:
             getattr(batch, column.name)[:] = range(9)

@@ -13,7 +13,7 @@ from beam_pipelines.stages.text_stage import plan_text_stage
 from bertdata.dataset.provenance import NO_PROVENANCE, find_provenance
 from bertdata.errors import SettingsError
 from bertdata.io.punkt_assets import PUNKT_ASSETS
-from bertdata.text.languages import language_notes, language_of
+from bertdata.text.languages import find_language, list_language_notes
 from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.settings import SegmentSettings
 from tests.support.commands import SMALL, Program
@@ -43,17 +43,17 @@ def segmented(bertdata: Program, book: Path, *flags: object) -> tuple[list[str],
 
 
 def test_the_kinds_of_languages() -> None:
-    assert [language_of(code).splitting for code in ("de", "zh", "ko", "th", "uk")] == [
+    assert [find_language(code).splitting for code in ("de", "zh", "ko", "th", "uk")] == [
         "punkt", "marks", "marks", "lines", "lines",
     ]  # fmt: skip
-    assert [language_of(name).code for name in ("german", "nb", "nn", "norwegian")] == [
+    assert [find_language(name).code for name in ("german", "nb", "nn", "norwegian")] == [
         "de",
         "no",
         "no",
         "no",
     ]
-    assert [language_of(code).between for code in ("de", "ko", "zh", "ja", "th")] == [" ", " ", "", "", ""]
-    assert len({language_of(name).tables for name in PUNKT_ASSETS}) == 19
+    assert [find_language(code).between for code in ("de", "ko", "zh", "ja", "th")] == [" ", " ", "", "", ""]
+    assert len({find_language(name).tables for name in PUNKT_ASSETS}) == 19
 
 
 @pytest.mark.parametrize("name", ["xx", "deu", "DE", "de-AT", "klingon", ""])
@@ -104,8 +104,8 @@ def test_chinese_by_marks_and_thai_by_lines(bertdata: Program, tmp_path: Path) -
         assert manifest["settings"] == {**ENGLISH_SETTINGS, "language": code, "between": ""}
         assert manifest["punkt"] is None
         assert out.startswith(f"language {code}: Punkt has no tables of it, so each line") == (code == "th")
-    assert language_notes("th")
-    assert not language_notes("zh")
+    assert list_language_notes("th")
+    assert not list_language_notes("zh")
 
 
 def test_another_language_is_another_directory(bertdata: Program, tmp_path: Path) -> None:

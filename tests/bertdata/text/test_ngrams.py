@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from bertdata._native import kernels
 from bertdata.errors import InputError, SettingsError
-from bertdata.text.selection.evaluation_texts import evaluation_texts, load_ngrams
+from bertdata.text.selection.evaluation_texts import load_ngrams, read_evaluation_texts
 from bertdata.text.selection.ngrams import Ngrams, SharedNgram
-from bertdata.text.selection.settings import EvaluationFile, SelectionSettings, evaluation_files
+from bertdata.text.selection.settings import EvaluationFile, SelectionSettings, find_evaluation_files
 from bertdata.text.selection.words import folded_words
 from tests.support.record_files import FILES, kind_of, make_documents, write
 
@@ -108,7 +108,7 @@ def test_sizes_and_sources_that_cannot_be_are_refused() -> None:
 def test_every_kind_of_file_gives_its_texts(name: str, tmp_path: Path) -> None:
     documents = make_documents(30)
     path = write(tmp_path, name, documents)
-    found = [re.sub(r"\s+", " ", text) for text in evaluation_texts(str(path))]
+    found = [re.sub(r"\s+", " ", text) for text in read_evaluation_texts(str(path))]
     assert set(found) >= {re.sub(r"\s+", " ", text) for text in documents}
     heading = name.startswith("a.csv")  # its line of names counts too
     assert kind_of(name) is not None or len(found) == len(documents) + heading
@@ -133,28 +133,28 @@ SQUAD = {
 @pytest.mark.parametrize("indent", [None, 1])
 def test_squad_gives_contexts_questions_and_answers(indent: int | None, tmp_path: Path) -> None:
     (tmp_path / "dev.json").write_text(json.dumps(SQUAD, indent=indent))
-    found = list(evaluation_texts(str(tmp_path / "dev.json")))
+    found = list(read_evaluation_texts(str(tmp_path / "dev.json")))
     assert found == ["1.1", "T", "The “quoted” context.", "Which?", "context"]
 
 
 def test_all_columns_of_texts_are_looked_through(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("question,answer\nwho,me\nwhere,\n")
     expected = ["question", "answer", "who", "me", "where", ""]  # the first line may be a record
-    assert list(evaluation_texts(str(tmp_path / "a.csv"))) == expected
+    assert list(read_evaluation_texts(str(tmp_path / "a.csv"))) == expected
 
 
 def test_a_record_that_cannot_be_read_ends_the_run_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": "b"}\n{"a": "b"}\n{"a": \n')
     with pytest.raises(InputError, match=r"a\.jsonl: record 3: is not JSON"):
-        list(evaluation_texts(str(tmp_path / "a.jsonl")))
+        list(read_evaluation_texts(str(tmp_path / "a.jsonl")))
     (tmp_path / "a.json").write_text("[\n1,\n")
     with pytest.raises(InputError, match=r"a\.json: is not JSON, nor JSON lines"):
-        list(evaluation_texts(str(tmp_path / "a.json")))
+        list(read_evaluation_texts(str(tmp_path / "a.json")))
 
 
 def test_a_file_without_a_text_of_so_many_words_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one two\n\nthree four five\n")
-    files = evaluation_files([str(tmp_path)])
+    files = find_evaluation_files([str(tmp_path)])
     assert len(load_ngrams(files, 3, None)) == 1
     with pytest.raises(InputError, match="its longest text has 3 words, expected 4 or more"):
         load_ngrams(files, 4, None)
@@ -165,7 +165,7 @@ def test_files_are_ordered_by_their_names_whatever_order_they_are_given_in(tmp_p
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(name)
     given = [str(tmp_path / name) for name in ("x/b.txt", "y/a.txt", "x/b.txt")]
-    found: tuple[EvaluationFile, ...] = evaluation_files(given)
+    found: tuple[EvaluationFile, ...] = find_evaluation_files(given)
     assert [one.name for one in found] == ["a.txt", "b.txt"]
 
 

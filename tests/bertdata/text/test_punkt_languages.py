@@ -13,7 +13,7 @@ from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
 from bertdata.errors import AssetError
 from bertdata.io.punkt_assets import PUNKT_ASSETS, find_punkt_tables
-from bertdata.text.languages import language_of
+from bertdata.text.languages import find_language
 from bertdata.text.punkt.tables import TABLE_FILES, PunktTables, parse_tables
 from bertdata.text.punkt.variants import VARIANTS
 from bertdata.text.sentences import SentenceSplitter
@@ -125,7 +125,7 @@ def test_whole_tables_split_the_golden_texts_as_their_rows_do(name):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("code", XQUAD)
 def test_contexts_of_xquad_split_as_by_the_installed_nltk(kit: Path, code, engine):
-    tables = whole_tables(str(language_of(code).tables))
+    tables = whole_tables(str(find_language(code).tables))
     ours, theirs = SentenceSplitter(tables, VARIANT, engine=engine), nltk_with(tables)
     data = json.loads((kit / "squad" / f"xquad.{code}.json").read_text(encoding="utf-8"))["data"]
     contexts = [paragraph["context"] for article in data for paragraph in article["paragraphs"]]

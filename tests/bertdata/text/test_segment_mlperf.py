@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 
 from bertdata.config.held_out_names import mlperf_part_name
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
-from bertdata.text.mlperf_evaluation import eval_md5, eval_text, find_most_eval_articles, quota, withhold
-from bertdata.text.mlperf_parts import part_text, plan_parts
+from bertdata.text.mlperf_evaluation import (
+    find_most_eval_articles,
+    format_eval_md5,
+    format_eval_text,
+    quota,
+    withhold,
+)
+from bertdata.text.mlperf_parts import plan_parts, trim_part_text
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentSettings
@@ -48,8 +54,8 @@ def test_stage_4_and_the_evaluation_set_equal_the_kit(kit: Path) -> None:
         separated = withhold(sentences, index, 2, 6, "wiki")
         assert separated.training == read_kit(kit, f"stages/wiki_0{index}.4")
         withheld += separated.withheld
-    assert eval_text(withheld) == (kit / "results" / "eval.txt").read_bytes()
-    assert eval_md5(withheld) == (kit / "results" / "eval.md5").read_bytes()
+    assert format_eval_text(withheld) == (kit / "results" / "eval.txt").read_bytes()
+    assert format_eval_md5(withheld) == (kit / "results" / "eval.md5").read_bytes()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -81,13 +87,13 @@ def test_quotas_add_up(files: int, eval_articles: int) -> None:
 
 
 def test_what_follows_the_last_article_may_be_withheld_too() -> None:
-    assert eval_md5(withhold(b"a\n\n", 0, 1, 2, "wiki_00").withheld) == (
+    assert format_eval_md5(withhold(b"a\n\n", 0, 1, 2, "wiki_00").withheld) == (
         b"0cc175b9c0f1b6a831c399e269772661\nd41d8cd98f00b204e9800998ecf8427e\n"
     )
 
 
 def test_unicode_white_space_does_not_count_in_eval_md5() -> None:
-    assert eval_md5(["a\u3000\x85".encode()]) == eval_md5([b"a"])
+    assert format_eval_md5(["a\u3000\x85".encode()]) == format_eval_md5([b"a"])
 
 
 def test_more_articles_withheld_than_there_are_is_an_error() -> None:
@@ -120,9 +126,9 @@ def test_a_first_file_larger_than_a_block_is_an_error() -> None:
 
 
 def test_a_part_gets_no_byte_order_mark_and_one_newline_less() -> None:
-    assert part_text(b"\xef\xbb\xbfa\n\n") == b"a\n"
-    assert part_text(b"a\n\n\n") == b"a\n\n"
-    assert part_text(b"") == b""
+    assert trim_part_text(b"\xef\xbb\xbfa\n\n") == b"a\n"
+    assert trim_part_text(b"a\n\n\n") == b"a\n\n"
+    assert trim_part_text(b"") == b""
 
 
 def test_too_few_articles_leave_no_evaluation_set(extracted: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from bertdata.sources.settings import RecordSettings
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import plan_records
 from bertdata.text.segment_records import segment_records
-from bertdata.text.selection.settings import SelectionSettings, evaluation_files
+from bertdata.text.selection.settings import SelectionSettings, find_evaluation_files
 from bertdata.text.settings import SegmentCounts
 from tests.support.commands import SMALL, Program, contents
 from tests.support.fake_splitters import load_period_splitter
@@ -70,7 +70,7 @@ DOCUMENTS, EVALUATION = planted(150)
 
 
 def settings_for(evaluation: Path | None = None, **changes: Any) -> PartSettings:
-    files = () if evaluation is None else evaluation_files([str(evaluation)])
+    files = () if evaluation is None else find_evaluation_files([str(evaluation)])
     selection = SelectionSettings(exclude=files, exclude_ngram=NGRAM, **changes)
     records = RecordSettings(skip_bad_records=True)
     return PartSettings(part_size=PART_SIZE, sentences="none", selection=selection, records=records)
@@ -154,7 +154,7 @@ def test_generated_corpora_give_what_the_twin_gives(
     for name, texts in named:
         (place / name).write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     (place / "eval").mkdir()
-    files = evaluation_files([str(write_evaluation(place / "eval", evaluation))]) if evaluation else ()
+    files = find_evaluation_files([str(write_evaluation(place / "eval", evaluation))]) if evaluation else ()
     selection = SelectionSettings(
         exclude=files,
         exclude_ngram=3,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.tokens.fairseq_dictionary import fairseq_ids, parse_dictionary
+from bertdata.tokens.fairseq_dictionary import compute_fairseq_ids, parse_dictionary
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 
@@ -45,7 +45,7 @@ def test_roles_keep_the_first_ids_where_their_symbols_are_overwritten(tmp_path):
     vocabulary = vocabulary_of(find_tokenizer_json(str(tmp_path / "dict.txt"), {}))
     roles = [vocabulary.role(role) for role in ("cls", "pad", "sep", "unk", "mask")]
     assert roles == [0, 1, 2, 3, 8]
-    assert fairseq_ids(vocabulary) == list(range(9))
+    assert compute_fairseq_ids(vocabulary) == list(range(9))
 
 
 @pytest.mark.parametrize("text", [CAMEMBERT, "ie 0\np -1\n", "a 1\na 2 #fairseq:overwrite\n"])

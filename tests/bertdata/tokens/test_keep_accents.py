@@ -13,7 +13,7 @@ from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import SettingsError
 from bertdata.tokens.files import VocabularyFile
-from bertdata.tokens.kept_files import keep_files, kept_files
+from bertdata.tokens.kept_files import keep_files, make_tokenizer_files
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from bertdata.tokens.vocabulary import parse_vocabulary
@@ -77,7 +77,7 @@ def test_a_run_keeps_a_tokenizer_json_that_says_it(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_bytes(vocabulary_bytes())
     path = str(tmp_path / "vocab.txt")
     file = VocabularyFile(path=path, dialect="google", lower_case=True, keep_accents=True)
-    assert set(kept_files(file)) == {"tokenizer.json", "tokenizer_config.json"}
+    assert set(make_tokenizer_files(file)) == {"tokenizer.json", "tokenizer_config.json"}
     (tmp_path / "run").mkdir()
     keep_files(file, str(tmp_path / "run"))
     kept = find_tokenizer_json(str(tmp_path / "run"), {})

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from bertdata.errors import InputError, VocabularyError
 from bertdata.tokens import library_tokenizer
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
-from bertdata.tokens.load import engine_note, tokenizer_of
+from bertdata.tokens.load import describe_engine, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, read_tokenizer_json
 from tests.support.tokenizer_files import TRAINERS
 
@@ -200,7 +200,7 @@ def test_what_others_write_to_stderr_is_kept(capfd: pytest.CaptureFixture[str]) 
 def test_the_kernel_encodes_documents_as_the_library_does(tmp_path: Path) -> None:
     path = TRAINERS["bpe"](tmp_path / "tokenizer.json", LINES * 20)
     file = find_tokenizer_json(str(path), {})
-    assert "run by the byte-level BPE kernel" in str(engine_note(file, "native"))
+    assert "run by the byte-level BPE kernel" in str(describe_engine(file, "native"))
     found = tokenizer_of(file, "native").encode([TEXT], ["part"])
     expected = load(path).encode([TEXT], ["part"])
     assert list(found.ids) == list(expected.ids)
@@ -212,7 +212,7 @@ def test_the_kernel_encodes_documents_as_the_library_does(tmp_path: Path) -> Non
 
 def test_a_file_that_no_kernel_knows_runs_on_the_library_and_says_why(tmp_path: Path) -> None:
     path = TRAINERS["unigram"](tmp_path / "tokenizer.json", LINES * 20)
-    note = engine_note(find_tokenizer_json(str(path), {}))
+    note = describe_engine(find_tokenizer_json(str(path), {}))
     assert note is not None
     assert note.endswith("run by the tokenizers library: its model is Unigram")
 

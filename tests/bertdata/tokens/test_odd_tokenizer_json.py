@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from bertdata.errors import VocabularyError
 from bertdata.tokens.bpe.settings import byte_alphabet
-from bertdata.tokens.load import engine_note, tokenizer_of
+from bertdata.tokens.load import describe_engine, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from tests.soak.tokenizer_fuzz import DIFFERS, compare_file, run_cases
 from tests.support.byte_bpe import added, byte_bpe
@@ -76,7 +76,7 @@ def test_an_added_token_behind_a_gap_has_the_librarys_id(tmp_path: Path) -> None
     path = written(tmp_path, value)
     expected = Tokenizer.from_file(path).encode("a <mask> b<s>").ids
     assert ids_of(path, "a <mask> b<s>") == expected
-    note = engine_note(find_tokenizer_json(path, {}))
+    note = describe_engine(find_tokenizer_json(path, {}))
     assert note is not None
     assert note.endswith("kernel")
 

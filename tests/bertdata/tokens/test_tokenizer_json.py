@@ -12,7 +12,7 @@ from bertdata.errors import BertDataError, MissingInputError, SettingsError, Voc
 from bertdata.tokens import tokenizer_json
 from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
-from bertdata.tokens.readable import readable_words
+from bertdata.tokens.readable import make_words_readable
 from bertdata.tokens.roles import parse_roles
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from tests.support.tokenizer_files import TRAINERS
@@ -184,10 +184,10 @@ def test_a_file_that_is_changed_is_read_anew(files: dict[str, Path], tmp_path: P
 
 def test_tokens_are_readable(files: dict[str, Path]) -> None:
     vocabulary = vocabulary_of(find_tokenizer_json(str(files["bpe"]), {}))
-    found = dict(zip(vocabulary.words, readable_words(vocabulary), strict=True))
+    found = dict(zip(vocabulary.words, make_words_readable(vocabulary), strict=True))
     assert found["Ġ"] == " "
     assert found["<mask>"] == "<mask>"
     assert found["Ã"] == "Ã"  # the first byte of a letter of two
     assert " sitzen" in found.values()
     vocabulary = vocabulary_of(find_tokenizer_json(str(files["unigram"]), {}))
-    assert " " in readable_words(vocabulary)
+    assert " " in make_words_readable(vocabulary)

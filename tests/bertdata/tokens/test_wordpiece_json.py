@@ -15,7 +15,7 @@ from bertdata.errors import InputError
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
-from bertdata.tokens.load import engine_note, tokenizer_of
+from bertdata.tokens.load import describe_engine, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, read_tokenizer_json
 from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, find_obstacle
 from bertdata.unicode.tables import bert_normalizer_differences
@@ -248,8 +248,8 @@ def test_the_note_names_the_engine(tmp_path):
     load(make_json(LETTERS), tmp_path)
     file = TokenizerJson(path=str(tmp_path / "tokenizer.json"), roles=(("unk", "[UNK]"),))
     kind = f"{file.path}: wordpiece of {len(make_json(LETTERS)['model']['vocab'])} tokens"
-    assert engine_note(file) == f"{kind}, run by the WordPiece kernel"
+    assert describe_engine(file) == f"{kind}, run by the WordPiece kernel"
     assert isinstance(tokenizer_of(file), WordPieceJsonTokenizer)
-    assert engine_note(file, "python") == f"{kind}, run by the tokenizers library: --engine python"
+    assert describe_engine(file, "python") == f"{kind}, run by the tokenizers library: --engine python"
     other = TokenizerJson(path=file.path, roles=(("unk", "[PAD]"),))
-    assert engine_note(other) == f"{kind}, run by the tokenizers library: another token has the role unk"
+    assert describe_engine(other) == f"{kind}, run by the tokenizers library: another token has the role unk"

@@ -24,7 +24,7 @@ from bertdata.errors import (
 from bertdata.io import process_pool, storage
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.process_pool import ProcessPool
-from bertdata.wiki.articles.files import ArticleFiles, file_name
+from bertdata.wiki.articles.files import ArticleFiles, make_file_name
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.dump import dump
 from bertdata.wiki.dump.bzip2_blocks import END_MAGIC
@@ -533,7 +533,7 @@ def test_a_run_that_ends_just_after_a_note_keeps_every_noted_file(
         patch.setattr(Commit, "note", note_and_end)
         with pytest.raises(_PulledOut):
             extract_dump(source, out, ON_DAY)
-    assert noted == [file_name(number) for number in range(count)]
+    assert noted == [make_file_name(number) for number in range(count)]
     kept = [(out / name).stat().st_ino for name in noted]
     assert extracted(source, out) == extracted(source, tmp_path / "whole")
     assert [(out / name).stat().st_ino for name in noted] == kept
@@ -595,10 +595,10 @@ def test_a_directory_that_cannot_be_made_is_an_error(sample: Path, tmp_path: Pat
 
 
 def test_files_are_numbered_as_wikiextractor_numbers_them() -> None:
-    names = [file_name(number) for number in (0, 99, 100, 2600, 67599)]
+    names = [make_file_name(number) for number in (0, 99, 100, 2600, 67599)]
     assert names == ["AA/wiki_00", "AA/wiki_99", "AB/wiki_00", "BA/wiki_00", "ZZ/wiki_99"]
     with pytest.raises(BertDataError):
-        file_name(67600)
+        make_file_name(67600)
 
 
 def test_progress_reaches_the_end_in_both_passes(sample: Path, tmp_path: Path) -> None:

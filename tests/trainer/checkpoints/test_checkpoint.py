@@ -22,7 +22,7 @@ from trainer.checkpoints.checkpoint import (
     STATE,
     WEIGHTS,
     State,
-    clean_up,
+    clean_up_checkpoints,
     find_checkpoints,
     md5_of_state,
     save_checkpoint,
@@ -156,7 +156,7 @@ def test_an_interrupted_save_leaves_no_checkpoint(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert list(find_checkpoints(str(tmp_path))) == [1]
     assert len(list((tmp_path / "checkpoints").iterdir())) == 2
-    clean_up(str(tmp_path))
+    clean_up_checkpoints(str(tmp_path))
     assert len(list((tmp_path / "checkpoints").iterdir())) == 1
 
 
@@ -173,7 +173,7 @@ def test_a_full_disk_is_one_error_and_no_checkpoint(tmp_path, monkeypatch):
 def test_going_back_forgets_what_came_later(tmp_path):
     for step in (1, 2, 3):
         save(tmp_path, step)
-    clean_up(str(tmp_path), after=2)
+    clean_up_checkpoints(str(tmp_path), after=2)
     assert list(find_checkpoints(str(tmp_path))) == [1, 2]
     assert choose_checkpoint(str(tmp_path)).name == "step-00000002"
     assert choose_checkpoint(str(tmp_path), 1).name == "step-00000001"

@@ -17,7 +17,7 @@ from bertdata.examples.fairseq.batch_order import fairseq_batches
 from bertdata.examples.fairseq.masks import FairseqRules, compute_cumulative_shares, draw_masks
 from bertdata.examples.fairseq.seeds import compute_seed
 from bertdata.examples.fairseq.streams import RELEASES, STREAMS
-from bertdata.examples.fairseq.words import word_begins
+from bertdata.examples.fairseq.words import find_word_begins
 from tests.support.training_runs import losses, refuse, tensors, words
 from trainer.config.settings import Config
 from trainer.data.dynamic_masks import UnmaskedData
@@ -60,7 +60,7 @@ def expected(blocks: Path, release: str, epoch: int, *, whole: bool = False) -> 
         random_share=0.1,
         kept_share=0.1,
         limits=compute_cumulative_shares([1] * vocabulary.size),
-        begins_word=word_begins(vocabulary) if whole else None,
+        begins_word=find_word_begins(vocabulary) if whole else None,
     )
     found = []
     for number, one in enumerate(bertdata.open_dataset(str(blocks))):

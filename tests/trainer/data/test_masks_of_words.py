@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bertdata.cli.main import main
-from bertdata.dataset.masked_data import masked_data
+from bertdata.dataset.masked_data import mask_dataset
 from bertdata.errors import SettingsError
 from bertdata.examples.dynamic_masking.masker import make_masker
 from bertdata.examples.masking.settings import MaskingSettings
@@ -67,7 +67,7 @@ def expected(data: UnmaskedData) -> list[Any]:
         masked_lm_prob=RATE, max_predictions_per_seq=data.layout.max_predictions_per_seq, whole_word_mask=True
     )
     masker = make_masker(VOCABULARY, settings, "python")
-    made = masked_data(data.masked.source, masker, seed=SEED)
+    made = mask_dataset(data.masked.source, masker, seed=SEED)
     return [example for shard in made.shards for batch in made.batches(shard) for example in batch.examples()]
 
 

@@ -39,7 +39,7 @@ from trainer.run.strategies import find_strategy
 from trainer.run.training_state import Training
 from trainer.tasks.choice import find_task
 from trainer.update import ipu_programs as programs
-from trainer.update.worker import Worker, whole
+from trainer.update.worker import Worker, make_undivided
 from trainer.workers.collective import Collective
 from trainer.workers.launchers import find_launcher, find_local_rank, find_rank
 
@@ -672,7 +672,12 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
     with pytest.raises(SettingsError, match="2 processes that poprun did not start; .* start by poprun"):
         find_strategy(
             Worker(
-                config=config, device=device, workers=workers, division=whole(workers), task=task, model=model
+                config=config,
+                device=device,
+                workers=workers,
+                division=make_undivided(workers),
+                task=task,
+                model=model,
             )
         )
 

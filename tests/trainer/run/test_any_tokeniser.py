@@ -10,7 +10,7 @@ import transformers
 from tokenizers import Tokenizer
 
 import bertdata as face
-from bertdata.tokens.kept_files import kept_files
+from bertdata.tokens.kept_files import make_tokenizer_files
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from tests.support.tokenizer_files import TRAINERS, train_bpe
 from tests.support.training_runs import Trainer, refuse, start_workers, words
@@ -203,7 +203,7 @@ def test_wrong_input_is_one_line(place: Path, trainer: Trainer) -> None:
 def test_other_forms_get_the_tokeniser_as_a_run_has_it(place: Path, tmp_path: Path, trainer: Trainer) -> None:
     assert trainer("convert", place / "run-wordpiece", tmp_path / "tf", "--to=nvidia").status == 0
     file = find_tokenizer_json(str(place / "run-wordpiece"), {})
-    for name, data in kept_files(file).items():
+    for name, data in make_tokenizer_files(file).items():
         assert (tmp_path / "tf" / name).read_bytes() == data
 
 

@@ -11,7 +11,7 @@ from tests.support.training_runs import words
 from trainer.data import loader
 from trainer.devices.cpu import Cpu
 from trainer.devices.peaks import find_peak
-from trainer.update.step import WeightStep
+from trainer.update.step import OptimiserStep
 
 NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 
@@ -29,13 +29,13 @@ def test_the_gradient_norm_is_that_of_all_gradients_before_clipping(
     trainer, training_set, tmp_path, monkeypatch, more, scale
 ):
     norms = list[float]()
-    take = WeightStep.take
+    take = OptimiserStep.take
 
     def measured(self, gradients, rate, number):
         norms.append(float(torch.cat([gradient.flatten() for gradient in gradients]).norm()) / scale)
         take(self, gradients, rate, number)
 
-    monkeypatch.setattr(WeightStep, "take", measured)
+    monkeypatch.setattr(OptimiserStep, "take", measured)
     run = words(training_set, tmp_path, "--steps=3", "--base-learning-rate=0.001", "--accumulation=2", *more)
     assert trainer(*run).status == 0
     found = [float(row["gradient_norm"]) for row in table(tmp_path)]

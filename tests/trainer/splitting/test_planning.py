@@ -21,7 +21,7 @@ from trainer.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.splitting.plan.request import PlanRequest
 from trainer.tasks.pretraining import MaskedWords, Pretraining
 from trainer.tasks.task import Task
-from trainer.update.worker import Runtime, whole
+from trainer.update.worker import Runtime, make_undivided
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(
@@ -62,7 +62,11 @@ def runtime(workers: type[Collective] = Connected, task: Task | None = None, **s
     device = Cpu(config)
     found = workers(device)
     return Runtime(
-        config=config, device=device, workers=found, division=whole(found), task=task or Pretraining()
+        config=config,
+        device=device,
+        workers=found,
+        division=make_undivided(found),
+        task=task or Pretraining(),
     )
 
 

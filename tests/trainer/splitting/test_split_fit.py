@@ -19,7 +19,7 @@ class Connected(Collective):
 class Whole(Cpu):
     """A processor that claims to have an optimiser of its own."""
 
-    own_step = True
+    ends_updates = True
 
 
 def check(kind: type[Cpu] = Cpu, workers: type[Collective] = Connected, **settings: object) -> None:

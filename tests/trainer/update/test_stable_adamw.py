@@ -14,7 +14,7 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.model.headed import BertForPreTraining
 from trainer.plugins import find
-from trainer.update.make_step import make_step
+from trainer.update.make_step import make_optimiser_step
 from trainer.update.optimisers import StableAdamW
 
 RATES = [1e-3, 2e-3, 2e-3, 5e-4]
@@ -54,7 +54,7 @@ def steps_of(kind, gradients, **settings):
     """The weights after the trainer's own steps, by fused kernels or by plain operations."""
     config = Config.of(optimiser="stableadamw-modernbert", base_learning_rate=max(RATES), **settings)
     weights = {name: torch.nn.Parameter(torch.tensor(v).float()) for name, v in drawn(0).items()}
-    step = make_step(config, kind(config), weights.items())
+    step = make_optimiser_step(config, kind(config), weights.items())
     for number, (rate, each) in enumerate(zip(RATES, gradients, strict=True), start=1):
         for name, weight in weights.items():
             weight.grad = torch.tensor(each[name]).float()
@@ -126,7 +126,7 @@ def test_weights_of_one_dimension_alone_do_not_decay():
 def test_one_beta_that_is_given_leaves_the_other_the_optimisers():
     config = Config.of(optimiser="stableadamw-modernbert", beta1=0.8)
     weight = torch.nn.Parameter(torch.ones(2, 2))
-    assert make_step(config, Cpu(config), [("a", weight)]).optimiser.preset.betas == (0.8, 0.98)
+    assert make_optimiser_step(config, Cpu(config), [("a", weight)]).optimiser.preset.betas == (0.8, 0.98)
 
 
 def test_the_decay_follows_the_share_of_the_rate_in_the_base_rate():

@@ -14,7 +14,7 @@ from trainer.devices.clipping import clip_
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
-from trainer.update.make_step import make_step
+from trainer.update.make_step import make_optimiser_step
 from trainer.update.skipping import MOST_IN_A_ROW
 
 SHAPES = {
@@ -55,7 +55,7 @@ class Fixture:
             name: torch.nn.Parameter(torch.randn(shape, generator=draw).to(device.torch_device))
             for name, shape in SHAPES.items()
         }
-        self.step = make_step(config, device, self.weights.items())
+        self.step = make_optimiser_step(config, device, self.weights.items())
         self.optimiser, self.scale = self.step.optimiser, self.step.scale
         self.number = 0
 

@@ -15,7 +15,7 @@ from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
-from bertdata.tokens.kept_files import CONFIGURATION_NAME, kept_files
+from bertdata.tokens.kept_files import CONFIGURATION_NAME, make_tokenizer_files
 from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import STATE, new_state, write_checkpoint
@@ -26,7 +26,7 @@ from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, 
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
 from trainer.checkpoints.formats.tensorflow2 import write_objects
 from trainer.checkpoints.learned_task import run_labels, task_config
-from trainer.checkpoints.source import find_own, open_checkpoint
+from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
@@ -78,7 +78,7 @@ def convert(
         raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
     if not Path(source).exists() and not is_recognised(source):
         raise MissingInputError(f"{source}: no such file or directory")
-    if kind is None and find_own(source) is None and not is_recognised(source):
+    if kind is None and find_trainer_checkpoint(source) is None and not is_recognised(source):
         others = "a TensorFlow index, a .pt file nor model.safetensors"
         raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json, {others}")
     # 2. Open the source under this trainer's names. No tensor is read until it is written.
@@ -182,7 +182,7 @@ def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
 
     Other programs have flags for the casing.
     """
-    for name, data in kept_files(file).items():
+    for name, data in make_tokenizer_files(file).items():
         if name != CONFIGURATION_NAME or isinstance(file, TokenizerJson):
             with storage.open_output(storage.join(directory, name)) as output:
                 output.write(data)
@@ -288,7 +288,7 @@ def _write_own(
         config = Config.of()
     state = replace(new_state(config, shape, longest=checkpoint.longest), task=learned)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
-    others = {} if tokenizer is None else kept_files(tokenizer)
+    others = {} if tokenizer is None else make_tokenizer_files(tokenizer)
     write_checkpoint(Path(target), state, weights, moments, others)
     what = f"weights and moments of update {updates}" if moments else "weights"
     if checkpoint.problem not in (None, run_labels(config.as_json()).problem):

@@ -9,11 +9,11 @@ from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, TokenizerJson
 from bertdata.tokens.json_document import parse_tokenizer_json
-from bertdata.tokens.kept_files import CONFIGURATION_NAME, role_tokens, vocabulary_text
+from bertdata.tokens.kept_files import CONFIGURATION_NAME, format_vocabulary, name_role_tokens
 from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.model_directory.files import ModelFiles
 from bertdata.tokens.model_directory.reader import is_of_class
-from bertdata.tokens.templates import own_template, post_processor, template_of
+from bertdata.tokens.templates import make_post_processor, make_template, read_template
 from bertdata.tokens.tokenizer_json import tokenizer_bytes
 from bertdata.tokens.vocabulary_json import wordpiece_json
 from trainer.checkpoints.any_checkpoint import Checkpoint
@@ -66,7 +66,7 @@ def export_tokenizer(
     config: dict[str, Any]
     files: dict[str, bytes]
     if isinstance(file, TokenizerJson):
-        special = role_tokens(file.roles)
+        special = name_role_tokens(file.roles)
         text = tokenizer_text(file, has_segments=has_segments)
         files = {TOKENIZER_NAME: text}
         config = {"tokenizer_class": _AS_IT_IS, "model_max_length": longest}
@@ -75,7 +75,7 @@ def export_tokenizer(
             # transformers 4 reads this from here and ignores tokenizer.json's value.
             config["add_prefix_space"] = True
     else:
-        special = role_tokens(tuple(_BERT.items()))
+        special = name_role_tokens(tuple(_BERT.items()))
         config = {
             "tokenizer_class": "BertTokenizer",
             "do_lower_case": file.lower_case,  # also strips accents, unless strip_accents is False
@@ -83,7 +83,7 @@ def export_tokenizer(
             "tokenize_chinese_chars": True,
             "model_max_length": longest,
         }
-        files = {VOCABULARY_NAME: vocabulary_text(vocabulary_of(file))}
+        files = {VOCABULARY_NAME: format_vocabulary(vocabulary_of(file))}
         if needs_json:
             config["tokenizer_class"] = _AS_IT_IS
             files[TOKENIZER_NAME] = wordpiece_json(file)
@@ -120,10 +120,10 @@ def tokenizer_text(file: TokenizerJson, *, has_segments: bool = True) -> bytes:
         changed["model"] = {**whole["model"], "dropout": None}
     if vocabulary.cls is not None and vocabulary.sep is not None:
         own = whole.get("post_processor")
-        wanted = own_template(vocabulary.cls, vocabulary.sep, vocabulary.pair_separators)
-        found = template_of(own)
+        wanted = make_template(vocabulary.cls, vocabulary.sep, vocabulary.pair_separators)
+        found = read_template(own)
         if found is None or not found.makes(wanted, has_segments):
-            changed["post_processor"] = post_processor(wanted, vocabulary, own)
+            changed["post_processor"] = make_post_processor(wanted, vocabulary, own)
     if not changed:
         return data
     return json.dumps({**whole, **changed}, ensure_ascii=False, indent=2).encode() + b"\n"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from trainer.config.sections.section import Section, common_setting
 
 
@@ -97,7 +97,7 @@ class LoadingSection(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(not (self.bins and self.pack_on_load), "bins and pack_on_load cannot be used together")
+        require(not (self.bins and self.pack_on_load), "bins and pack_on_load cannot be used together")
 
     def idle(self) -> list[str]:
         """Return the keys that have no effect without pack_on_load."""

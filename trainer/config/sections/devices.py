@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.config.declared import schema_of, setting, setting_of
+from bertdata.config.declared import repeat_setting, schema_of, setting
 from bertdata.config.value_check import check_values
 from trainer.config.sections.schedule import BY_UPDATE
 from trainer.config.sections.section import Section
@@ -116,4 +116,4 @@ class IpuSection(DeviceSection):
 class XlaSection(DeviceSection):
     """Keys for TPUs."""
 
-    executable_cache_dir: str | None = setting_of(IpuSection, "executable_cache_dir")
+    executable_cache_dir: str | None = repeat_setting(IpuSection, "executable_cache_dir")

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from bertdata.config.declared import schema_of, setting, setting_of
-from bertdata.config.settings import check
+from bertdata.config.declared import repeat_setting, schema_of, setting
+from bertdata.config.settings import require
 from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
 from trainer.config.sections.section import Section, plugin_setting
 
@@ -33,7 +33,7 @@ class MaskingSection(Section):
         "vocabulary, a file or a name, for dynamic masks and for the text of a task (default: the copy "
         "stored with the data or the checkpoint)",
     )
-    masked_lm_prob: float = setting_of(
+    masked_lm_prob: float = repeat_setting(
         MaskingSettings, "masked_lm_prob", help=_AT_LOAD, above=0, most=1, common=True, by_phase=True
     )
     eval_masked_lm_prob: float | None = setting(
@@ -54,20 +54,20 @@ class MaskingSection(Section):
     masked_lm_prob_steps: int = setting(
         4, "number of values in masked_lm_prob_schedule steps, first and last included", least=2
     )
-    mask_share: float = setting_of(MaskingSettings, "mask_share", help=_AT_LOAD, by_phase=True)
-    random_share: float = setting_of(MaskingSettings, "random_share", help=_AT_LOAD, by_phase=True)
-    kept_share: float = setting_of(MaskingSettings, "kept_share", help=_AT_LOAD, by_phase=True)
-    whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask", help=_AT_LOAD)
-    mask_counts: str = setting_of(MaskingSettings, "mask_counts", help=_AT_LOAD)
+    mask_share: float = repeat_setting(MaskingSettings, "mask_share", help=_AT_LOAD, by_phase=True)
+    random_share: float = repeat_setting(MaskingSettings, "random_share", help=_AT_LOAD, by_phase=True)
+    kept_share: float = repeat_setting(MaskingSettings, "kept_share", help=_AT_LOAD, by_phase=True)
+    whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask", help=_AT_LOAD)
+    mask_counts: str = repeat_setting(MaskingSettings, "mask_counts", help=_AT_LOAD)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         changes = self.masked_lm_prob_schedule != CONSTANT
         if self.masking == "modernbert":
-            check(not changes, "masking modernbert has one rate: without masked_lm_prob_schedule")
+            require(not changes, "masking modernbert has one rate: without masked_lm_prob_schedule")
         if self.is_dynamic:
             self.settings(1)
-            check(
+            require(
                 changes == (self.masked_lm_prob_end is not None),
                 f"masked_lm_prob_schedule {self.masked_lm_prob_schedule} needs masked_lm_prob_end"
                 if changes

@@ -4,7 +4,7 @@ import json
 from dataclasses import Field, dataclass, fields, make_dataclass
 from typing import Any
 
-from bertdata.config.declared import schema_of, setting, setting_of
+from bertdata.config.declared import repeat_setting, schema_of, setting
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import read_model_file
 from trainer.config.model_kinds import model_kind
@@ -15,7 +15,7 @@ _FORMS = {"exact": "gelu", "tanh": "gelu_new"}
 _GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
 
 
-def with_form(activation: str, form: str | None) -> str:
+def apply_gelu_form(activation: str, form: str | None) -> str:
     """Return the name of the activation with gelu in the requested form.
 
     form: exact, tanh, or None to leave the activation as it is. Activations other than gelu never change.
@@ -46,7 +46,7 @@ class ModelKeys(Section):
         """Return arguments for ModelConfig: the model file's values, overridden by the keys set here."""
         settings = self.described()
         if "hidden_act" in settings:
-            settings["hidden_act"] = with_form(settings["hidden_act"], self.gelu)
+            settings["hidden_act"] = apply_gelu_form(settings["hidden_act"], self.gelu)
         return settings
 
     def described(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def override_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, A
     otherwise = _OTHERWISE.get(item.name, json.dumps(item.default))
     marks = {"common": True} if item.name in _COMMON else {}
     text = f" (default: from model_config, else {otherwise})"
-    key = setting_of(kind, item.name, default=None, help=text, **marks)
+    key = repeat_setting(kind, item.name, default=None, help=text, **marks)
     of_value: Any = item.type
     return item.name, of_value | None, key
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from trainer.config.sections.section import Section, common_setting, plugin_setting
 
 CHECKPOINT_SIGNALS = ("USR1", "USR2", "HUP", "QUIT", "URG", "CONT")
@@ -84,7 +84,7 @@ class WorkersSection(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         post, halves = self.allreduce_post_accumulation, self.allreduce_post_accumulation_fp16
-        check(post or not halves, "allreduce_post_accumulation_fp16 needs allreduce_post_accumulation")
+        require(post or not halves, "allreduce_post_accumulation_fp16 needs allreduce_post_accumulation")
 
 
 @dataclass(frozen=True, kw_only=True)

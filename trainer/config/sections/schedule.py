@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from trainer.config.sections.section import Section, common_setting, plugin_setting
 
 BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
@@ -43,7 +43,7 @@ class ScheduleSection(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(
+        require(
             isinstance(self.warmup, int) or self.warmup < 1,
             f"warmup is {self.warmup}, expected an integer (updates) or a share of steps, 0 <= x < 1",
         )
@@ -147,12 +147,12 @@ class RecipeSection(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(
+        require(
             isinstance(self.lr_decay, int) or self.lr_decay <= 1,
             f"lr_decay is {self.lr_decay}, expected an integer (updates) or a share of steps, 0 <= x <= 1",
         )
         both = (self.batch_warmup_from is None) == (self.batch_warmup_tokens is None)
-        check(both, "batch_warmup_from and batch_warmup_tokens need each other")
+        require(both, "batch_warmup_from and batch_warmup_tokens need each other")
 
     def idle(self) -> list[str]:
         """Return the keys that have no effect without lr_decay."""

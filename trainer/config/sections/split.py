@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.io.outputs import OutputForm
 from trainer.config.sections.section import Section
 
@@ -51,7 +51,7 @@ class SplitSection(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         least, most = self.min_micro_batches, self.max_micro_batches
-        check(least <= most, f"min_micro_batches is {least}, expected at most max_micro_batches ({most})")
+        require(least <= most, f"min_micro_batches is {least}, expected at most max_micro_batches ({most})")
 
     @property
     def memory_bytes(self) -> int | None:

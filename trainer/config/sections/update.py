@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bertdata.config.declared import setting
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from trainer.config.schedules.form import Preset
 from trainer.config.sections.section import Section, common_setting, plugin_setting
 from trainer.plugins import find
@@ -106,7 +106,7 @@ class UpdateSection(Section):
             size = size or max(1, total // (workers * (count or 1)))
             count = count or max(1, total // (workers * size))
             whole = workers * size * count
-            check(
+            require(
                 total == whole,
                 f"the global batch is {total}, expected {workers} (workers) * {size} (batch_size) * {count} "
                 f"(accumulation) = {whole}: a batch size that does not divide",
@@ -192,7 +192,7 @@ class ScalingSection(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         least, first, most = self.min_loss_scale, self.init_loss_scale, self.max_loss_scale
-        check(
+        require(
             least <= first <= most,
             f"init_loss_scale is {first:g}, expected min_loss_scale ({least:g}) to max_loss_scale ({most:g})",
         )

@@ -6,7 +6,7 @@ from inspect import signature
 
 import torch
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
@@ -35,20 +35,20 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
     strategy: sharded or pipelined.
     """
     update = device.config.update
-    takes_parts = not device.own_step and not device.compiles_always and device.strategy == "replicated"
-    check(takes_parts, f"strategy is {strategy}, but device {device.name!r} takes whole models only")
-    check(
+    takes_parts = not device.ends_updates and not device.compiles_always and device.strategy == "replicated"
+    require(takes_parts, f"strategy is {strategy}, but device {device.name!r} takes whole models only")
+    require(
         workers.name == "torch_distributed",
         f"strategy {strategy} needs torch.distributed: start the workers with "
         f"{LAUNCHERS['torch_distributed']}; found {workers.name}",
     )
-    check(not device.must_compile, f"strategy {strategy} compiles no model: leave out --compile")
-    check(
+    require(not device.must_compile, f"strategy {strategy} compiles no model: leave out --compile")
+    require(
         not update.clips_micro_batches,
         f"strategy {strategy} clips whole updates: clipping is {update.clipping_point}; "
         "give --clipping per_update or none",
     )
-    check(
+    require(
         device.config.workers.allreduce_post_accumulation,
         f"strategy {strategy} averages gradients in its own way: leave out allreduce_post_accumulation",
     )
@@ -75,7 +75,7 @@ def accepts(work: Callable[[], object]) -> bool:
 
 def check_sharding() -> None:
     """Raise SettingsError if this version of PyTorch cannot shard weights."""
-    check(can_shard(), f"strategy sharded needs torch 2.6 or later, found {torch.__version__}")
+    require(can_shard(), f"strategy sharded needs torch 2.6 or later, found {torch.__version__}")
 
 
 def can_shard() -> bool:
@@ -93,7 +93,7 @@ def _has_fully_shard() -> bool:
 def check_pipelining() -> None:
     """Raise SettingsError if this PyTorch cannot pass micro-batches from stage to stage as needed."""
     can = torch.distributed.is_available() and _has_pipelining()
-    check(can, f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")
+    require(can, f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")
 
 
 def _has_pipelining() -> bool:
@@ -125,7 +125,7 @@ def check_fits(
     """
 
     def fits(holds: bool, planned: str) -> None:
-        check(holds, f"{where}: is a plan for {planned}; make a plan for this run with {_MAKER}")
+        require(holds, f"{where}: is a plan for {planned}; make a plan for this run with {_MAKER}")
 
     known = read_model_config(plan.model, where).as_json()
     for name, wanted in model.as_json().items():

@@ -22,7 +22,7 @@ from trainer.splitting.plan.parts import (
     shape_of,
 )
 from trainer.splitting.plan.request import PlanRequest, list_meshes
-from trainer.update.make_step import make_step
+from trainer.update.make_step import make_optimiser_step
 from trainer.update.strategy import UpdateNumber, part_seeds
 from trainer.workers.collective import Collective
 
@@ -154,7 +154,7 @@ class TimedUpdates:
         self.weights: list[Tensor] = list(model.parameters())
         for weight in self.weights:
             weight.grad = torch.zeros_like(weight)
-        self._step = make_step(device.config, device, model.named_parameters())
+        self._step = make_optimiser_step(device.config, device, model.named_parameters())
         self._number = 0
         self._last = 0.0
 

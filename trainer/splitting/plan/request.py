@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig, check_length
 from trainer.config.sections.finetuning import PRETRAINING
@@ -41,12 +41,12 @@ class PlanRequest:
         stages, copies, devices = self.split.stages, self.split.copies, self.devices
         for name, number in (("stages", stages), ("copies", copies)):
             divides = number is None or devices % number == 0
-            check(divides, f"{name} is {number}, expected a divisor of the number of devices ({devices})")
+            require(divides, f"{name} is {number}, expected a divisor of the number of devices ({devices})")
         is_product = not (stages and copies) or stages * copies == devices
-        check(is_product, f"stages x copies is {stages} x {copies}, expected {devices} (devices)")
+        require(is_product, f"stages x copies is {stages} x {copies}, expected {devices} (devices)")
         layers, why = self.model.num_hidden_layers, "a stage has a layer at least"
         has_layers = (stages or 1) <= layers
-        check(has_layers, f"stages is {stages}, expected at most num_hidden_layers ({layers}): {why}")
+        require(has_layers, f"stages is {stages}, expected at most num_hidden_layers ({layers}): {why}")
         check_length(self.sequence_length, self.model.max_position_embeddings, "plan")
 
     @property

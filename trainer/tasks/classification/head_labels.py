@@ -49,9 +49,9 @@ def default_label_names(rows: int) -> tuple[str, ...]:
 def list_labels(labels: Sequence[str]) -> str:
     """Return the labels as text, with a count in place of all after the first 20."""
     more = [f"{len(labels) - MOST_SHOWN} more"] if len(labels) > MOST_SHOWN else []
-    return ", ".join([*map(shown, labels[:MOST_SHOWN]), *more])
+    return ", ".join([*map(quote_label, labels[:MOST_SHOWN]), *more])
 
 
-def shown(label: str) -> str:
+def quote_label(label: str) -> str:
     """Return the label, quoted if it could be misread: empty, with blanks at its ends, or with commas."""
     return label if label == label.strip() and label and "," not in label else repr(label)

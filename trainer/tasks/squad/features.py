@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bertdata.config.declared import setting
-from bertdata.config.settings import ExampleSettings, check
+from bertdata.config.settings import ExampleSettings, require
 from bertdata.errors import SettingsError
 from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import Vocabulary
@@ -46,10 +46,12 @@ class SquadSettings(ExampleSettings):
 
     def __post_init__(self) -> None:
         super(SquadSettings, self).__post_init__()
-        check(self.doc_stride >= 1, f"doc_stride is {self.doc_stride}, expected 1 or more")
-        check(self.max_query_length >= 0, f"max_query_length is {self.max_query_length}, expected 0 or more")
+        require(self.doc_stride >= 1, f"doc_stride is {self.doc_stride}, expected 1 or more")
+        require(
+            self.max_query_length >= 0, f"max_query_length is {self.max_query_length}, expected 0 or more"
+        )
         overlap = self.doc_overlap
-        check(overlap is None or overlap >= 0, f"doc_overlap is {overlap}, expected 0 or more")
+        require(overlap is None or overlap >= 0, f"doc_overlap is {overlap}, expected 0 or more")
         self.check_room(separators=1)
 
     def check_room(self, separators: int) -> None:
@@ -58,7 +60,7 @@ class SquadSettings(ExampleSettings):
         separators: number of sep tokens between question and span.
         """
         longest = self.max_seq_length - separators - 3  # for cls, the last sep and a token of the context
-        check(
+        require(
             self.max_query_length <= longest,
             f"max_query_length is {self.max_query_length}, expected at most max_seq_length - "
             f"{separators + 3} ({longest}), so that a token of the context fits in",

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertdata.config.settings import check
+from bertdata.config.settings import require
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError, MissingInputError, UsageError
 from bertdata.io import storage
@@ -76,8 +76,8 @@ class Squad(FineTuning):
         super().__init__(config)
         if self.keys.answers_over_padding:
             loading = config.loading
-            check(loading.rows, "answers_over_padding: flat batches have no padding: give --rows too")
-            check(
+            require(loading.rows, "answers_over_padding: flat batches have no padding: give --rows too")
+            require(
                 not loading.pack_on_load, "answers_over_padding: rows of pack_on_load hold several sequences"
             )
         if self.keys.version_2_with_negative:

@@ -15,7 +15,7 @@ from bertdata.examples.dynamic_masking.masker import Draws, Masker
 from bertdata.examples.fairseq.load_masker import FairseqMasker, make_fairseq_masker
 from bertdata.examples.fairseq.masks import FairseqRules, compute_cumulative_shares, draw_masks, most_masks
 from bertdata.examples.fairseq.streams import RELEASES, STREAMS
-from bertdata.examples.fairseq.words import word_begins
+from bertdata.examples.fairseq.words import find_word_begins
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.records import ShardLayout, Vocabulary
 
@@ -68,7 +68,7 @@ def rules_of(draw: st.DrawFn) -> FairseqRules:
         limits=compute_cumulative_shares(
             draw(st.lists(st.integers(1, 900), min_size=len(WORDS), max_size=len(WORDS)))
         ),
-        begins_word=draw(st.sampled_from([None, word_begins(VOCABULARY)])),
+        begins_word=draw(st.sampled_from([None, find_word_begins(VOCABULARY)])),
         multiple=draw(st.sampled_from([1, 1, 3])),
     )
 
@@ -133,7 +133,7 @@ def test_no_mask_is_cut(release, rows, rate, whole, seed):
 
 
 def test_words_begin_as_fairseq_has_it():
-    begins = [word for word, bit in zip(WORDS, word_begins(VOCABULARY), strict=True) if bit]
+    begins = [word for word, bit in zip(WORDS, find_word_begins(VOCABULARY), strict=True) if bit]
     expected = [
         "<s>",
         "<pad>",
@@ -147,9 +147,9 @@ def test_words_begin_as_fairseq_has_it():
     ]
     assert begins == expected
     pieces = replace(VOCABULARY, words=[*WORDS[:4], "the", "##n", "lamp", "<mask>"], kind="wordpiece")
-    assert word_begins(pieces) == bytes([1, 1, 1, 1, 1, 0, 1, 1])
+    assert find_word_begins(pieces) == bytes([1, 1, 1, 1, 1, 0, 1, 1])
     unigram = replace(VOCABULARY, words=[*WORDS[:4], "\u2581the", "n", "<mask>"], kind="unigram")
-    assert word_begins(unigram) == bytes([1, 1, 1, 1, 1, 0, 0])
+    assert find_word_begins(unigram) == bytes([1, 1, 1, 1, 1, 0, 0])
 
 
 def test_a_masker_survives_pickling():

@@ -15,7 +15,7 @@ from bertdata import _native
 from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
 from bertdata.examples.counting import sizes
-from bertdata.examples.groups import masks_of
+from bertdata.examples.groups import get_masks
 from bertdata.examples.objectives import find_objective
 from bertdata.examples.random_stream import NumpyStream
 from bertdata.examples.sop.batch import SopBatch, SopExample
@@ -244,7 +244,7 @@ def test_examples_have_the_ngrams_that_are_drawn(favors_shorter):
         max_seq_length=512, masked_lm_prob=0.006, dupe_factor=8, favor_shorter_ngram=favors_shorter
     )
     source = make_sop_examples(documents, VOCABULARY, settings.with_changes(short_seq_prob=0.0))
-    masks = masks_of(source.batch(0, len(source)))
+    masks = get_masks(source.batch(0, len(source)))
     places = [tuple(masks.places[start : start + 3]) for start in range(0, len(masks.places), 3)]
     assert set(sizes(list(masks.ends))) == {3}
     counts = Counter((b - a == 1) + (c - b == 1) for a, b, c in places)

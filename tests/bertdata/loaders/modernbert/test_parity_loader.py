@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bertdata._native import kernels
 from bertdata.loaders.modernbert.engines import make_masks, make_packer
 from bertdata.loaders.modernbert.epoch import find_order
-from bertdata.loaders.modernbert.masks import stream_state
+from bertdata.loaders.modernbert.masks import compute_stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 
 ENGINES = ("native", "python")
@@ -86,7 +86,7 @@ def test_the_kernel_masks_as_its_twin_and_leaves_the_stream_at_the_same_point(
             assert one.tolist() == other.tolist()
         assert (native.redrawn, native.tokens) == (python.redrawn, python.tokens)
         cells, redrawn = cells + 9 * len(rows), redrawn + native.redrawn
-        assert both[0].state == both[1].state == stream_state(seed + 1, cells, redrawn)
+        assert both[0].state == both[1].state == compute_stream_state(seed + 1, cells, redrawn)
         both[0].state = both[0].state
 
 
@@ -98,7 +98,7 @@ def test_the_streams_state_is_found_where_integers_are_redrawn(engine):
     redrawn = 0
     for number in range(1, 40):
         redrawn += masks.draw(np.array([2**31, 4], np.uint32), np.array([2]), 7).redrawn
-        assert masks.state == stream_state(11, 7 * number, redrawn)
+        assert masks.state == compute_stream_state(11, 7 * number, redrawn)
     assert redrawn > 100
 
 

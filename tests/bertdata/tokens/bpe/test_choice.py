@@ -23,13 +23,13 @@ def write(path: Path, **changes: object) -> TokenizerJson:
 def test_a_known_file_is_run_by_the_kernel(tmp_path):
     file = write(tmp_path)
     assert isinstance(load.tokenizer_of(file), ByteBpeTokenizer)
-    note = load.engine_note(file)
+    note = load.describe_engine(file)
     assert note is not None
     assert note.endswith("run by the byte-level BPE kernel")
 
 
 def test_the_twin_is_run_where_it_is_asked_for(tmp_path):
-    note = load.engine_note(write(tmp_path), "python")
+    note = load.describe_engine(write(tmp_path), "python")
     assert note is not None
     assert note.endswith("run by the readable twin of the byte-level BPE kernel")
 
@@ -37,14 +37,14 @@ def test_the_twin_is_run_where_it_is_asked_for(tmp_path):
 def test_another_file_is_run_by_the_library_and_the_note_says_why(tmp_path):
     file = write(tmp_path, normalizer={"type": "Lowercase"})
     assert isinstance(load.tokenizer_of(file), LibraryTokenizer)
-    note = load.engine_note(file)
+    note = load.describe_engine(file)
     assert note is not None
     assert note.endswith("library: its normaliser is Lowercase")
 
 
 def test_without_kernels_the_library_is_run(tmp_path, monkeypatch):
     monkeypatch.setattr(load, "available", lambda: False)
-    note = load.engine_note(write(tmp_path))
+    note = load.describe_engine(write(tmp_path))
     assert note is not None
     assert note.endswith("run by the tokenizers library: the kernels are not built")
 

@@ -17,16 +17,16 @@ from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.articles.directory import ArticlesDirectory
 from bertdata.wiki.articles.files import cut_files
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.dump.revisions import frozen_day
+from bertdata.wiki.dump.revisions import choose_frozen_day
 from bertdata.wiki.dump.site import parse_head
 from bertdata.wiki.extract import extract_dump
 from bertdata.wiki.extractor import ExtractorSettings
 from bertdata.wiki.open_extractor import check_engine, forget_extractors
 from bertdata.wiki.page_rules import PageRules
 from bertdata.wiki.ranges import work as range_work
-from bertdata.wiki.ranges.fold import check_digests, deal_out_articles, in_sequence, joined_report
-from bertdata.wiki.ranges.ranges import DumpRanges, dump_kind
-from bertdata.wiki.ranges.shared_templates import SharedTemplates, fetched_templates, write_templates
+from bertdata.wiki.ranges.fold import check_digests, check_sequence, deal_out_articles, join_reports
+from bertdata.wiki.ranges.ranges import DumpRanges, recognise_dump
+from bertdata.wiki.ranges.shared_templates import SharedTemplates, fetch_templates, write_templates
 from bertdata.wiki.settings import EXTRACTORS, ExtractorName, ExtractSettings
 from bertdata.wiki.template_file import read_definitions
 from bertdata.wiki.worker_pool import WorkerPools
@@ -53,7 +53,7 @@ def extract_by_ranges(
 ) -> dict[str, bytes]:
     """The files, by the functions that workers call."""
     data = dump.read_bytes()
-    ranges = DumpRanges(path=str(dump), bytes=len(data), kind=dump_kind(data), range_bytes=range_bytes)
+    ranges = DumpRanges(path=str(dump), bytes=len(data), kind=recognise_dump(data), range_bytes=range_bytes)
     text = bz2.decompress(data) if ranges.kind == "bzip2" else data
     text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     directory = ArticlesDirectory(str(place), str(dump), len(data), settings)
@@ -76,15 +76,17 @@ def extract_by_ranges(
     def articles(number: int, **state: Any) -> range_work.RangeArticles:
         return range_work.extract_range(ranges, number, workers, str(spool / f"{number}"), **state)
 
-    first = list(in_sequence(str(dump), map(collect, range(len(ranges))), lambda n, s: collect(n, state=s)))
+    first = list(
+        check_sequence(str(dump), map(collect, range(len(ranges))), lambda n, s: collect(n, state=s))
+    )
     newest = max(found.newest for found in first)
-    workers = workers._replace(day=frozen_day(str(dump), directory.day, newest))
+    workers = workers._replace(day=choose_frozen_day(str(dump), directory.day, newest))
     if settings.templates:
         paths = [found.path for found in first if found.path]
         shared = write_templates(paths, lambda md5: str(spool / f"templates-{md5}"))
-        workers = workers._replace(templates=fetched_templates(shared))
+        workers = workers._replace(templates=fetch_templates(shared))
     second = list(
-        in_sequence(str(dump), map(articles, range(len(ranges))), lambda n, s: articles(n, state=s))
+        check_sequence(str(dump), map(articles, range(len(ranges))), lambda n, s: articles(n, state=s))
     )
     check_digests(
         str(dump), [found.facts.digest for found in first], [found.facts.digest for found in second]
@@ -93,7 +95,7 @@ def extract_by_ranges(
         b"".join(Path(piece.path).read_bytes()[piece.start :][: piece.bytes] for piece in pieces)
         for pieces in deal_out_articles(second)
     ]
-    report = joined_report(found.report for found in second)
+    report = join_reports(found.report for found in second)
     report.template_pages = sum(found.pages for found in first)
     left_out = {number for found in (*first, *second) for number in found.left_out}
     assert workers.day is not None
@@ -112,12 +114,12 @@ def check_against_step(
 ) -> dict[str, bytes]:
     """The files of the local step, which are these."""
     from bertdata.io.file_check import FileEntry, md5_of
-    from bertdata.wiki.articles.files import file_name
+    from bertdata.wiki.articles.files import make_file_name
 
     local = place.with_name(f"{place.name}.local")
     extract_dump(dump, local, settings)
     entries = [
-        FileEntry(name=file_name(number), bytes=len(data), md5=md5_of(data))
+        FileEntry(name=make_file_name(number), bytes=len(data), md5=md5_of(data))
         for number, data in enumerate(files)
     ]
     report.files, report.bytes = len(files), sum(map(len, files))
@@ -219,8 +221,8 @@ def joined(dump: Path, extractor: ExtractorName, range_bytes: int) -> Any:
         return range_work.extract_range(ranges, number, settings, path, **state)
 
     numbers = range(len(ranges))
-    first = list(in_sequence(str(dump), map(collect, numbers), lambda n, s: collect(n, state=s)))
-    second = list(in_sequence(str(dump), map(articles, numbers), lambda n, s: articles(n, state=s)))
+    first = list(check_sequence(str(dump), map(collect, numbers), lambda n, s: collect(n, state=s)))
+    second = list(check_sequence(str(dump), map(articles, numbers), lambda n, s: articles(n, state=s)))
     definitions = [
         definition
         for found in first
@@ -228,7 +230,7 @@ def joined(dump: Path, extractor: ExtractorName, range_bytes: int) -> Any:
         for definition in read_definitions(memoryview(Path(found.path).read_bytes()))
     ]
     texts = b"".join(Path(found.path).read_bytes() for found in second)
-    return definitions, texts, joined_report(found.report for found in second)
+    return definitions, texts, join_reports(found.report for found in second)
 
 
 def test_faults_and_dates_are_those_of_the_step(tmp_path: Path) -> None:
@@ -261,16 +263,16 @@ def test_another_template_file_than_the_first_pass_s_is_an_error(tmp_path: Path)
     path = tmp_path / "templates"
     path.write_bytes(b"other")
     with pytest.raises(InputError, match="the templates were changed since the first pass"):
-        fetched_templates(SharedTemplates(path=str(path), md5="0" * 32))
+        fetch_templates(SharedTemplates(path=str(path), md5="0" * 32))
 
 
 def test_a_remote_template_file_is_fetched_once(tmp_path: Path) -> None:
     with storage.open_output("memory://shared/part") as file:
         file.write(b"BDWIKI2\n" + bytes(16))
     shared = write_templates(["memory://shared/part"], lambda md5: f"memory://shared/templates-{md5}")
-    path = Path(fetched_templates(shared))
+    path = Path(fetch_templates(shared))
     assert path.read_bytes() == b"BDWIKI2\n" + bytes(16)
-    assert fetched_templates(shared) == str(path)
+    assert fetch_templates(shared) == str(path)
 
 
 def test_a_dump_that_changes_between_the_passes_is_an_error() -> None:

@@ -13,7 +13,7 @@ from bertdata.errors import InputError
 from bertdata.wiki.dump.bzip2_blocks import Block, find_blocks
 from bertdata.wiki.ranges import ranges as module
 from bertdata.wiki.ranges.links import BlockChecksums, RangeLink, check_links
-from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader, dump_kind
+from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader, recognise_dump
 from tests.support.dumps import HEAD, TAIL, multistream, page
 
 NAME = "dump.xml"
@@ -21,7 +21,7 @@ NAME = "dump.xml"
 
 def read_ranges(data: bytes, range_bytes: int) -> tuple[list[bytes], list[RangeLink]]:
     """The text that each range owns, and its link; the last one with text owns the dump's end."""
-    ranges = DumpRanges(path=NAME, bytes=len(data), kind=dump_kind(data), range_bytes=range_bytes)
+    ranges = DumpRanges(path=NAME, bytes=len(data), kind=recognise_dump(data), range_bytes=range_bytes)
     owned, links, ends = [], [], []
     for number in range(len(ranges)):
         reader = RangeReader(ranges, number, BytesIO(data))
@@ -43,7 +43,7 @@ def check_shares(data: bytes, text: bytes, range_bytes: int) -> None:
     assert b"".join(owned) == with_newlines(text)
     for share in list(filter(None, owned))[:-1]:
         assert share.rstrip(b" \t\n").endswith(b"</page>")
-    if dump_kind(data) == "bzip2":
+    if recognise_dump(data) == "bzip2":
         check_links(NAME, links)
 
 

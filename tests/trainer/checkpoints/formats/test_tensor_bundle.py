@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bertdata.errors import BertDataError, MissingExtraError
 from bertdata.shards.crc32c import masked_checksum, masked_crc32c
-from bertdata.shards.example_proto import varint
+from bertdata.shards.example_proto import encode_varint
 from tests.support.checkpoint_outputs import with_snappy_blocks
 from trainer.checkpoints.formats.kinds import read_checkpoint
 from trainer.checkpoints.formats.tensor_bundle import table, wire
@@ -74,8 +74,8 @@ def test_a_table_gives_back_its_entries(tmp_path_factory, entries, block_bytes):
 def test_varints_are_those_of_protocol_buffers(value):
     from google.protobuf.internal.encoder import _VarintBytes
 
-    assert varint(value) == _VarintBytes(value)
-    assert wire.read_varint(varint(value), 0) == (value, len(varint(value)))
+    assert encode_varint(value) == _VarintBytes(value)
+    assert wire.read_varint(encode_varint(value), 0) == (value, len(encode_varint(value)))
 
 
 @given(st.binary(max_size=300))

@@ -23,7 +23,7 @@ from torch import Tensor
 from bertdata.errors import DataError
 from bertdata.io import storage
 from bertdata.shards.crc32c import masked_checksum
-from bertdata.shards.example_proto import varint
+from bertdata.shards.example_proto import encode_varint
 from trainer.checkpoints.any_checkpoint import MOST_UPDATES
 from trainer.checkpoints.formats.tensor_bundle.table import read_table, write_table
 from trainer.checkpoints.formats.tensor_bundle.wire import (
@@ -249,7 +249,7 @@ class BundleWriter:
     def add_text(self, name: str, text: bytes) -> None:
         """Write bytes as a scalar of TensorFlow's type string."""
         checksum, crc = _text_checksums(text)
-        self._add(name, _STRING, (), memoryview(varint(len(text)) + checksum + text), crc)
+        self._add(name, _STRING, (), memoryview(encode_varint(len(text)) + checksum + text), crc)
 
     def _add(self, name: str, dtype: int, shape: tuple[int, ...], data: memoryview, crc: int) -> None:
         """Append the bytes to the data file and record the entry."""

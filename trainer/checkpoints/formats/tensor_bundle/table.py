@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from bertdata.errors import MissingExtraError, install_extra
 from bertdata.shards.crc32c import masked_checksum
-from bertdata.shards.example_proto import varint
+from bertdata.shards.example_proto import encode_varint
 from trainer.checkpoints.formats.tensor_bundle.wire import WireError, read_bytes, read_varint, read_varints
 from trainer.errors import CheckpointError
 
@@ -52,7 +52,7 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
         places, _ = read_varints(footer, 0, 4)
         # A varint can be written with more bytes than needed. The footer must have the shortest form, so that
         # a changed byte in it is noticed.
-        shortest = b"".join(map(varint, places))
+        shortest = b"".join(map(encode_varint, places))
         if footer != shortest.ljust(len(footer), b"\0"):
             raise WireError("its footer is damaged")
         blocks, most, end = data[:-_FOOTER_BYTES], _KEY_RATIO * len(data), 0
@@ -130,7 +130,7 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
         """Write a block. Return its offset and size in the encoding of index and footer."""
         nonlocal offset
         body = block.finish()
-        place = varint(offset) + varint(len(body))
+        place = encode_varint(offset) + encode_varint(len(body))
         file.write(body + bytes([_PLAIN]))
         file.write(struct.pack("<I", masked_checksum(body + bytes([_PLAIN]))))
         offset += len(body) + _TRAILER_BYTES
@@ -170,7 +170,13 @@ class _Block:
         else:
             while shared < min(len(key), len(self.last)) and key[shared] == self.last[shared]:
                 shared += 1
-        self._data += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
+        self._data += (
+            encode_varint(shared)
+            + encode_varint(len(key) - shared)
+            + encode_varint(len(value))
+            + key[shared:]
+            + value
+        )
         self.last = key
         self._count += 1
 

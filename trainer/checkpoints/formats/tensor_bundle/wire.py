@@ -4,7 +4,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from bertdata.shards.example_proto import varint
+from bertdata.shards.example_proto import encode_varint
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED = {_FIXED64: 8, _FIXED32: 4}
@@ -102,12 +102,12 @@ def message_field(number: int, *values: int | str) -> bytes:
 
 def number_field(number: int, value: int) -> bytes:
     """Return a field with a number of 0 or more. Nothing for 0, which is the default."""
-    return varint(number << 3 | _VARINT) + varint(value) if value else b""
+    return encode_varint(number << 3 | _VARINT) + encode_varint(value) if value else b""
 
 
 def bytes_field(number: int, value: bytes) -> bytes:
     """Return a field with bytes or a message, even if empty."""
-    return varint(number << 3 | _BYTES) + varint(len(value)) + value
+    return encode_varint(number << 3 | _BYTES) + encode_varint(len(value)) + value
 
 
 def text_field(number: int, value: str) -> bytes:
@@ -117,4 +117,4 @@ def text_field(number: int, value: str) -> bytes:
 
 def fixed32_field(number: int, value: int) -> bytes:
     """Return a field with a 32-bit number."""
-    return varint(number << 3 | _FIXED32) + struct.pack("<I", value)
+    return encode_varint(number << 3 | _FIXED32) + struct.pack("<I", value)
