@@ -59,7 +59,7 @@ def _excepthook(thread: threading.ExceptHookArgs) -> None:
 
 
 class _FoldedHandler(logging.Handler):
-    """A handler that folds similar warnings.
+    """A handler that prints the first of several similar warnings and only counts the others.
 
     It looks up ``sys.stderr`` for every line, because a progress bar replaces it while the bar is shown.
     """

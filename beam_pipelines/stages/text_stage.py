@@ -60,7 +60,7 @@ def plan_text_stage(
     punkt_tables: str | None = None,
     kinds: Sequence[str] = (),
 ) -> TextStage:
-    """Return the plan for these files. kinds: as in ``plan_text``.
+    """Return the plan for making text parts from these files. kinds: as in ``plan_text``.
 
     InputError as from ``plan_text``. DatasetError if the directory was made with other settings.
     """

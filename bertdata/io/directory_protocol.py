@@ -15,7 +15,7 @@ its full contents or does not exist. What a crash leaves depends on when it happ
 
 - While a piece is written: a ``*.tmp`` file, which the next run deletes.
 - After a piece and before its note: the piece. The next run does not trust it and writes the same bytes
-again.
+  again.
 - After the note: the piece and its note. The next run checks the piece against the note and keeps it.
 - After the manifest: a finished directory. The next run only removes ``unfinished/``.
 

@@ -1,9 +1,9 @@
 """Checks of every command's output path, so that no command destroys an input or an unrelated file.
 
 - An output that is an input, contains an input or lies inside an input is refused, whatever its spelling and
-whatever links lead there.
+  whatever links lead there.
 - An existing file is replaced only if it looks like an older output of the same command, or with
-``--overwrite``.
+  ``--overwrite``.
 
 Both are checked before a command reads or writes much. Output directories have a similar rule in
 ``directory_protocol``: a directory with unrelated files is refused.

@@ -5,12 +5,12 @@ pool:
 
 - **Start**: workers are forked if this process has a single thread, else spawned. Each has a separate pipe.
 - **Signals**: workers ignore SIGINT, which the parent handles. SIGTERM ends a worker after the ``finally``
-blocks of its current item. Neither signal interrupts the start or the end of the workers.
+  blocks of its current item. Neither signal interrupts the start or the end of the workers.
 - **End of the parent**: workers end when the parent process is gone, however it ended.
 - **Death of a worker**: detected at once. The current pass ends with WorkerDied.
 - **Limits**: a worker that grows beyond the pool's memory limit is killed. See ``io/work_limits.py``.
 - **Stop**: after an error, or when the reader stops early, all workers are terminated. Those that have not
-ended after a few seconds are killed.
+  ended after a few seconds are killed.
 """
 
 import os
