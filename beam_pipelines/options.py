@@ -15,7 +15,7 @@ from bertdata.io.name_lists import split_names
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.steps.create_plan import CreatePlan, planned
 from bertdata.steps.create_request import CreateRequest
-from bertdata.steps.extract import one_dump
+from bertdata.steps.extract import find_single_dump
 from bertdata.steps.record_source import (
     ARTICLE_SETTINGS,
     RECORD_SETTINGS,
@@ -191,7 +191,9 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
 def _check_dump(flags: argparse.Namespace) -> None:
     """Raise SettingsError for more than one dump, and strip ``file://`` from the paths."""
     flags.text = flags.text.removeprefix("file://")
-    flags.input = [one_dump([path.removeprefix("file://") for path in flags.input], "--input-kind dump")]
+    flags.input = [
+        find_single_dump([path.removeprefix("file://") for path in flags.input], "--input-kind dump")
+    ]
 
 
 @contextmanager

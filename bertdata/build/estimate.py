@@ -11,7 +11,7 @@ from bertdata.errors import DataError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
-from bertdata.io.terminal import in_words
+from bertdata.io.terminal import format_duration
 from bertdata.records import Documents
 from bertdata.shards.write import write_examples
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
@@ -43,7 +43,7 @@ class Estimate:
         processes = f"{used} worker{'s' if used > 1 else ''}" if workers else "one core"
         return [
             *(f"{place}: about {_describe_size(size)} to write" for place, size in self.output_bytes.items()),
-            f"about {in_words(max(1.0, self.seconds / used))} with {processes}; estimated from the first "
+            f"about {format_duration(max(1.0, self.seconds / used))} with {processes}; estimated from the first "
             f"{self.sample_bytes} bytes of {self.sample_part}, which took {self.sample_seconds:.2f} s here",
         ]
 

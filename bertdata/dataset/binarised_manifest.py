@@ -6,7 +6,7 @@ Its format is defined in ``schemas/binarised_manifest.json``. It holds no time, 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bertdata.io.file_check import FileEntry, entries_json, parse_entries
+from bertdata.io.file_check import FileEntry, dump_entries, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
 
 BINARISED_KIND = "binarised lines"
@@ -54,7 +54,7 @@ class BinarisedManifest:
                 "kind": BINARISED_KIND,
                 "tokenizer": self.tokenizer,
                 "inputs": [asdict(one) for one in self.inputs],
-                "files": entries_json(self.files),
+                "files": dump_entries(self.files),
                 "totals": {"lines": self.lines, "tokens": self.tokens},
             }
         )

@@ -10,7 +10,7 @@ from bertdata.io import storage
 from bertdata.io.directory_protocol import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
 from bertdata.io.input_files import refuse_repeated
-from bertdata.io.listing import HIDDEN, is_hidden, left_out_lines, list_inputs
+from bertdata.io.listing import HIDDEN, describe_left_out, is_hidden, list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
 from bertdata.io.patterns import expand
 from bertdata.records import DEFAULT_OBJECTIVE
@@ -85,7 +85,7 @@ def find_datasets(
     datasets = [one for listed in found for one in listed]
     if not datasets:
         return [_find_unlisted(path, objective)]
-    notes = tuple(left_out_lines(path, listing.left_out))
+    notes = tuple(describe_left_out(path, listing.left_out))
     return [replace(datasets[0], notes=notes), *datasets[1:]]
 
 
@@ -148,7 +148,7 @@ def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
             names, others = _choose_shards(path, listing.names)
             left_out |= others
         files = [storage.join(path, name) for name in names]
-        notes = left_out_lines(path, left_out)
+        notes = describe_left_out(path, left_out)
     else:
         files = expand([path])
         names = list(map(storage.base_name, files))

@@ -34,7 +34,7 @@ from bertdata.dataset.manifest import (
 from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
-from bertdata.io.directory_protocol import nested_directories
+from bertdata.io.directory_protocol import find_nested_directories
 from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, md5_of
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
@@ -182,7 +182,7 @@ def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Fi
 def _list_files(directory: str) -> list[str]:
     """Return the files of the directory, without the files of bertdata directories inside it."""
     names = storage.list_files(directory)
-    inner = tuple(f"{name}/" for name in nested_directories(names))
+    inner = tuple(f"{name}/" for name in find_nested_directories(names))
     return [name for name in names if not name.startswith(inner)] if inner else names
 
 

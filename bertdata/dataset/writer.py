@@ -29,7 +29,7 @@ from bertdata.dataset.manifest import (
 from bertdata.dataset.provenance import COPY_NAMES, NO_PROVENANCE, Provenance
 from bertdata.errors import DatasetError, InputError, ManifestError
 from bertdata.io import storage
-from bertdata.io.directory_protocol import Commit, nested_directories
+from bertdata.io.directory_protocol import Commit, find_nested_directories
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
 from bertdata.io.file_identity import changed
@@ -113,7 +113,7 @@ class Dataset:
         """Raise DatasetError if a new dataset would hide phases of another dataset in its sub-directories."""
         if self._within is not None or self.commit.found_terms() is not None:
             return
-        for name in filter(_PHASE.fullmatch, nested_directories(storage.list_files(self.directory))):
+        for name in filter(_PHASE.fullmatch, find_nested_directories(storage.list_files(self.directory))):
             below = _read_terms(storage.join(self.directory, name))
             if below is not None:
                 raise DatasetError(

@@ -363,7 +363,7 @@ def differences(ours: Terms, theirs: Terms) -> list[str]:
     return found
 
 
-def nested_directories(names: list[str]) -> list[str]:
+def find_nested_directories(names: list[str]) -> list[str]:
     """Return the sub-directories that this tool wrote, finished or not, recognised by manifest or plan file.
 
     names: names of all files below the directory.
@@ -386,7 +386,7 @@ def _escape(char: str) -> str:
 
 def _find_strange(names: list[str]) -> list[str]:
     """Return the names that lie neither in ``unfinished/`` nor in a nested directory that this tool wrote."""
-    inner = tuple(f"{name}/" for name in [UNFINISHED, *nested_directories(names)])
+    inner = tuple(f"{name}/" for name in [UNFINISHED, *find_nested_directories(names)])
     return [name for name in names if not name.startswith(inner)]
 
 

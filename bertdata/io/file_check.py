@@ -110,7 +110,7 @@ class HashingSink:
         return FileEntry(name=name, bytes=self.bytes, md5=self.md5)
 
 
-def entries_json(entries: Iterable[FileEntry]) -> list[dict[str, Any]]:
+def dump_entries(entries: Iterable[FileEntry]) -> list[dict[str, Any]]:
     """Return the entries as JSON objects for a manifest."""
     return [entry._asdict() for entry in entries]
 

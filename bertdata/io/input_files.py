@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
-from bertdata.io.listing import left_out_lines, list_inputs
+from bertdata.io.listing import describe_left_out, list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME
 from bertdata.io.patterns import expand
 from bertdata.io.real_paths import find_repeated
@@ -53,7 +53,7 @@ def find_input_files(
         if not names:
             raise MissingInputError(f"{path}: {missing}{_held_instead(listing.names)}")
         files += [storage.join(path, name) for name in names]
-        notes += left_out_lines(path, {**listing.left_out, **others})
+        notes += describe_left_out(path, {**listing.left_out, **others})
     files.sort()
     refuse_repeated(files, twice)
     return InputFiles(files=files, notes=tuple(notes))

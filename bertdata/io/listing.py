@@ -52,7 +52,7 @@ def list_inputs(directory: str, *, hidden: bool = False) -> Listing:
     return Listing(names=sorted(walk.names), folders=sorted(walk.folders), left_out=left_out)
 
 
-def left_out_lines(directory: str, left_out: Mapping[str, Iterable[str]]) -> list[str]:
+def describe_left_out(directory: str, left_out: Mapping[str, Iterable[str]]) -> list[str]:
     """Return one line per reason with the number of names left out and the first few of them."""
     lines = []
     for reason, all_names in left_out.items():

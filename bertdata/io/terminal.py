@@ -12,7 +12,7 @@ _SHOWN_BEGINNING, _SHOWN_END = 2_000, 1_000
 _JOINERS = "\u200c\u200d"
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """Return the text in one line, with every unprintable character as its Python escape.
 
     Printable means ``str.isprintable``, plus the two zero-width joiners that some scripts need inside words.
@@ -27,10 +27,10 @@ def printable(text: str) -> str:
     )
 
 
-def printable_json(value: Any) -> str:
+def dump_printable_json(value: Any) -> str:
     """Return the value as one line of JSON, with every unprintable character as a JSON escape."""
     text = json.dumps(value, ensure_ascii=False)
-    return "".join(one if printable(one) == one else json.dumps(one)[1:-1] for one in text)
+    return "".join(one if escape_unprintable(one) == one else json.dumps(one)[1:-1] for one in text)
 
 
 NOTHING_WRITTEN = "dry run: nothing was written"
@@ -43,7 +43,7 @@ def say(*lines: str, to: TextIO | None = None) -> None:
     All lines go out in one write, so that lines of other processes do not come between them.
     """
     stream = to if to is not None else sys.stdout
-    stream.write("".join(f"{_encodable(printable(line), stream)}\n" for line in lines))
+    stream.write("".join(f"{_encodable(escape_unprintable(line), stream)}\n" for line in lines))
     stream.flush()
 
 
@@ -54,10 +54,10 @@ def say_text(text: str, *, to: TextIO | None = None) -> None:
 
 def say_error(*lines: str) -> None:
     """Print the lines to standard error, shortening very long ones."""
-    say(*map(shortened, lines), to=sys.stderr)
+    say(*map(shorten, lines), to=sys.stderr)
 
 
-def shortened(line: str) -> str:
+def shorten(line: str) -> str:
     """Return the line with its middle left out if it is very long, for example because of a huge name.
 
     The beginning says where the error is, and the end what to do about it.
@@ -68,7 +68,7 @@ def shortened(line: str) -> str:
     return f"{line[:_SHOWN_BEGINNING]} ... ({left_out:,} characters) ... {line[-_SHOWN_END:]}"
 
 
-def in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration in one or two units: ``45 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
     minutes = round(seconds / 60)
     if seconds < 60:

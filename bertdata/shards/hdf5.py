@@ -11,7 +11,7 @@ from bertdata.errors import ShardError
 from bertdata.examples.fields import Field, Fields
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective, objective_of_file
-from bertdata.io.terminal import printable
+from bertdata.io.terminal import escape_unprintable
 from bertdata.records import DEFAULT_OBJECTIVE, IDS, ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import (
     DatasetForm,
@@ -133,7 +133,7 @@ def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
     """Raise ShardError if the file holds fields beyond the objective's."""
     known = set(objective.fields("hdf5"))
     if known < names:
-        others = printable(", ".join(sorted(names - known)))
+        others = escape_unprintable(", ".join(sorted(names - known)))
         raise ShardError(
             f"{name}: has also {others}, which examples of the objective {objective.name} have not; "
             "give --objective NAME, that of its examples"

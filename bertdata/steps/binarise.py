@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.io.outputs import refuse_inputs
 from bertdata.steps.open_dataset import need
-from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
 from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def binarise(
     from bertdata.build.given_parts import find_parts
     from bertdata.tokens.load import find_tokenizer_file, pin_file
 
-    tell = progress or silent
+    tell = progress or ignore_progress
 
     def told(done: int, total: int, line: str) -> None:
         tell(StepProgress(stage=STAGE, done=done, total=total, unit="files", finished=line))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.io.outputs import refuse_inputs
 from bertdata.steps.open_dataset import need
-from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
 from bertdata.steps.values import AnyPath, optional_path, path_of, whole_number, workers_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def convert(
         hashes=tuple(hashes),
         with_len=with_len,
     )
-    tell = progress or silent
+    tell = progress or ignore_progress
 
     def told(done: int, total: int, line: str) -> None:
         tell(StepProgress(stage=STAGE, done=done, total=total, unit="examples", finished=line))

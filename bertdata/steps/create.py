@@ -25,7 +25,7 @@ from bertdata.io.process_pool import ProcessPool, run_all_telling
 from bertdata.steps.create_plan import planned
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.keywords import keywords_of
-from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, silent
+from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
 from bertdata.steps.shuffle import CREATING, MadeShards, find_listed_corpus, make_shuffled
 from bertdata.steps.source_parts import holds_records, make_parts
 from bertdata.steps.values import optional_path, path_of, paths_of, whole_number, workers_of
@@ -92,7 +92,7 @@ def create(request: CreateRequest) -> CreateResult:
         whole_number("phase", request.phase)
     if not request.parts:
         raise MissingInputError("no parts given")
-    progress = request.progress or silent
+    progress = request.progress or ignore_progress
     return plan_run(with_parts(request, progress)).make(workers_of(request.workers), progress)
 
 

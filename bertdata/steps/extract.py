@@ -7,7 +7,7 @@ from bertdata._native import Engine
 from bertdata.config.recipes import find_recipe
 from bertdata.errors import SettingsError
 from bertdata.io.patterns import expand
-from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
 from bertdata.steps.values import AnyPath, path_of, workers_of
 from bertdata.wiki import extract as wiki
 from bertdata.wiki.articles.report import ExtractReport
@@ -47,12 +47,12 @@ def extract(
     """
     pages = [skip_page] if isinstance(skip_page, int | str) else skip_page
     settings = ExtractSettings(
-        extractor=extractor or extractor_of(recipe),
+        extractor=extractor or find_extractor(recipe),
         date=day_of(date),
         templates=templates,
         skip_pages=tuple(map(str, pages)),
     )
-    tell = progress or silent
+    tell = progress or ignore_progress
 
     def show(stage: str, done: int, total: int) -> None:
         tell(StepProgress(stage=STAGES[stage], done=done, total=total))
@@ -67,7 +67,7 @@ def extract(
     )
 
 
-def one_dump(names: Sequence[str], taker: str) -> str:
+def find_single_dump(names: Sequence[str], taker: str) -> str:
     """Return the path of the single dump that the names or the pattern stand for.
 
     SettingsError if there are several, since Wikipedia publishes large dumps in parts.
@@ -85,7 +85,7 @@ def one_dump(names: Sequence[str], taker: str) -> str:
     return found[0]
 
 
-def extractor_of(recipe: str | None) -> ExtractorName:
+def find_extractor(recipe: str | None) -> ExtractorName:
     """Return the extractor that the recipe uses. SettingsError if the recipe is unknown."""
     return "3.1.0" if recipe is None else find_recipe(recipe).extractor
 

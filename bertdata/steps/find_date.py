@@ -16,7 +16,7 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import md5_of
 from bertdata.steps.extract import day_of
-from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
 from bertdata.steps.values import AnyPath, path_of, workers_of
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.mlperf import make_sentences
@@ -113,7 +113,7 @@ def find_date(
     rows = load_table(table)
     _check_dump(path_of(dump), rows)
     target = _find_target(rows, table, LoadSplitter("3.4.5", engine, punkt_tables))
-    tell = progress or silent
+    tell = progress or ignore_progress
 
     def reading(stage: str, done: int, total: int) -> None:
         tell(StepProgress(stage="reading the first articles", done=done, total=total))

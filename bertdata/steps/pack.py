@@ -10,7 +10,7 @@ from bertdata.io.outputs import refuse_inputs
 from bertdata.steps.keywords import keywords_of
 from bertdata.steps.open_dataset import need
 from bertdata.steps.pack_request import PackRequest
-from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
 from bertdata.steps.values import optional_path, path_of, workers_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def pack_rows(request: PackRequest) -> PackResult:
     from bertdata.packing.planned_pack import plan_pack
     from bertdata.packing.run import count_all, make_pack
 
-    processes, tell = workers_of(request.workers), request.progress or silent
+    processes, tell = workers_of(request.workers), request.progress or ignore_progress
     settings = request.settings()
     if request.output is None and not request.plan_only:
         raise MissingInputError("no output directory given; plan_only needs none")

@@ -9,7 +9,7 @@ from bertdata.config.settings import convert_values
 from bertdata.io import storage
 from bertdata.steps.dataset_file import DatasetFile
 from bertdata.steps.keywords import keywords_of
-from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, silent
+from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
 from bertdata.steps.record_source import (
     STAGE,
     find_text_kind,
@@ -49,7 +49,7 @@ def segment(request: SegmentRequest) -> SegmentCounts:
     Parts that an earlier run finished are kept.
     """
     with with_text_of_file(request) as given:
-        return make_text(given, request.progress or silent)
+        return make_text(given, request.progress or ignore_progress)
 
 
 @contextmanager

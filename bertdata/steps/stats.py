@@ -11,7 +11,7 @@ from bertdata.report.charts.drawing import check_picture, write_picture
 from bertdata.report.lengths_chart import picture_of_lengths
 from bertdata.report.shard_counts import ShardCounts
 from bertdata.report.summary import Statistics, count
-from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, silent
+from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
 from bertdata.steps.values import AnyPath, optional_path, path_of, workers_of
 
 STAGE = "counting"
@@ -48,7 +48,9 @@ def stats(
     datasets = find_datasets(path_of(path), objective=objective)
     mask_ids = [_find_mask_id(given, dataset) for dataset in datasets]
     notes = tuple(note for dataset in datasets for note in dataset.notes)
-    counts = _count_all(datasets, processes, objective, add_warnings_first(notes, progress or silent))
+    counts = _count_all(
+        datasets, processes, objective, add_warnings_first(notes, progress or ignore_progress)
+    )
     found = [
         Statistics(dataset, [counts[shard.path] for shard in dataset.shards], mask_id)
         for dataset, mask_id in zip(datasets, mask_ids, strict=True)

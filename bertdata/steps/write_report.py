@@ -7,7 +7,7 @@ from bertdata.io.outputs import PAGE, check_output
 from bertdata.report.dataset_page import dataset_page
 from bertdata.report.numbers import DatasetNumbers, collect_numbers
 from bertdata.report.page.page import check_report, write_page
-from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, silent
+from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
 from bertdata.steps.values import AnyPath, AnyPaths, optional_path, path_of, paths_of, whole_number
 
 STAGE = "reading"
@@ -48,7 +48,7 @@ def write_report(
         for dataset in find_datasets(path, damaged=True, objective=objective)
     ]
     notes = tuple(note for dataset in found for note in dataset.notes)
-    tell = add_warnings_first(notes, progress or silent)
+    tell = add_warnings_first(notes, progress or ignore_progress)
     tell(StepProgress(stage=STAGE, done=0, total=len(found), unit="datasets"))
     numbers: list[DatasetNumbers] = []
     for dataset, name in zip(found, _shorten_names(found), strict=True):

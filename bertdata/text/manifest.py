@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bertdata.io.file_check import FileEntry, entries_json, parse_entries
+from bertdata.io.file_check import FileEntry, dump_entries, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
 from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, describe_kinds
@@ -144,7 +144,7 @@ class TextManifest:
             "punkt": self.punkt,
             "articles_manifest": self.articles_manifest,
             "inputs": [entry.as_json(of_records=of_records) for entry in self.inputs],
-            "files": entries_json(self.files),
+            "files": dump_entries(self.files),
             "totals": totals if of_records else _without_records(totals),
         }
 

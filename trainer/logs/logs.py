@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.io import storage
-from bertdata.io.terminal import in_words, say_error
+from bertdata.io.terminal import format_duration, say_error
 from trainer.logs.evaluation_results import EvaluationResults
 from trainer.logs.reporter import MEASURES, Logger, Values
 from trainer.tasks.task import Columns
@@ -60,7 +60,7 @@ class Terminal(Logger):
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
         updates = (self._steps - row["step"]) / self._steps_of_update
         left = updates * row.get("seconds_per_update", 0.0)
-        return _words({**row, "shown": shown, "left": in_words(left) if left else None})
+        return _words({**row, "shown": shown, "left": format_duration(left) if left else None})
 
 
 def _words(values: Values) -> dict[str, str]:

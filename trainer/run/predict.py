@@ -3,7 +3,7 @@
 import torch
 
 from bertdata.errors import SettingsError, UsageError
-from bertdata.io.terminal import printable_json
+from bertdata.io.terminal import dump_printable_json
 from bertdata.tokens.readable import make_words_readable
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.data.single import single_sequence
@@ -24,7 +24,7 @@ def predict_lines(opened: Trained, text: str, *, count: int, as_json: bool) -> l
         raise SettingsError(f"--num {count}: expected 1 or more")
     guesses = guess_words(opened, text, count)
     if as_json:
-        return [printable_json(guesses)]
+        return [dump_printable_json(guesses)]
     return [
         ", ".join(f"{word.strip() or word} {probability:.1%}" for word, probability in words)
         for words in guesses

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from bertdata.config.declared import MAX_INTEGER
 from bertdata.io.foreign_text import MOST_DIGITS
-from bertdata.io.terminal import printable, shortened
+from bertdata.io.terminal import escape_unprintable, shorten
 
 _last_used: list["Parser"] = []
 
@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
         If the command line has unknown flags, the message names them instead.
         """
         message = self._unknown_flags(message)
-        self.exit(2, f"{self.prog}: error: {shortened(printable(message))} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: error: {shorten(escape_unprintable(message))} (see {self.prog} --help)\n")
 
     def _unknown_flags(self, message: str) -> str:
         """Return a message that names unknown flags, each with the most similar known flag.

@@ -5,7 +5,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from bertdata.io.terminal import printable, say_error
+from bertdata.io.terminal import escape_unprintable, say_error
 
 
 class Progress:
@@ -63,7 +63,7 @@ class Progress:
         if self._bar is not None:
             self._bar.advance(self._task, amount)
             if detail is not None:
-                self._bar.update(self._task, detail=printable(detail))
+                self._bar.update(self._task, detail=escape_unprintable(detail))
         elif line:
             say_error(line)
 
@@ -75,7 +75,7 @@ class Progress:
     def note(self, line: str) -> None:
         """Print a line above the bar, for example a warning."""
         if self._bar is not None:
-            self._bar.console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+            self._bar.console.print(escape_unprintable(line), markup=False, highlight=False, soft_wrap=True)
         else:
             say_error(line)
 

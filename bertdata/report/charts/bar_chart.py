@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.io.terminal import printable
+from bertdata.io.terminal import escape_unprintable
 from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, shown
@@ -150,7 +150,7 @@ class BarChart(Chart):
 
 def _short(name: str, most: int = 22) -> str:
     """Return the name, shortened to ``most`` characters."""
-    name = printable(name)
+    name = escape_unprintable(name)
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bertdata.errors import MissingExtraError, UsageError, install_extra
 from bertdata.io import storage
-from bertdata.io.terminal import printable
+from bertdata.io.terminal import escape_unprintable
 from bertdata.report.charts.chart import Chart
 from bertdata.report.charts.colours import LIGHT
 from bertdata.report.charts.inline import convert_to_inline
@@ -95,7 +95,7 @@ def _figure(charts: Sequence[Chart], with_titles: bool) -> Any:
         if with_titles:
             panel.set_title(chart.title)
     for text in figure.findobj(import_module("matplotlib.text").Text):
-        text.set_text(printable(text.get_text()))
+        text.set_text(escape_unprintable(text.get_text()))
     return figure
 
 

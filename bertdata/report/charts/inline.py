@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree
 
-from bertdata.io.terminal import printable
+from bertdata.io.terminal import escape_unprintable
 from bertdata.report.charts.chart import Hovers
 from bertdata.report.charts.colours import LIGHT
 
@@ -54,7 +54,7 @@ def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
         parts = list(element.iter(f"{{{_SVG}}}use"))
     for part, text in zip(parts, [said] if isinstance(said, str) else said, strict=False):
         title = ElementTree.Element(f"{{{_SVG}}}title")
-        title.text = printable(text)
+        title.text = escape_unprintable(text)
         part.insert(0, title)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bertdata.errors import MissingExtraError, UsageError, install_extra
 from bertdata.io import storage
-from bertdata.io.terminal import printable
+from bertdata.io.terminal import escape_unprintable
 from bertdata.report.charts.colours import DARK, LIGHT
 from bertdata.report.charts.drawing import inline_svg, load_matplotlib
 from bertdata.report.charts.values import copied, shown
@@ -79,7 +79,7 @@ def render_page(page: ReportPage) -> str:
         undefined=jinja.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: printable(value) if type(value) is str else value,
+        finalize=lambda value: escape_unprintable(value) if type(value) is str else value,
     )
     environment.globals.update(
         new_id=lambda: f"id{next(numbers)}",

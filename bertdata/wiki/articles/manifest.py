@@ -5,7 +5,7 @@ The manifest is deterministic: it has no time, host or path. Its schema is ``sch
 
 from typing import Any, NamedTuple
 
-from bertdata.io.file_check import FileEntry, entries_json, parse_entries
+from bertdata.io.file_check import FileEntry, dump_entries, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
 from bertdata.wiki.articles.report import ExtractReport
 
@@ -51,7 +51,7 @@ class ArticlesManifest(NamedTuple):
                 "skipped": dict(sorted(report.skipped.items())),
             },
             "faults": report.faults,
-            "files": entries_json(self.files),
+            "files": dump_entries(self.files),
             "totals": {"files": len(self.files), "bytes": sum(entry.bytes for entry in self.files)},
         }
 

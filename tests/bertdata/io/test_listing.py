@@ -15,7 +15,7 @@ from bertdata.io.listing import (
     REFUSED,
     REPEATED,
     SPECIAL,
-    left_out_lines,
+    describe_left_out,
     list_inputs,
 )
 
@@ -107,7 +107,7 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_line_tells_number_and_reason_and_the_first_names() -> None:
-    lines = left_out_lines("in", {BROKEN: ["a", "b", "c", "d"], HIDDEN: ["_x/"]})
+    lines = describe_left_out("in", {BROKEN: ["a", "b", "c", "d"], HIDDEN: ["_x/"]})
     assert lines == [
         "in: left out 4 (links to nothing): a, b, c, ...",
         "in: left out 1 (hidden, their names begin with . or _): _x/",

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from bertdata.cli.main import main
-from bertdata.io.terminal import printable, printable_json, say, say_text
+from bertdata.io.terminal import dump_printable_json, escape_unprintable, say, say_text
 from tests.support.commands import SMALL
 
 RED = "\x1b[31m"
@@ -29,7 +29,7 @@ RED = "\x1b[31m"
     ],
 )
 def test_what_is_not_printable_is_escaped(text: str, shown: str) -> None:
-    assert printable(text) == shown
+    assert escape_unprintable(text) == shown
 
 
 def test_lines_of_a_text_stay_lines() -> None:
@@ -117,7 +117,7 @@ def test_md5_escapes_on_a_terminal_alone(monkeypatch, capsys, tmp_path):
     "word", ["dvořák", "so\xadft", "\x1b[2J", "\u2028", '"\\', "\ud800", "\U000e0001", "a\u200db"]
 )
 def test_json_is_read_as_it_was_whatever_it_holds(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    say(printable_json({word: [word, 0.5]}))
+    say(dump_printable_json({word: [word, 0.5]}))
     shown = capsys.readouterr().out
     assert json.loads(shown) == {word: [word, 0.5]}
-    assert printable(shown.removesuffix("\n")) == shown.removesuffix("\n")
+    assert escape_unprintable(shown.removesuffix("\n")) == shown.removesuffix("\n")

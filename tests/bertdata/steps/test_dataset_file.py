@@ -8,7 +8,7 @@ import pytest
 
 import bertdata
 from beam_pipelines.prepare import main as beam
-from bertdata.build.recipe_toml import recipe_toml
+from bertdata.build.recipe_toml import write_recipe_toml
 from bertdata.cli.main import main
 from bertdata.config.recipes import RECIPES
 from bertdata.errors import SettingsError
@@ -67,7 +67,7 @@ def test_a_recipe_printed_as_toml_makes_the_recipes_bytes(name, corpus, tmp_path
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_text_of_a_recipe_printed_as_toml_has_the_settings_of_its_text_stage(name, tmp_path):
-    config = written(tmp_path, recipe_toml(RECIPES[name]))
+    config = written(tmp_path, write_recipe_toml(RECIPES[name]))
     wanted = SegmentSettings(recipe="nvidia" if name in ("nvidia", "habana") else "mlperf")
     assert text_settings(config) == wanted
     assert text_settings(config, language="de").prefix == "wikicorpus_de"
@@ -253,7 +253,7 @@ def test_keys_are_found_by_line_in_every_form_of_toml(tmp_path):
 
 def with_records(place: Path, recipe: str = "mlperf") -> Path:
     """The recipe as it is printed, with settings of records, whose lines are comments, in use."""
-    text = recipe_toml(RECIPES[recipe])
+    text = write_recipe_toml(RECIPES[recipe])
     for comment, line in {
         "# dedup = ": 'dedup = "exact"',
         "# part_size = ": "part_size = 0.01",
@@ -275,7 +275,7 @@ def source(tmp_path) -> Path:
 
 
 def test_every_setting_of_text_is_printed_and_known_to_the_file(tmp_path):
-    lines = recipe_toml(RECIPES["modernbert"]).split("[text]")[1].split("[tokenizer]")[0].splitlines()
+    lines = write_recipe_toml(RECIPES["modernbert"]).split("[text]")[1].split("[tokenizer]")[0].splitlines()
     uncommented = [line.removeprefix("# ") for line in lines if " = " in line]
     found = DatasetFile(str(written(tmp_path, "\n".join(["[text]", *uncommented])))).text
     own = {item.name for kind in (SegmentSettings, PartSettings) for item in fields(kind)}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import SettingsError, StorageError
-from bertdata.io.terminal import in_words
+from bertdata.io.terminal import format_duration
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from tests.support.report_records import (
@@ -146,7 +146,7 @@ def test_plain_lines_tell_norm_speed_memory_waiting_and_the_time_left(tmp_path, 
     ],
 )
 def test_times_are_told_in_one_or_two_units(seconds, words):
-    assert in_words(seconds) == words
+    assert format_duration(seconds) == words
 
 
 def test_a_table_of_an_earlier_version_is_continued(tmp_path):

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError, SettingsError, UsageError
 from bertdata.examples.columns import Array
-from bertdata.io.terminal import printable_json, say
+from bertdata.io.terminal import dump_printable_json, say
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
@@ -208,7 +208,7 @@ def _label_line(given: Namespace, opened: Trained) -> str:
         "probability": probabilities[best],
         "probabilities": dict(zip(read.names, probabilities, strict=True)),
     }
-    return printable_json(found)
+    return dump_printable_json(found)
 
 
 def _check_whole(missing: Sequence[str], path: str) -> None:

@@ -13,7 +13,7 @@ from bertdata.config.settings import require
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError, MissingInputError, UsageError
 from bertdata.io import storage
-from bertdata.io.terminal import printable_json, say, say_error
+from bertdata.io.terminal import dump_printable_json, say, say_error
 from bertdata.records import Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -247,4 +247,4 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
     if not given.json:
         return found.answer
     probability = next(probability for scored, probability in found.n_best if scored.text == found.answer)
-    return printable_json({"answer": found.answer, "probability": probability})
+    return dump_printable_json({"answer": found.answer, "probability": probability})

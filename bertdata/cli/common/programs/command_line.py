@@ -12,7 +12,7 @@ from bertdata.cli.common.parser import Parser, number
 from bertdata.cli.common.programs.flag import SWITCH, Flag
 from bertdata.cli.common.programs.hugging_face import apply_opposites
 from bertdata.errors import UsageError
-from bertdata.io.terminal import printable
+from bertdata.io.terminal import escape_unprintable
 
 ARGPARSE, HUGGING_FACE, ABSL, ABSL_APP = SYNTAXES = ("argparse", "hugging face", "absl", "absl app")
 """Parsers that other programs use.
@@ -190,7 +190,7 @@ class _ProgramParser(Parser):
         self.allow_abbrev = syntax in (ARGPARSE, HUGGING_FACE)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {printable(message)}")
+        raise UsageError(f"{self.prog}: {escape_unprintable(message)}")
 
 
 def _defaults(table: Sequence[Flag]) -> dict[str, Any]:
