@@ -44,7 +44,8 @@ class Estimate:
         return [
             *(f"{place}: about {_describe_size(size)} to write" for place, size in self.output_bytes.items()),
             f"about {format_duration(max(1.0, self.seconds / used))} with {processes}; estimated from the "
-            f"first {self.sample_bytes} bytes of {self.sample_part}, which took {self.sample_seconds:.2f} s here",
+            f"first {self.sample_bytes} bytes of {self.sample_part}, which took {self.sample_seconds:.2f} s "
+            "here",
         ]
 
 
