@@ -199,7 +199,7 @@ class Md5Streams {
 #ifdef BERTDATA_HAS_AVX2
     while (has_md5_lanes() && left.size() >= kLeastLanes) {
       // Longest first. The eight longest run in parallel until the shortest of them is used up.
-      // blocks 9 7 7 2, two lanes: 7 of the first two together -> 7 2 2, and so on
+      // blocks 9 7 7 2 -> 2 of each together -> 7 5 5 0 -> 5 of each together -> 2 left for the loop below
       const auto blocks = [&](size_t i) { return pieces[i].size / kMd5Block; };
       std::sort(left.begin(), left.end(), [&](size_t i, size_t k) { return blocks(i) > blocks(k); });
       add_in_lanes(left, pieces);
