@@ -23,9 +23,9 @@ namespace bertdata {
 struct BertRules {
   uint32_t max_seq_length, max_predictions, dupe_factor;
   double masked_lm_prob, mask_share, kept_of_unchanged, short_seq_prob;
-  // skips_special_ids: the text itself holds cls or sep ids
+  // skips_special_ids: the text itself contains cls or sep ids, which must not be masked.
   bool whole_word_mask, masks, fills_predictions, skips_special_ids;
-  // Next-sentence label if ten draws of a random document all gave the pair's own document.
+  // Next-sentence label if ten draws of a random document all gave the document that the pair starts with.
   uint8_t own_next_label;
   uint32_t cls, sep, mask;
   std::vector<uint32_t> replacements;    // ids that random replacements are drawn from
@@ -281,7 +281,7 @@ class BertExamples {
   bool is_marked(uint16_t position) const { return is_masked_[position >> 6] >> (position & 63) & 1; }
   void mark(uint16_t position) { is_masked_[position >> 6] |= uint64_t{1} << (position & 63); }
 
-  // Decides what stands at a masked position: [MASK], the original id, or a random id. The draws are one or two
+  // Chooses the id to show at a masked position: [MASK], the original id, or a random id. The draws are one or two
   // doubles and, for a random id, an integer.
   void mask_position(const Span& span, uint16_t position) {
     uint32_t id;

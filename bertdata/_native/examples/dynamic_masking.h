@@ -1,4 +1,4 @@
-// Draws masks when examples are loaded, anew in every epoch. Twin of examples/masking/reference.py.
+// Draws masks when examples are loaded, so that every epoch has different masks. Twin of examples/masking/reference.py.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace bertdata {
 struct MaskingRules {
   // most: largest number of masks in an example. mask: id of [MASK].
   uint32_t most, mask;
-  // a 32-bit draw below mask_limit writes [MASK], below random_limit a random id, else the id stays
+  // A 32-bit draw below mask_limit writes [MASK], a draw from there to random_limit a random id. Else the id stays.
   uint64_t mask_limit, random_limit;
   // Ids that random replacements are drawn from.
   std::vector<uint32_t> replacements;

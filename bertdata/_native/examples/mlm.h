@@ -16,7 +16,7 @@
 
 namespace bertdata {
 
-// where a block must end; values as in the Python twin
+// Where a block must end. The values are in the order of the Python twin.
 enum class Breaks : uint8_t { kNone, kComplete, kCompleteDoc, kEos };
 
 struct MlmRules {

@@ -112,8 +112,8 @@ class RandomStream {
     draw_places(count, 0, [items](uint32_t last, uint32_t other) { swap_items(items, last, other); });
   }
 
-  // Makes the draws of shuffle(), but places only the first `needed` items. The items after them are left undefined:
-  // whatever a swap moves to place `last` stays there, so for a place that is not needed the item is not written.
+  // Makes all draws of shuffle(), but only the first `needed` places get their items. The other places are left
+  // undefined. An item that shuffle() would move to one of them never moves again, so writing it can be skipped.
   template <class T>
   void shuffle_first(T* items, uint32_t count, uint32_t needed) {
     uint32_t last = draw_places(count, needed, [items](uint32_t at, uint32_t other) { items[other] = items[at]; });
@@ -151,7 +151,7 @@ class RandomStream {
     while (last >= lowest) {
       // All values of last + 1 with the same bit length use the same shift, so a run of them shares one inner loop.
       const uint32_t bits = bit_length(last + 1), shift = 32u - bits;
-      const uint32_t stop = std::max(lowest, (1u << (bits - 1)) - 1);  // same bit length down to here
+      const uint32_t stop = std::max(lowest, (1u << (bits - 1)) - 1);  // smallest `last` with this bit length
       while (last >= stop) {
         if (used_ == kTwisterWords) refill();
         const uint32_t* out = outputs_ + used_;

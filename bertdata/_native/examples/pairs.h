@@ -54,7 +54,7 @@ class Pairing {
     uint32_t first = begin;  // first sentence of the open chunk
     for (uint32_t sentence = begin; sentence < end; ++sentence) {
       const uint64_t length = documents_.sentence_ends[sentence] - documents_.first_id(first);
-      // Collect sentences until they reach the target length or the document ends.
+      // Collect sentences in a chunk until they reach the target length or the document ends.
       if (length < target && sentence + 1 < end) continue;
       const uint32_t sentences = sentence - first + 1;
       // A gets the first sentences, at least one, and leaves at least one for B if there are several.

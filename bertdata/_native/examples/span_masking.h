@@ -11,7 +11,7 @@ namespace bertdata {
 struct SpanRules {
   // most: largest number of masked ids in a block. shortest: words in the shortest span.
   uint32_t most, shortest;
-  // cumulative distribution of the span's length in words, from `shortest` on; the last is 1
+  // Cumulative distribution of the span's length in words, from `shortest` on. The last value is 1.
   std::vector<double> lengths;
   // A uniform draw below mask_limit writes [MASK]. A draw from there to random_limit writes a random id. Otherwise the
   // original id stays.

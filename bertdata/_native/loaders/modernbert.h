@@ -117,7 +117,7 @@ class ShareLimits {
   explicit ShareLimits(double mask_prob)
       : masked(limit(0.8 * mask_prob)), replaced(limit(0.9 * mask_prob)), target(limit(mask_prob)) {}
 
-  // draw < masked: mask_id. masked <= draw < replaced: random id. draw < target: the cell has a label
+  // A draw below `masked` gives mask_id, from there to `replaced` a random id. Below `target` the cell has a label.
   const int64_t masked, replaced, target;
 
  private:
@@ -216,7 +216,7 @@ class ModernBertMasking {
   // all other cells are drawn and dropped, as in the original, to keep the stream in step. Returns the number of
   // rejected draws.
   int64_t set_random_ids(size_t count, uint32_t limit) {
-    // no draws at all: minus one per cell cancels the caller's count; all ids are 0
+    // All ids are 0, and nothing is drawn. The caller counts a draw per cell, which minus one per cell cancels.
     if (limit == 1) return -static_cast<int64_t>(count);
     const uint32_t least = (0u - limit) % limit;  // Lemire's rejection, 2^32 mod limit
     int64_t redrawn = 0;

@@ -31,6 +31,8 @@ struct ColumnRule {
 };
 
 // How a field is made from its column. Twin of examples/fields.py and examples/slots.py.
+// Slots are Graphcore's layout of an example: first the ids at masked positions, then from slot first_slot on all other
+// ids, each with its original position in another field.
 enum class Source : uint8_t {
   kValues,         // the column's items
   kOnes,           // a 1 for each item

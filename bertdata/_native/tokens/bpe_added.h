@@ -67,7 +67,7 @@ class AddedTokens {
     int32_t token = -1;
     std::vector<std::pair<uint8_t, uint32_t>> children;
 
-    uint32_t child(uint8_t byte) const {  // 0 if there is none: node 0 is the root, which is nobody's child
+    uint32_t child(uint8_t byte) const {  // 0 if there is none (node 0 is the root)
       for (const auto& [c, node] : children)
         if (c == byte) return node;
       return 0;

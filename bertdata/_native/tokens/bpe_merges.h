@@ -104,7 +104,7 @@ class Merges {
     const uint32_t end = static_cast<uint32_t>(count);
     next_.resize(count);
     previous_.resize(count);
-    // rank << 32 | position of the left id
+    // Items: rank << 32 | position of the left id.
     std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<uint64_t>> pairs;
     const auto add = [&](uint32_t place) {
       if (next_[place] == end) return;

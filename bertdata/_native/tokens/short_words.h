@@ -39,8 +39,8 @@ inline unsigned read_short_word(const uint8_t* p, const uint8_t* end, bool lower
                          _mm_cmplt_epi8(v, _mm_set1_epi8(static_cast<char>(last + 1))));
   };
   const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  // All 16 bytes are tested at once: `misses` has a one for each byte that is no letter or digit, and its lowest one
-  // is the word's end.
+  // All 16 bytes are tested at once. Bit i of `misses` is set if byte i is no letter or digit, so the lowest set bit is
+  // the word's end.
   const __m128i folded = _mm_or_si128(raw, _mm_set1_epi8(0x20));
   const __m128i is_word = _mm_or_si128(in_range(folded, 'a', 'z'), in_range(raw, '0', '9'));
   const unsigned misses = ~static_cast<unsigned>(_mm_movemask_epi8(is_word)) | 0x10000u;

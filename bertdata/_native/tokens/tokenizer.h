@@ -122,7 +122,7 @@ class Tokenizer {
     size_t chunk_id = ids.size(), sentence_id = ids.size();
     size_t chunk_at = 0;  // index in words_ of the token's first word, if that word still waits
     uint32_t open_document = static_cast<uint32_t>(out.sentence_ends.size());
-    // sentence_end: end of the document's previous sentence, null at its start
+    // sentence_end: end of the document's previous sentence, null before the first.
     const uint8_t *document = p, *line = p, *sentence_end = nullptr;
     size_t document_id = ids.size();
     bool blank = true;
@@ -154,7 +154,7 @@ class Tokenizer {
       if (blank) {
         end_document();
       } else {
-        // The other program joins the lines. If a word could go on across the join, it must do the document.
+        // With joins_lines, a word could continue across the line break. Then the document is left out.
         if (rules_.joins_lines && sentence_end && !is_split_between(sentence_end, line, end)) leaves_out_ = true;
         sentence_end = p > line && p[-1] == '\n' ? p - 1 : p;
         if (ids.size() > sentence_id) out.sentence_ends.push(static_cast<uint32_t>(ids.size()));
@@ -224,7 +224,7 @@ class Tokenizer {
     append_waiting(chunk_at, chunk_id, ids);
     end_line();  // last line without a line break
     blank = true;
-    end_line();  // closes the last document
+    end_line();  // ends the last document
   }
 
   struct Ids {
@@ -305,11 +305,11 @@ class Tokenizer {
     while ((*last & 0xC0) == 0x80) --last;
     return is_separator(decode_utf8(last, p)) || is_separator(decode_utf8(next, end));
   }
-  // Returns whether a word ends at this character however the other program cleans the text.
+  // Returns whether the character surely separates words, whatever cleaning does to the text around it.
   bool is_separator(uint32_t cp) const {
     const uint8_t properties = Properties::get()[cp], character_class = properties & kClassMask;
     if (left_out_.has_string_with(cp)) return false;
-    // the other control characters are removed by cleaning and separate nothing
+    // Cleaning removes the other control characters, so they do not separate words.
     if (is_python_space(cp)) return cp == '\t' || character_class != kControl;
     return character_class == kPunctuation || (properties & kIdeograph && rules_.splits_ideographs);
   }

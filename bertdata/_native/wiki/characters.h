@@ -148,7 +148,7 @@ class Words {
   }
 
   std::vector<uint64_t> bits_;
-  // ranges of digits; each range is a multiple of ten and starts with a zero
+  // Ranges of digits. Each range starts with a zero and has a multiple of ten digits.
   std::vector<std::pair<uint32_t, uint32_t>> digits_;
 };
 

@@ -66,7 +66,7 @@ std::vector<Span> cut_ranges(std::string_view text, Opener&& opener, Closer&& cl
       }
       --depth;
       const Span next = closer.next(text, close.end);
-      // no closer is left: the original then drops everything from the first range to the last closer
+      // No closer is left: the original then drops everything from the first range to the last closer.
       if (!next.found()) {
         const size_t begin = cuts.empty() ? start.begin : cuts.front().begin;
         return {{begin, close.end}};

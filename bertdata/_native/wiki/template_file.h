@@ -45,7 +45,7 @@ class TemplateFile {
 
   uint64_t count(Kind kind) const { return counts_[kind]; }
 
-  // Returns record i of a kind, i < count(kind).
+  // Returns template or redirect number i, where i < count(kind).
   Definition at(Kind kind, uint64_t i) const {
     const uint64_t record = kHead + kRecord * (i + (kind == kRedirect ? counts_[kTemplate] : 0));
     return {piece(record), piece(record + 16), number(record + 32)};

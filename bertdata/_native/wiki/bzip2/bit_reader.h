@@ -23,7 +23,7 @@ class BitReader {
     skip(static_cast<unsigned>(bit % 8));
   }
 
-  // Returns whether enough bytes follow to call refill_quickly() once for each 7 of these `bytes` bytes.
+  // Returns whether `bytes` more bytes can be read with refill_quickly(), which reads up to 8 bytes ahead.
   bool has(size_t bytes) const { return next_ + bytes + 8 <= size_; }
 
   // Loads bits, so that at least 56 can be taken. Eight bytes must be readable.

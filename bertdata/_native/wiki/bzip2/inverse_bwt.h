@@ -33,7 +33,7 @@ class InverseBwt {
  private:
   static constexpr unsigned kLanes = 24;
   static constexpr uint32_t kPieceBytes = 512;              // on average
-  // not a power of two, so that the lanes do not compete for the same cache sets
+  // Not a power of two, so that the lanes do not compete for the same cache sets.
   static constexpr size_t kLaneBytes = (1 << 20) - 64 * 37;
   static constexpr uint32_t kBegin = uint32_t{1} << 31;
   static constexpr uint32_t kRow = (uint32_t{1} << 20) - 1;
@@ -100,7 +100,7 @@ class InverseBwt {
   // Gives the lane the next piece, if there is one, and returns the entry of its first row.
   uint32_t begin_piece(unsigned lane, uint32_t round) {
     const uint32_t pieces = static_cast<uint32_t>(pieces_.size());
-    // the origin can also be a multiple of kPieceBytes, but its piece is piece 0
+    // The origin can also be a multiple of kPieceBytes. Its piece is piece 0 and must not be walked twice.
     if (taken_ && taken_ < pieces && begin_of(taken_) == origin_) ++taken_;
     if (taken_ == pieces) return rows_[size_];
     ++at_work_;

@@ -146,7 +146,7 @@ class Extractor {
     try {
       if (!page.has_title) throw ArticleFails("no title");
       if (page.id.empty()) throw ArticleFails("no id");
-      // they come from before the page, which is all that check() has looked at
+      // They can come from bytes before the page, which check() has not looked at.
       if (!is_utf8(page.id) || !is_utf8(page.title)) throw ArticleFails(kSurrogate);
       writer.append(page.id, page.title, page.text, work, out);
       outcome.size = out.size() - before;

@@ -14,7 +14,7 @@ class LinkFinder {
  public:
   explicit LinkFinder(std::string_view text) : text_(text) {}
 
-  // Returns the next link, brackets included. The span is not found() at the end.
+  // Returns the next link with its brackets, or a span that is not found() at the end of the text.
   Span next() {
     size_t depth = 0, begin = npos;
     while (true) {

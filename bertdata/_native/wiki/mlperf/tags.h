@@ -19,7 +19,7 @@ class TagCleaner {
     size_t behind = 0;
     for (size_t at = text_.find('<'); at != npos; at = text_.find('<', at + 1)) {
       size_t end = comment_end(at);
-      // comment_end() was called even if the result is not used, to remember where the comment ends.
+      // comment_end() is called first even inside a dropped range, because it remembers where the comment ends.
       if (at < behind) continue;
       if (!end) end = tag_end(at);
       if (!end) continue;

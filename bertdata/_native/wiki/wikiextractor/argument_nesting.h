@@ -33,7 +33,7 @@ class ArgumentNesting {
   }
 
  private:
-  // depths up to this are always allowed
+  // Depths up to this are always allowed.
   static constexpr int kFew = (kMostFrames - kTextFrames * kMostNestedTexts) / kArgumentFrames;
   static constexpr int kMost = kMostFrames / kArgumentFrames + 1;
 

@@ -19,7 +19,7 @@ class CallMemo {
  public:
   struct Value {
     std::string text;
-    // work spent on the value; spent again by each use, so that a page's limit does not depend on the memo
+    // Work spent on the value. Each use spends it again, so that a page's limit does not depend on the memo.
     uint64_t work;
   };
 

@@ -53,7 +53,7 @@ class Elements {
       if (starts_with(text, pos, "/")) pos = skip_spaces(text, pos + 1);
       const auto first = static_cast<uint8_t>(pos < text.size() ? lower_ascii(text[pos]) : 0);
       uint64_t missing = ~present;
-      // other letters may match without regard to case, so all names are tried
+      // Letters beyond ASCII can match without regard to case, so all names are tried.
       if (first < 0x80) missing &= kByLetter.names[first];
       for (size_t i = 0; i < std::size(kDropped) && missing >> i; ++i)
         if (missing >> i & 1 && match_name(text, pos, kDropped[i]) != npos) present |= uint64_t{1} << i;

@@ -59,7 +59,7 @@ class ExternalLinks {
     const auto first = static_cast<uint8_t>(lower_ascii(text[pos]));
     static constexpr SchemesByLetter kByLetter;
     size_t i = first < 0x80 ? kByLetter.begins[first] : 0;
-    // other letters may match without regard to case, so all schemes are tried
+    // Letters beyond ASCII can match without regard to case, so all schemes are tried.
     const size_t end = first < 0x80 ? kByLetter.ends[first] : std::size(kSchemes);
     for (; i < end; ++i)
       if (const size_t behind = match_name(text, pos, kSchemes[i]); behind != npos) return behind;

@@ -214,7 +214,7 @@ inline Result explode(std::string_view text, Rest rest) {
   if (mark.empty()) return std::nullopt;
   const auto limit = read_integer(rest[2]);
   const bool is_limited = limit && limit->clamped() > 0;
-  // the count passed to Python is one less
+  // The package passes the limit minus one to Python, so the bound here is one higher.
   if (is_limited && !limit->is_count("9223372036854775808")) return std::nullopt;
   const uint64_t most = is_limited ? static_cast<uint64_t>(limit->clamped()) : std::numeric_limits<uint64_t>::max();
   std::vector<std::string_view> pieces;
