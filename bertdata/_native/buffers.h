@@ -62,7 +62,7 @@ struct Array {
 };
 
 // Returns the word starts of a document set with `ids` ids, or nullopt for None. Throws ValueError if the length is
-// wrong, or if they are missing although tells_words.
+// wrong, or if they are missing although tells_words asks for them.
 inline std::optional<Array<uint8_t>> word_starts_of(const py::object& word_starts, size_t ids, bool tells_words) {
   if (word_starts.is_none()) {
     if (tells_words) throw py::value_error("word_starts: expected a byte for each id");

@@ -43,7 +43,7 @@ class SpanExamples {
   // starts: 1 for each id that starts a word, else 0.
   // keys: key of the random streams of each pass, so its size is the number of passes.
   // seed: seed of the final shuffle.
-  // numpy_seed: seed of the single stream that the original program draws from. Used only with rules.as_original,
+  // numpy_seed: seed of the single stream that SpanBERT's program draws from. Used only with rules.as_original,
   // where the examples are not shuffled.
   SpanExamples(const DocumentView<Id>& documents, std::vector<uint8_t>&& starts, const SpanBlockRules& rules,
                const std::vector<Id>& replacements, const std::vector<uint64_t>& keys,
@@ -92,7 +92,7 @@ class SpanExamples {
 
   void mask_blocks(const std::vector<Id>& replacements, const std::vector<uint64_t>& keys, uint32_t blocks,
                    uint32_t numpy_seed) {
-    // The original program draws all masks from one stream, and random ids from the text. Otherwise every block has
+    // SpanBERT's program draws all masks from one stream, and random ids from the text. Otherwise every block has
     // its stream, so that a block's masks do not depend on the blocks before it.
     NumpyStream of_all(numpy_seed);
     SpanMasker masker(rules_.spans);

@@ -30,7 +30,7 @@ class SpanBlockCutter {
     for (; sentence < stop; ++sentence) {
       const uint32_t start = documents.first_id(sentence), end = documents.sentence_ends[sentence];
       if (start == end) continue;
-      // The original program drops a sentence that is longer than a block, and with it the open block if no further
+      // SpanBERT's program drops a sentence that is longer than a block, and with it the open block if no further
       // sentence follows.
       is_lost = as_original_ && end - start > longest_;
       if (is_lost) continue;

@@ -48,7 +48,7 @@ class SpanMasker {
     for (uint32_t position = 0; position < size; ++position) {
       if (!is_masked_[position]) continue;
       // One draw decides for the whole span. With by_id a second draw for each id overrides it; the draw for the span
-      // is made all the same, as in the original.
+      // is made all the same, as in SpanBERT's program.
       if (position == 0 || !is_masked_[position - 1]) drawn = stream.random();
       if (rules_.by_id) drawn = stream.random();
       positions[count] = static_cast<Position>(position);
@@ -68,7 +68,7 @@ class SpanMasker {
     is_masked_.assign(size, 0);
     while (wanted) {
       uint32_t words = rules_.shortest + choose(stream.random());
-      // The original draws a number here that it never uses. Skipping it would shift all later draws.
+      // SpanBERT's program draws a number here that it never uses. Skipping it would shift all later draws.
       stream.random();
       uint32_t position = stream.below(size);
       // A start that is masked already is drawn again, and a start within a word moves back to the word's first id.

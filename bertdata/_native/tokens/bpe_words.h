@@ -53,7 +53,7 @@ inline unsigned read_letters(const uint8_t* p, ShortText& text) {
   return length;
 }
 
-// Merges with a cache for short and one for longer pre-tokens.
+// Turns pre-tokens into ids, with one cache for short and one for longer pre-tokens.
 class BpeWords {
  public:
   // The ids of a pre-token. Three ids can always be read, even if count is smaller.

@@ -15,7 +15,7 @@ namespace bertdata::wiki::mlperf {
 
 // Expands the texts of a page. The recursive parts are defined in calls.h.
 // Every step spends from the page's work budget and counts Python's frames, so that pages fail exactly where they fail
-// in the original.
+// in the original (WikiExtractor, see extractor.h).
 class Expansion {
  public:
   // A template that is being expanded: its name as written in the call, its arguments, and the call around it.

@@ -1,5 +1,5 @@
 // MLPerf's extractor: turns blocks of dump pages into articles or template definitions.
-// Twin of bertdata/wiki/mlperf.
+// Twin of bertdata/wiki/mlperf. "The original" in these headers is WikiExtractor at commit 3162bb6, which MLPerf pins.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// wikiextractor 3.1.0: turns blocks of dump pages into articles or template definitions.
+// Turns blocks of dump pages into articles or template definitions, as the Python package wikiextractor 3.1.0 does.
+// "The package" in these headers is that package.
 #pragma once
 
 #include <memory>
