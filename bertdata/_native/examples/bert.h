@@ -37,7 +37,7 @@ struct BertRules {
   PairRules pairs() const { return {max_seq_length - 3, short_seq_prob, own_next_label, swaps_halves}; }
 };
 
-// Finished examples as columns without padding. Columns as in examples/bert/batch.py.
+// Finished examples as columns, without padding. examples/bert/batch.py describes the columns.
 template <class Id>
 struct BertColumns {
   Column<Id> ids, labels;

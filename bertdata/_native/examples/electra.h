@@ -38,14 +38,14 @@ class ElectraStream {
   uint32_t longest_, target_;
 };
 
-// Finished examples as columns without padding. Columns as in examples/electra/batch.py.
+// Finished examples as columns, without padding. examples/electra/batch.py describes the columns.
 template <class Id>
 struct ElectraColumns {
   Column<Id> ids;
   Column<uint32_t> ends, first_lengths;
 };
 
-// All examples of one shard, stored as finished ids. Ranges of the text would not do, because a segment's sentences
+// All examples of one shard, stored as finished ids. Ranges of the text are not enough, because a segment's sentences
 // need not be neighbours in the text.
 template <class Id>
 class ElectraExamples {
@@ -86,8 +86,8 @@ class ElectraExamples {
     uint32_t first_length;
   };
 
-  // Makes the examples of sentences start up to stop, which are one document. An example ends when it reaches the
-  // target length, and at the document's end.
+  // Makes the examples of a document, which is the sentences from `start` up to `stop`. An example ends when it reaches
+  // the target length, and at the document's end.
   void cut_document(const DocumentView<Id>& documents, uint32_t start, uint32_t stop, ElectraStream& stream) {
     for (uint32_t sentence = start; sentence < stop; ++sentence) {
       if (documents.sentence_ends[sentence] - documents.first_id(start) < stream.target()) continue;

@@ -27,7 +27,7 @@ struct MlmRules {
   MaskingRules masking;
 };
 
-// Finished examples as columns without padding. Columns as in examples/mlm/batch.py.
+// Finished examples as columns, without padding. examples/mlm/batch.py describes the columns.
 template <class Id>
 struct MlmColumns {
   Column<Id> ids, labels;

@@ -32,9 +32,9 @@ inline uint32_t twist(uint32_t upper, uint32_t lower, uint32_t far) {
 // no earlier iteration has written, so the compiler can vectorise the loops.
 BERTDATA_VECTOR_CLONES inline void refill(uint32_t* __restrict state, uint32_t* __restrict out) {
   constexpr size_t n = kTwisterWords, m = 397;
-  // state[k + m] is still a word of the previous block here ...
+  // state[k + m] is a word of the previous block, because k + m is ahead of k.
   for (size_t k = 0; k < n - m; ++k) state[k] = twist(state[k], state[k + 1], state[k + m]);
-// ... and here, where the index wraps around, it is a word that is already twisted.
+// Here the index wraps around to a word of the new block, 227 words behind k.
 #pragma GCC ivdep
   for (size_t k = n - m; k < n - 1; ++k) state[k] = twist(state[k], state[k + 1], state[k + m - n]);
   state[n - 1] = twist(state[n - 1], state[0], state[m - 1]);

@@ -11,7 +11,7 @@
 
 namespace bertdata {
 
-// Finished examples as columns without padding. Columns as in examples/sop/batch.py.
+// Finished examples as columns, without padding. examples/sop/batch.py describes the columns.
 template <class Id>
 struct SopColumns {
   BertColumns<Id> pairs;

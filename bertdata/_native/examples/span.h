@@ -24,7 +24,7 @@ struct SpanBlockRules {
   SpanRules spans;
 };
 
-// Finished examples as columns without padding. Columns as in examples/span/batch.py.
+// Finished examples as columns, without padding. examples/span/batch.py describes the columns.
 template <class Id>
 struct SpanColumns {
   Column<Id> ids, labels;

@@ -91,7 +91,7 @@ __attribute__((target("avx2"), always_inline)) inline void md5_transpose(const u
   }
 }
 
-// Processes `blocks` blocks of each of eight streams. states[word][lane].
+// Processes `blocks` blocks of each of eight streams. states[w][i]: word w of the state of stream i.
 __attribute__((target("avx2"))) inline void md5_eight(uint32_t states[4][kMd5Lanes],
                                                       const uint8_t* const data[kMd5Lanes], size_t blocks) {
   typedef uint32_t Words __attribute__((vector_size(32)));

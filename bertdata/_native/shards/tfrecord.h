@@ -65,12 +65,12 @@ __attribute__((target("sse4.2"))) inline uint8_t* put_four_varints(uint8_t* out,
   std::memcpy(&raw, values, 8);
   const __m128i v = _mm_cvtepu16_epi32(_mm_cvtsi64_si128(raw));
   const __m128i two = _mm_cmpgt_epi32(v, _mm_set1_epi32(127)), three = _mm_cmpgt_epi32(v, _mm_set1_epi32(16383));
-  // Spread each value's bits over three bytes, seven bits each ...
+  // Spread each value's bits over three bytes, seven bits in each.
   const __m128i digits =
       _mm_or_si128(_mm_or_si128(_mm_and_si128(v, _mm_set1_epi32(0x7F)),
                                 _mm_and_si128(_mm_slli_epi32(v, 1), _mm_set1_epi32(0x7F00))),
                    _mm_and_si128(_mm_slli_epi32(v, 2), _mm_set1_epi32(0x7F0000)));
-  // ... and set the continuation bits.
+  // Set the top bit of each byte that another byte follows.
   const __m128i flags = _mm_or_si128(_mm_and_si128(two, _mm_set1_epi32(0x80)), _mm_and_si128(three, _mm_set1_epi32(0x8000)));
   const int mask = _mm_movemask_ps(_mm_castsi128_ps(two)) | _mm_movemask_ps(_mm_castsi128_ps(three)) << 4;
   const __m128i order = _mm_load_si128(reinterpret_cast<const __m128i*>(table.order[mask]));

@@ -51,8 +51,8 @@ class TemplateFile {
     return {piece(record), piece(record + 16), number(record + 32)};
   }
 
-  // Returns the text of the first record with this title that a bisection reaches. If several records have the title,
-  // wikiextractor 3.1.0 uses that one.
+  // Finds a title by bisection and returns the record's text. If several records have the title, the first one that the
+  // bisection meets counts, because wikiextractor 3.1.0 uses that one.
   std::optional<std::string_view> bisect(Kind kind, std::string_view title) const {
     uint64_t low = 0, high = counts_[kind];  // the record, if any, is in [low, high)
     while (low < high) {

@@ -16,7 +16,7 @@ using Symbol = uint32_t;
 constexpr Symbol kIsDigit = 1u << 31;  // a digit of a run length; its value is 2 if kIsTwo is set, else 1
 constexpr Symbol kIsTwo = 1u << 5;
 constexpr Symbol kIsEnd = 1u << 16;    // end of the block
-constexpr Symbol kIsNone = 1u << 17;   // the bits are no code
+constexpr Symbol kIsNone = 1u << 17;   // the bits are not a valid code
 constexpr unsigned kPlaceShift = 8;    // eight bits: index in the move-to-front list of the next byte
 
 // Converts a symbol's number: 0 and 1 are digits of run lengths, the last is the end, and n is list index n - 1.

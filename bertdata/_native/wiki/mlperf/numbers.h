@@ -43,7 +43,7 @@ inline std::optional<std::string> read_integer(std::string_view text) {
   return negative ? "-" + digits : digits;
 }
 
-// Replaces integers beyond 62 bits. It is larger than the length of any text.
+// Value that replaces all integers beyond 62 bits. It is larger than the length of any text.
 constexpr int64_t kHuge = int64_t{1} << 61;
 
 // Converts an integer returned by read_integer, limited to -kHuge to kHuge.
