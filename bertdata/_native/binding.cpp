@@ -239,7 +239,7 @@ class PyRecordFormat {
         throw py::value_error("batch: example " + std::to_string(i) + " does not fit the layout");
   }
 
-  // Returns about the number of bytes that a record takes.
+  // Returns an estimate of a record's size in bytes.
   size_t record_room() const {
     size_t room = 100;
     for (const FieldRule& field : format_.fields) {

@@ -118,7 +118,7 @@ class DynamicMasker {
     }
   }
 
-  // A word is masked whole or not at all, so its first position tells.
+  // Returns whether a word is masked. All its positions are masked or none, so the first is enough.
   bool is_marked(uint32_t word) const {
     const uint16_t position = candidates_[starts_[word]];
     return is_masked_[position >> 6] >> (position & 63) & 1;
