@@ -71,7 +71,8 @@ class SpanMasker {
       // SpanBERT's program draws a number here that it never uses. Skipping it would shift all later draws.
       stream.random();
       uint32_t position = stream.below(size);
-      // A start that is masked already is drawn again, and a start within a word moves back to the word's first id.
+      // An attempt whose position is masked already is dropped, with all its draws. Otherwise the span starts with the
+      // word that contains the position.
       if (is_masked_[position]) continue;
       while (position && !starts[position]) --position;
       for (bool is_first = true; wanted && position < size; ++position, is_first = false) {

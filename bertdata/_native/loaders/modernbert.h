@@ -161,8 +161,9 @@ class ModernBertMasking {
   ModernBertMasking(PcgStream& stream, const ModernBertRule& rule, const ModernBertCells& out)
       : shared_(stream), stream_(stream), rule_(rule), limits_(rule.mask_prob), out_(out) {}
 
-  // Fills the cells of `rows` rows of `width` cells: ids, then padding. Returns the number of rejected draws, from which
-  // the caller knows how far the stream has advanced. After the call real() is the number of cells without padding.
+  // Fills the cells of `rows` rows of `width` cells: ids, then padding. Returns the number of rejected draws, from
+  // which the caller knows how far the stream has advanced. After the call real() is the number of cells without
+  // padding.
   // row_ends: end offset of each row in `ids`, ascending, at most `width` ids in a row.
   // Throws std::invalid_argument if an id is too large. The stream then stays as it was.
   template <class Id>

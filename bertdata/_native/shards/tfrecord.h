@@ -27,8 +27,8 @@ inline uint8_t* put_varint(uint8_t* out, uint64_t value) {
   return out;
 }
 
-// Does the same without branches for values below 2^21. Always writes four bytes, and returns the end of
-// those that count.
+// Writes a value below 2^21 as a varint, without branches. Always writes four bytes, of which one to three count, and
+// returns the end of those.
 inline uint8_t* put_small_varint(uint8_t* out, uint32_t value) {
   // `two` and `three` are 1 if the value needs a second or third byte. They also supply the continuation bits.
   const uint32_t two = value >= 1u << 7, three = value >= 1u << 14;
@@ -57,8 +57,8 @@ struct PackTable {
   }
 };
 
-// Does put_small_varint for four 16-bit values at once. Always writes 16 bytes, and returns the end of
-// those that count.
+// Writes four 16-bit values as varints at once. Always writes 16 bytes, of which 4 to 12 count, and returns the end of
+// those.
 __attribute__((target("sse4.2"))) inline uint8_t* put_four_varints(uint8_t* out, const uint16_t* values,
                                                                    const PackTable& table) {
   int64_t raw;

@@ -78,8 +78,8 @@ inline void append_unescaped(std::string_view text, const Words& words, std::str
   out.append(text, behind, npos);
 }
 
-// Does the same for escaped text, except that the content of escaped <syntaxhighlight ...> elements stays escaped.
-// Their tags are removed.
+// Appends an escaped text with its entities resolved, except that the content of escaped <syntaxhighlight ...> elements
+// stays escaped. The tags of these elements are removed.
 inline void append_unescaped_but_code(std::string_view text, const Words& words, std::string& out) {
   constexpr std::string_view kOpen = "&lt;syntaxhighlight ", kEnd = "&gt;", kClose = "&lt;/syntaxhighlight&gt;";
   size_t behind = 0;

@@ -49,7 +49,7 @@ struct Symbols {
   [[gnu::always_inline]] bool add(Symbol symbol) {
     reader.skip(symbol & 31);
     if (symbol & (kIsEnd | kIsNone)) return false;
-    const uint32_t is_digit = static_cast<uint32_t>(static_cast<int32_t>(symbol) >> 31);  // all bits set for a digit, else 0
+    const uint32_t is_digit = static_cast<uint32_t>(static_cast<int32_t>(symbol) >> 31);  // all bits set or 0
     const uint32_t repeats = 1 + (((weight << (symbol / kIsTwo & 1)) - 1) & is_digit);
     weight = 1 + ((2 * weight - 1) & is_digit);
     const uint8_t byte = list.take(symbol >> kPlaceShift & 255);

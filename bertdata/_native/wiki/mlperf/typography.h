@@ -36,8 +36,8 @@ inline size_t wordless_end(std::string_view text, size_t at, const Words& words)
   return npos;
 }
 
-// Replaces each range that wordless_end() finds by a single line break. This removes lines of only punctuation, and shortens runs of empty
-// lines.
+// Replaces each range that wordless_end() finds by a single line break. This removes lines of only punctuation, and
+// shortens runs of empty lines.
 inline void remove_wordless_lines(std::string& text, std::string& spare) {
   const Words& words = Words::unicode11();
   const std::string_view in = text;
