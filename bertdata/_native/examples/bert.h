@@ -20,6 +20,11 @@
 
 namespace bertdata {
 
+// Settings of the pairs and masks.
+// max_predictions: most masks in an example. dupe_factor: number of passes over the documents.
+// mask_share: share of the chosen ids that become [MASK]. kept_of_unchanged: of the others, the share that stays as it
+// is. The rest become random ids.
+// masks: false keeps the examples unmasked, although all masks are drawn.
 struct BertRules {
   uint32_t max_seq_length, max_predictions, dupe_factor;
   double masked_lm_prob, mask_share, kept_of_unchanged, short_seq_prob;
@@ -82,6 +87,7 @@ class BertExamples {
   }
 
  protected:
+  // An example: where its segments are in the documents, and its entries in the lists of masks.
   struct Span {
     uint64_t first_mask;
     uint32_t a, b;  // index in the documents' ids of the first id of segments A and B

@@ -48,6 +48,7 @@ BERTDATA_VECTOR_CLONES inline void fill(uint64_t key, uint64_t example, uint32_t
 
 }  // namespace philox
 
+// The random words of an example, in the order of the counter.
 class CounterStream {
  public:
   CounterStream(uint64_t key, uint64_t example) : key_(key), example_(example) {}

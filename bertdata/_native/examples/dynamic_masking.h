@@ -13,6 +13,7 @@
 
 namespace bertdata {
 
+// Settings of masks that are drawn at load.
 struct MaskingRules {
   // most: largest number of masks in an example. mask: id of [MASK].
   uint32_t most, mask;

@@ -15,6 +15,7 @@
 
 namespace bertdata {
 
+// Settings of fairseq's masks, prepared for a dictionary.
 struct FairseqRules {
   // most: room for masks in an example. mask: id of the mask token.
   uint32_t most, mask;

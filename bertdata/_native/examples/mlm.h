@@ -19,6 +19,7 @@ namespace bertdata {
 // Where a block must end. The values are in the order of the Python twin.
 enum class Breaks : uint8_t { kNone, kComplete, kCompleteDoc, kEos };
 
+// Settings of blocks and masks. masks: false keeps the blocks unmasked, and then nothing is drawn for masks.
 struct MlmRules {
   Breaks breaks;
   uint32_t max_seq_length, cls, sep;
@@ -85,6 +86,7 @@ class MlmExamples {
   }
 
  private:
+  // An example: its range of text_, and its entries in the lists of masks.
   struct Block {
     uint64_t start;  // index of the first id in text_
     uint64_t first_mask;

@@ -11,6 +11,7 @@
 
 namespace bertdata {
 
+// Settings of n-gram masking.
 struct NgramRules {
   std::vector<double> limits;  // cumulative distribution of the length, the last 1; empty: words are masked singly
   uint32_t seed = 0;           // seed of the stream of lengths, as for numpy.random.seed

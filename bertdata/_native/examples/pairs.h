@@ -9,6 +9,7 @@
 
 namespace bertdata {
 
+// Settings of the pairs.
 struct PairRules {
   // Most ids of both segments together.
   uint32_t max_tokens;
@@ -25,6 +26,7 @@ struct Pair {
   uint8_t label;
 };
 
+// Makes the pairs of a document set, one pass after another.
 template <class Id>
 class Pairing {
  public:

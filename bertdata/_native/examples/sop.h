@@ -18,6 +18,7 @@ struct SopColumns {
   Column<uint8_t> word_starts;
 };
 
+// All examples of one shard.
 template <class Id>
 class SopExamples : public BertExamples<Id> {
  public:

@@ -17,6 +17,7 @@
 
 namespace bertdata {
 
+// Settings of blocks with masked spans. as_original: cut, draw and order the blocks as SpanBERT's program does.
 struct SpanBlockRules {
   uint32_t max_seq_length, cls, sep;
   double masked_lm_prob;
@@ -84,6 +85,7 @@ class SpanExamples {
   }
 
  private:
+  // An example: its range of text_, and its entries in the lists of masks.
   struct Block {
     uint32_t start;  // index of the first id in text_
     uint64_t first_mask;

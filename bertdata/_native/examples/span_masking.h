@@ -8,6 +8,7 @@
 
 namespace bertdata {
 
+// Settings of spans, prepared for drawing.
 struct SpanRules {
   // most: largest number of masked ids in a block. shortest: words in the shortest span.
   uint32_t most, shortest;

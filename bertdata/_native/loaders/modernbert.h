@@ -19,6 +19,7 @@ namespace bertdata {
 // original packer.
 class ModernBertPacker {
  public:
+  // The sequences of a batch.
   struct Rows {
     Column<uint32_t> places, ends;  // sequence numbers, row after row; end offset of each row in places
   };

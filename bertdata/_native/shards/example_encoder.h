@@ -161,6 +161,7 @@ class ExampleEncoder {
     }
   }
 
+  // A slot of the example: an id and its position in the example. Unused slots have id 0.
   struct Slot {
     uint32_t id, position;
     bool is_used;

@@ -188,6 +188,7 @@ class FrameWriter {
   }
 
  private:
+  // A payload whose checksum is still missing.
   struct Pending {
     size_t offset, size;
   };

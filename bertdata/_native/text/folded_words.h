@@ -12,6 +12,7 @@
 
 namespace bertdata {
 
+// A word: where its bytes start, and the hash of its bytes.
 struct FoldedWord {
   uint64_t start;  // index in `bytes` of the word's first byte
   uint64_t hash;
@@ -29,6 +30,7 @@ struct FoldedWords {
   }
 };
 
+// Folds the words of texts. Its buffers are reused for the next text.
 class WordFolder {
  public:
   // Replaces the contents of `out` by the words of the text. Throws InvalidUtf8.

@@ -15,6 +15,7 @@ namespace bertdata {
 // are compared, so two different n-grams are never confused.
 class NgramSet {
  public:
+  // An n-gram that a text shares with the set.
   struct Shared {
     size_t start, stop;  // range in the bytes of the searched words
     uint32_t source;

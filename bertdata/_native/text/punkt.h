@@ -12,8 +12,10 @@
 
 namespace bertdata {
 
+// Splits text into sentences with the tables of a trained Punkt model.
 class Punkt {
  public:
+  // The bytes [first, last) of a sentence.
   struct Sentence {
     const uint8_t *first, *last;
   };

@@ -28,6 +28,7 @@ enum PunktFlag : uint16_t {
   kCollocation = 1024,
 };
 
+// Open-addressing hash table from word types to their flags.
 class PunktTables {
  public:
   using Words = std::vector<std::string>;

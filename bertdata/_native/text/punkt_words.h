@@ -36,6 +36,7 @@ struct TwoByteLower {
   }
 };
 
+// Decides whether a sentence ends in a context. Keeps buffers between calls.
 class PunktWords {
  public:
   PunktWords(const PunktTables& tables, const PunktCharacters& characters)
@@ -55,6 +56,7 @@ class PunktWords {
   }
 
  private:
+  // The bytes [first, last) of a word.
   struct Word {
     const uint8_t *first, *last;
     size_t size() const { return static_cast<size_t>(last - first); }

@@ -14,6 +14,7 @@
 
 namespace bertdata {
 
+// Settings of cleaning and splitting.
 struct TokenRules {
   bool lower_case, strips_accents;
   bool final_sigma;  // lower-case a capital sigma at a word's end to the final sigma, as Python does

@@ -9,6 +9,7 @@
 
 namespace bertdata {
 
+// Classes of a character, named by the part of the pattern that tests them.
 enum CharacterBits : uint8_t {
   kLetterBit = 1,    // \p{L}
   kNumberBit = 2,    // \p{N}
@@ -19,6 +20,7 @@ enum CharacterBits : uint8_t {
   kKindMask = kLetterBit | kNumberBit | kSpaceBit,
 };
 
+// The classes of every code point.
 class CharacterBitsTable {
  public:
   CharacterBitsTable(const uint8_t* bits, size_t count) : bits_(bits, bits + count) {

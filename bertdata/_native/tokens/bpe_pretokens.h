@@ -10,6 +10,7 @@ namespace bertdata {
 
 enum class BpePattern : uint8_t { kGpt2, kLlama3, kQwen2 };
 
+// Finds the ends of pre-tokens.
 class Pretokens {
  public:
   Pretokens(BpePattern pattern, const CharacterBitsTable& bits) : pattern_(pattern), bits_(bits) {}

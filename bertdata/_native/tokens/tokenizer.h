@@ -227,6 +227,7 @@ class Tokenizer {
     end_line();  // ends the last document
   }
 
+  // The ids of a word. Three ids can always be read, even if count is smaller.
   struct Ids {
     const uint32_t* data;
     uint32_t count;

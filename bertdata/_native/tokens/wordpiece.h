@@ -73,6 +73,7 @@ class Trie {
   std::vector<uint32_t> ids_;  // by node: id of the token that ends there, or kNone
 };
 
+// Splits words into the tokens of a vocabulary.
 class WordPiece {
  public:
   WordPiece(const std::vector<std::string>& tokens, const std::vector<uint32_t>& ids, uint32_t unknown,

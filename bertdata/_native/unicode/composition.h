@@ -11,6 +11,7 @@
 
 namespace bertdata {
 
+// Composes texts. Its buffers are reused for the next text, so threads must not share it.
 class Composition {
  public:
   // Prepares the tables.

@@ -16,6 +16,7 @@
 
 namespace bertdata::bzip2 {
 
+// Result of decoding a block.
 enum class Outcome {
   kText,
   kTooLong,  // the text is longer than allowed

@@ -15,6 +15,7 @@ namespace bertdata::bzip2 {
 
 constexpr uint32_t kMostBlockBytes = 900'000;
 
+// Inverts transforms of up to kMostBlockBytes bytes. The buffers are reused for the next block.
 class InverseBwt {
  public:
   // The memory is not initialised, because most of it is never touched.
@@ -39,6 +40,7 @@ class InverseBwt {
   static constexpr uint32_t kRow = (uint32_t{1} << 20) - 1;
   static_assert(kMostBlockBytes < kRow && kMostBlockBytes < kLaneBytes, "rows fit their bits, pieces a lane");
 
+  // The bytes of a piece, and the piece that follows it in the text.
   struct Piece {
     const uint8_t* data;
     uint32_t size, next;

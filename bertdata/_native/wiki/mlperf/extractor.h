@@ -28,16 +28,19 @@ struct FirstId {
   std::string id;
 };
 
+// The articles of a block.
 struct Articles {
   std::string text;
   std::vector<Outcome> outcomes;
   FirstId first;
 };
 
+// A template definition.
 struct Definition {
   std::string title, text;
 };
 
+// The definitions of a block. pages: number of template pages. left_out: ids of pages left out by --skip-page.
 struct Definitions {
   std::vector<Definition> templates;
   size_t pages = 0;

@@ -51,6 +51,7 @@ inline LineTag find_line_tag(std::string_view line, const Words& words) {
   return tag;
 }
 
+// Reads the pages of a block one after another.
 class PageReader {
  public:
   PageReader(std::string_view data, ReaderState& state) : data_(data), state_(state) {}

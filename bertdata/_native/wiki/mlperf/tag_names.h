@@ -26,6 +26,7 @@ inline constexpr std::array<std::string_view, 25> kIgnored = {
 // Elements whose self-closing tags are dropped.
 inline constexpr std::array<std::string_view, 6> kSelfClosing = {"br", "hr", "nobr", "ref", "references", "nowiki"};
 
+// What is done to an element.
 struct TagKind {
   uint64_t discarded = 0;  // bit i is set for kDiscarded[i]
   bool ignored = false, self_closing = false;

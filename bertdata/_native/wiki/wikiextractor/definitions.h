@@ -34,6 +34,7 @@ void find_marked_pages(std::string_view data, std::string_view mark, Take&& take
   }
 }
 
+// Extracts what a template's page defines.
 class DefinitionText {
  public:
   // Returns the target if the text's first line is a redirect.

@@ -33,12 +33,14 @@ struct Outcome {
 // The id of a page, if there is one.
 using Id = std::optional<std::string>;
 
+// The articles of a block.
 struct Articles {
   std::string text;
   std::vector<Outcome> outcomes;
   Id first_id, last_id;  // of the pages that could be articles
 };
 
+// The definitions of a block. pages: number of template pages. left_out: ids of pages left out by --skip-page.
 struct Definitions {
   std::vector<Definition> found;
   uint64_t pages = 0;

@@ -44,6 +44,7 @@ struct RawPage {
   bool whole;
 };
 
+// Splits a block into its pages.
 class PageSplitter {
  public:
   explicit PageSplitter(std::string_view data) : data_(data) {}

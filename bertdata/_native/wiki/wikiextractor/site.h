@@ -9,6 +9,7 @@
 
 namespace bertdata::wiki::wikiextractor {
 
+// Facts about the dump and the day.
 struct Site {
   std::string url_base;            // without the "/" at the end
   std::string template_namespace;  // without the ":"
