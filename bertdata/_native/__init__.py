@@ -1,4 +1,4 @@
-"""The C++ kernels, if they were built. Only modules of a step that has a kernel import this."""
+"""Access to the C++ kernels, if they are built. Imported only by modules that have a kernel."""
 
 from importlib import import_module
 from typing import Any, Literal
@@ -9,7 +9,7 @@ Engine = Literal["native", "python"]
 
 
 def _load() -> tuple[Any, str | None]:
-    """The extension module, or None, and the reason that it is missing."""
+    """Return the extension module and None, or None and the reason why the import failed."""
     try:
         return import_module("bertdata._native._kernels"), None
     except ImportError as error:
@@ -20,17 +20,20 @@ kernels, why_missing = _load()
 
 
 def available() -> bool:
-    """True where the kernels were built."""
+    """Return True if the kernels are built."""
     return kernels is not None
 
 
 def default_engine() -> Engine:
-    """Native where the kernels were built, else python."""
+    """Return "native" if the kernels are built, else "python"."""
     return "native" if available() else "python"
 
 
 def use_native(engine: Engine) -> bool:
-    """True for "native", False for "python". UsageError when native kernels are asked for but missing."""
+    """Return True for "native" and False for "python".
+
+    Raises UsageError for "native" if the kernels are not built.
+    """
     if engine == "python":
         return False
     if not available():

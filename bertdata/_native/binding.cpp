@@ -1,4 +1,4 @@
-// The Python face of the kernels. Kernels hold no Python objects and run without the GIL.
+// Python binding of the kernels. Kernels hold no Python objects and run without the GIL.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -100,12 +100,13 @@ py::bytes segment_lines(const Punkt& punkt, const py::buffer& text, bool keeps_i
   return as_bytes(out);
 }
 
-// Columns and fields of an objective's records, by which batches are encoded and blocks decoded.
+// Columns and fields of an objective's records. Encodes batches and decodes blocks accordingly.
 class PyRecordFormat {
  public:
-  // (item bytes, column of the end offsets or -1, place, largest value) of each column
+  // For each column: (item bytes, index of the column of its end offsets or -1, whether it holds positions, largest
+  // value).
   using ColumnTuple = std::tuple<uint8_t, int, bool, uint32_t>;
-  // (key, float, source, column, width, padding) of each field
+  // For each field: (key, whether it is float, source, column, width, padding).
   using FieldTuple = std::tuple<std::string, bool, int, size_t, uint32_t, uint32_t>;
 
   PyRecordFormat(const std::vector<ColumnTuple>& columns, const std::vector<FieldTuple>& fields, int positions,
@@ -150,7 +151,7 @@ class PyRecordFormat {
     return view(std::move(out));
   }
 
-  // (columns of the examples, bytes of the block used)
+  // Returns (columns of the examples, bytes of the block used).
   py::tuple decode(const py::buffer& data, size_t limit) const;
 
  private:
@@ -163,7 +164,8 @@ class PyRecordFormat {
       throw py::value_error("field " + field.key + ": its width, padding or column does not suit its source");
   }
 
-  // Every field of slots has the same width, that of labels in slots has one for each mask.
+  // Throws ValueError unless all fields in slots have the same width, except the labels' field, which has a value for
+  // each mask slot.
   void check_slots() const {
     if (format_.positions < 0 || format_.labels < 0) throw py::value_error("fields: slots need positions and labels");
     uint32_t room = 0;
@@ -181,7 +183,7 @@ class PyRecordFormat {
     return field.source == Source::kSlots && static_cast<int>(field.column) == format_.labels;
   }
 
-  // Ids come 2 or 4 bytes wide, all other columns as declared.
+  // Ids may be 2 or 4 bytes wide. All other columns have the declared width.
   ColumnView as_view(const py::buffer_info& info, size_t c) const {
     const ColumnRule& rule = format_.columns[c];
     const bool fits = info.itemsize == rule.item_bytes || (rule.item_bytes == 4 && !rule.is_ends && info.itemsize == 2);
@@ -211,7 +213,7 @@ class PyRecordFormat {
     check_place(views, c);
   }
 
-  // A place counts ids from the example's start.
+  // Throws ValueError if a position lies beyond its example's ids.
   void check_place(const std::vector<ColumnView>& views, size_t c) const {
     const ColumnRule& rule = format_.columns[c];
     if (!rule.is_place || rule.ends >= 0) return;
@@ -237,7 +239,7 @@ class PyRecordFormat {
         throw py::value_error("batch: example " + std::to_string(i) + " does not fit the layout");
   }
 
-  // About as many bytes as a record takes.
+  // Returns an estimate of a record's size in bytes.
   size_t record_room() const {
     size_t room = 100;
     for (const FieldRule& field : format_.fields) {
@@ -252,7 +254,7 @@ class PyRecordFormat {
 
 Bytes as_block(const Array<uint8_t>& array) { return {array.data, array.data + array.size}; }
 
-// (canonical frames, bytes of the block used, records)
+// Returns (canonical frames, bytes of the block used, records).
 py::tuple canonicalize_block(const py::buffer& data) {
   const Array<uint8_t> array(data, "block");
   Bytes block = as_block(array);

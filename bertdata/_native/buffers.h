@@ -1,4 +1,4 @@
-// Columns as Python buffers and back. Shared by the bindings.
+// Converts columns to Python buffers and Python buffers to arrays. Shared by all bindings.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -15,7 +15,7 @@ namespace bertdata {
 
 namespace py = pybind11;
 
-// A column owned by the kernels, seen from Python as a one-dimensional buffer.
+// A column that Python holds and sees as a one-dimensional buffer.
 template <class T>
 struct Owned {
   Column<T> column;
@@ -35,7 +35,7 @@ void bind_owned(py::module_& m, const char* name) {
   });
 }
 
-// Integers of this machine's byte order in one dimension, one behind the other.
+// Returns whether a buffer is one-dimensional and contiguous, with integers in this machine's byte order.
 inline bool is_flat(const py::buffer_info& info) {
   const bool foreign = info.format.find_first_of(">!efdg?") != std::string::npos;
   return info.ndim == 1 && !foreign && (info.size < 2 || info.strides[0] == info.itemsize);
@@ -47,7 +47,7 @@ inline bool is_flat(const py::buffer_info& info) {
                         " bytes in " + std::to_string(info.ndim) + " dimension(s)");
 }
 
-// A Python buffer of integers as an array. Checks item size and shape.
+// A Python buffer of integers as an array. Throws ValueError unless item size and shape fit.
 template <class T>
 struct Array {
   py::buffer_info info;
@@ -61,7 +61,8 @@ struct Array {
   }
 };
 
-// The word starts of a document set of `ids` ids, none where they are None.
+// Returns the word starts of a document set with `ids` ids, or nullopt for None. Throws ValueError if the length is
+// wrong, or if they are missing although tells_words asks for them.
 inline std::optional<Array<uint8_t>> word_starts_of(const py::object& word_starts, size_t ids, bool tells_words) {
   if (word_starts.is_none()) {
     if (tells_words) throw py::value_error("word_starts: expected a byte for each id");

@@ -1,4 +1,4 @@
-// Growing arrays without initialisation, the currency between kernels.
+// Growing array of plain items that does not initialise its memory. Kernels hand each other their results in it.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Column {
   }
   ~Column() { std::free(data_); }
 
-  // Space for count more items at the end. Call added() with how many were written.
+  // Returns space for `count` more items at the end. Call added() with the number of items that were written.
   T* room(size_t count) {
     if (size_ + count > capacity_) grow(size_ + count);
     return data_ + size_;
@@ -30,7 +30,7 @@ class Column {
   void added(size_t count) { size_ += count; }
   void push(T item) { *room(1) = item, ++size_; }
   void truncate(size_t size) { size_ = size; }
-  // Gives back what was reserved beyond the end.
+  // Frees the memory that is reserved beyond the last item.
   void fit() {
     if (size_ < capacity_ && size_) reallocate(size_);
   }

@@ -1,4 +1,4 @@
-// The Python face of BERT's kernel.
+// Python binding of BERT's sentence pairs.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -30,7 +30,7 @@ inline void check_seed(const std::vector<uint32_t>& seed) {
   if (seed.empty()) throw py::value_error("seed: expected at least one digit");
 }
 
-// Keeps the buffers alive that the examples are spans of.
+// Sentence-pair examples. They refer to ranges of the Python buffers, so this class keeps the buffers alive.
 template <template <class> class Examples>
 class PyPairExamples : public PyExampleSet<Examples> {
  public:
@@ -57,7 +57,7 @@ class PyPairExamples : public PyExampleSet<Examples> {
     Id largest = 0;
     bool holds_special = false;
     const Id cls = static_cast<Id>(rules.cls), sep = static_cast<Id>(rules.sep);
-    for (size_t i = 0; i < array->size; ++i) {  // without a branch, for whole vectors
+    for (size_t i = 0; i < array->size; ++i) {  // no branches, so that the compiler can vectorise the loop
       const Id id = array->data[i];
       largest = std::max(largest, id);
       holds_special |= (id == cls) | (id == sep);

@@ -1,4 +1,5 @@
-// Philox4x32-10 with a key a shard and a counter an example. Twin of examples/dynamic_masking/counter_stream.py.
+// Philox4x32-10, a counter-based random generator: a key for each shard and a counter for each example. Twin of
+// examples/dynamic_masking/counter_stream.py.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +11,13 @@ namespace bertdata {
 
 namespace philox {
 
-constexpr size_t kLanes = 8;  // blocks made at once, which lets the compiler use whole vectors
+constexpr size_t kLanes = 8;  // blocks computed at once, so that the compiler can use whole vectors
 constexpr size_t kWords = 4 * kLanes;
 constexpr int kRounds = 10;
 
-// The outputs of the counters block, block + 1, ... of an example: four a block.
+// Computes the outputs for counters block, block + 1, ..., block + 7 of an example: four words each.
+// The counter's words are (block, 0, low half of example, high half). Any block can be computed without those before
+// it.
 BERTDATA_VECTOR_CLONES inline void fill(uint64_t key, uint64_t example, uint32_t block, uint32_t* __restrict out) {
   uint32_t a[kLanes], b[kLanes], c[kLanes], d[kLanes];
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -45,6 +48,7 @@ BERTDATA_VECTOR_CLONES inline void fill(uint64_t key, uint64_t example, uint32_t
 
 }  // namespace philox
 
+// The random words of an example, in the order of the counter.
 class CounterStream {
  public:
   CounterStream(uint64_t key, uint64_t example) : key_(key), example_(example) {}
@@ -58,11 +62,12 @@ class CounterStream {
     return words_[used_++];
   }
 
-  // Uniform below limit, limit >= 1 (Lemire 2019).
+  // Returns a uniform integer in [0, limit), limit >= 1, by Lemire's method (2019).
   uint32_t below(uint32_t limit) {
     uint64_t product = uint64_t{word()} * limit;
     if (static_cast<uint32_t>(product) < limit) {
-      const uint32_t least = (0u - limit) % limit;  // 2^32 mod limit
+      // 2^32 mod limit: low halves below it would make some results more likely
+      const uint32_t least = (0u - limit) % limit;
       while (static_cast<uint32_t>(product) < least) product = uint64_t{word()} * limit;
     }
     return static_cast<uint32_t>(product >> 32);

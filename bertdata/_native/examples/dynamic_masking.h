@@ -1,4 +1,4 @@
-// Masks drawn when examples are loaded. Twin of examples/masking/reference.py.
+// Draws masks when examples are loaded, so that every epoch has different masks. Twin of examples/masking/reference.py.
 #pragma once
 
 #include <algorithm>
@@ -13,23 +13,29 @@
 
 namespace bertdata {
 
+// Settings of masks that are drawn at load.
 struct MaskingRules {
+  // most: largest number of masks in an example. mask: id of [MASK].
   uint32_t most, mask;
-  uint64_t mask_limit, random_limit;  // draws of 32 bits below them
+  // A 32-bit draw below mask_limit writes [MASK], a draw from there to random_limit a random id. Else the id stays.
+  uint64_t mask_limit, random_limit;
+  // Ids that random replacements are drawn from.
   std::vector<uint32_t> replacements;
   std::vector<uint8_t> is_special, continues_word;  // by id
+  // draws_counts: decide for each word separately whether it is masked, so that the number of masks varies.
   bool whole_words, draws_counts;
-  std::vector<double> ngram_limits{};  // none: words are masked one by one
+  std::vector<double> ngram_limits{};  // distribution of n-gram lengths, see ngrams.h; empty: single words
 };
 
-// Masks examples one by one, in buffers that are used again for the next.
+// Masks one example at a time. The buffers are reused for the next example.
 class DynamicMasker {
  public:
   explicit DynamicMasker(const MaskingRules& rules) : rules_(rules) {}
 
-  // Masks `length` unmasked ids in place, at most 65535 and all in the vocabulary. Writes positions and labels,
-  // room for rules.most each, and returns how many. starts: for each id 1 where a word starts; null where the ids
-  // tell that.
+  // Masks at most 65535 unmasked ids in place, all in the vocabulary, and returns the number of masks.
+  // starts: 1 for each id that starts a word. If null, the vocabulary tells by id which tokens continue a word.
+  // rate: share of the ids to mask, above 0 and at most 1.
+  // positions, labels: output, room for rules.most entries each.
   uint32_t mask(int32_t* ids, const uint8_t* starts, uint32_t length, double rate, CounterStream& stream,
                 int32_t* positions, int32_t* labels) {
     collect_candidates(ids, starts, length);
@@ -44,7 +50,9 @@ class DynamicMasker {
   }
 
  private:
-  // Words of candidates: word w is candidates_[starts_[w]] up to candidates_[starts_[w + 1]].
+  // Collects the positions that may be masked, grouped into words: word w has candidates_[starts_[w]] up to
+  // candidates_[starts_[w + 1]].
+  // Example with whole_words: [CLS] un ##able to [SEP] -> candidates_ 1 2 3, starts_ 0 2 3, words_ 0 1.
   void collect_candidates(const int32_t* ids, const uint8_t* starts, uint32_t length) {
     candidates_.resize(length);
     starts_.resize(length + 1);
@@ -56,6 +64,7 @@ class DynamicMasker {
         follows = false;
         continue;
       }
+      // A word never continues across a special id, even if the id after it is marked as a continuation.
       const bool joins = rules_.whole_words && follows && (starts ? !starts[position] : rules_.continues_word[id]);
       if (!joins) starts_[words++] = count;
       candidates_[count++] = static_cast<uint16_t>(position);
@@ -67,7 +76,7 @@ class DynamicMasker {
   }
 
   uint32_t masks_wanted(uint32_t length, double rate) const {
-    const double share = std::max(std::nearbyint(length * rate), 1.0);  // half to even, as Python
+    const double share = std::max(std::nearbyint(length * rate), 1.0);  // rounds half to even, as Python's round
     return share < rules_.most ? static_cast<uint32_t>(share) : rules_.most;
   }
 
@@ -78,10 +87,12 @@ class DynamicMasker {
       is_masked_[candidates_[c] >> 6] |= uint64_t{1} << (candidates_[c] & 63);
   }
 
-  // Words of words_ in random order, until `wanted` positions are taken. One that would exceed them is left.
+  // Masks words in random order until `wanted` ids are masked. A word that would exceed `wanted` is skipped, and
+  // shorter words after it may still fit.
   void take(uint32_t wanted, CounterStream& stream) {
     const uint32_t count = static_cast<uint32_t>(words_.size());
     for (uint32_t place = 0, masked = 0; place < count && masked < wanted; ++place) {
+      // Fisher-Yates from the front, a step at a time, so that only the words looked at cost a draw.
       std::swap(words_[place], words_[place + stream.below(count - place)]);
       const uint32_t word = words_[place];
       if (masked + size(word) > wanted) continue;
@@ -90,8 +101,8 @@ class DynamicMasker {
     }
   }
 
-  // N-grams that begin with the words of words_ in random order, until `wanted` positions are taken. One that would
-  // exceed them loses words at its end; one with a word that is taken already is left.
+  // Masks n-grams of words in random order until `wanted` ids are masked. An n-gram that would exceed `wanted` loses
+  // words at its end. An n-gram with a word that is masked already is skipped.
   void take_ngrams(uint32_t wanted, CounterStream& stream) {
     const uint32_t count = static_cast<uint32_t>(words_.size());
     for (uint32_t place = 0, masked = 0; place < count && masked < wanted; ++place) {
@@ -108,11 +119,13 @@ class DynamicMasker {
     }
   }
 
+  // Returns whether a word is masked. All its positions are masked or none, so the first is enough.
   bool is_marked(uint32_t word) const {
     const uint16_t position = candidates_[starts_[word]];
     return is_masked_[position >> 6] >> (position & 63) & 1;
   }
 
+  // Masks each word with probability `rate`. If that gives more than rules_.most ids, masks a random subset that fits.
   void draw_each(double rate, CounterStream& stream) {
     const uint64_t limit = static_cast<uint64_t>(std::nearbyint(rate * 4294967296.0));
     uint32_t drawn = 0;
@@ -128,10 +141,12 @@ class DynamicMasker {
     for (const uint32_t word : words_) mark(word);
   }
 
+  // Replaces the ids at the marked positions, in ascending order, and returns their number.
   uint32_t replace(int32_t* ids, CounterStream& stream, int32_t* positions, int32_t* labels) const {
     uint32_t count = 0;
     for (size_t word = 0; word < is_masked_.size(); ++word)
       for (uint64_t bits = is_masked_[word]; bits; bits &= bits - 1, ++count) {
+        // Clearing the lowest set bit (bits & bits - 1) visits the marked positions of 64 at a time.
         const uint32_t position = static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(__builtin_ctzll(bits));
         positions[count] = static_cast<int32_t>(position);
         labels[count] = ids[position];

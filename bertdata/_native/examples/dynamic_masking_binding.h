@@ -1,4 +1,4 @@
-// The Python face of dynamic masks.
+// Python binding of dynamic masking. The checked arguments here are shared by all maskers that mask at load.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -17,7 +17,7 @@
 
 namespace bertdata {
 
-// A Python buffer of integers that the kernel writes to.
+// Python buffer of integers that the kernel writes to. Throws ValueError if it is read-only.
 template <class T>
 struct Writable : Array<T> {
   T* out;
@@ -28,7 +28,7 @@ struct Writable : Array<T> {
   }
 };
 
-// A buffer's bytes, for a look at whether two share some.
+// Byte range of a buffer, used to check whether two buffers overlap.
 struct Extent {
   const char* name;
   const uint8_t* begin;
@@ -44,7 +44,7 @@ struct Extent {
   }
 };
 
-// Refuses buffers of which one that is written shares bytes with another: the first `written` of them.
+// Throws ValueError if one of the first `written` buffers, which the kernel writes to, overlaps any other buffer.
 inline void check_apart(const std::vector<Extent>& buffers, size_t written) {
   for (size_t i = 0; i < written; ++i)
     for (size_t j = i + 1; j < buffers.size(); ++j)
@@ -63,8 +63,9 @@ inline std::vector<double> as_rates(const py::buffer& buffer) {
   return rates;
 }
 
-// The arguments of masks at load, checked: example i has the ids from starts[i] on, room for `most` positions and
-// labels from i * most on, and the stream of keys[i] and numbers[i].
+// Checked arguments of a masker's mask() method.
+// Example i has ids from starts[i] on and room for `most` positions and labels from i * most on. Its random stream is
+// seeded with keys[i] and numbers[i].
 struct LoadedExamples {
   Writable<int32_t> ids, positions, labels, counts;
   Array<int64_t> starts;
@@ -107,7 +108,7 @@ struct LoadedExamples {
   uint32_t length(size_t i) const { return static_cast<uint32_t>(lengths.data[i]); }
 
  private:
-  // Each id is in the vocabulary, and no two examples share one: their starts ascend.
+  // Throws ValueError unless every id is in the vocabulary and the examples' ranges ascend without overlap.
   void check_ids(size_t vocabulary) const {
     int64_t free_from = 0;
     for (size_t i = 0; i < starts.size; ++i) {
@@ -122,7 +123,7 @@ struct LoadedExamples {
   }
 };
 
-// The method `mask` of a masker of loaded examples. Nothing is written where an argument does not fit.
+// Defines the Python method `mask` of a masker. All arguments are checked before anything is written.
 template <class Masker>
 void bind_mask(py::class_<Masker>& masker) {
   masker.def(

@@ -1,4 +1,4 @@
-// The Python face of the kernel of ELECTRA's examples.
+// Python binding of ELECTRA's examples.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -32,7 +32,7 @@ class PyElectraExamples : public PyExampleSet<ElectraExamples> {
   }
 
  private:
-  // The examples hold copies of the ids, so the buffers are needed here only. A sentence may be empty.
+  // The examples hold copies of the ids, so the buffers are not kept. Sentences may be empty.
   template <class Id>
   void make(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
             ElectraStream& stream, uint32_t cls, uint32_t sep) {

@@ -1,4 +1,4 @@
-// The Python face of made examples, of ids in 16 or 32 bits.
+// Python binding shared by all objectives: a set of examples with 16-bit or 32-bit ids.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,7 +13,7 @@
 
 namespace bertdata {
 
-// Base of an objective's examples: their number, their sums, and columns of a batch as arrays, by as_tuple.
+// Base class of an objective's examples in Python: counts, and the columns of a batch as a tuple of arrays (as_tuple).
 template <template <class> class Examples>
 class PyExampleSet {
  public:

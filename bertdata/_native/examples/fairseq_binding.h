@@ -1,4 +1,4 @@
-// The Python face of fairseq's masks.
+// Python binding of fairseq's masks.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -15,7 +15,7 @@
 
 namespace bertdata {
 
-// The keys of loaded examples are the seeds of their streams.
+// Masks examples at load. The key of an example is the seed of its random stream.
 class PyFairseqMasker {
  public:
   PyFairseqMasker(FairseqRules&& rules, bool draws_pcg) : rules_(std::move(rules)), draws_pcg_(draws_pcg) {}

@@ -1,4 +1,4 @@
-// Which ids of a text stand in at least one example. Twin: the set of places in examples/bert/reference.py.
+// Tracks which ids of a text are used by at least one example. Twin: the set of places in examples/bert/reference.py.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,13 @@
 
 namespace bertdata {
 
-// A bit for each id of the text. Examples overlap, as each pass cuts the text again, so sums of lengths do not tell.
+// One bit for each id of the text. Examples overlap, because each pass cuts the text again, so adding up their lengths
+// would count ids twice.
 class HeldIds {
  public:
   explicit HeldIds(size_t ids) : ids_(ids), bits_((ids + 63) / 64, 0) {}
 
-  // Marks `length` ids from `start` on, a word of 64 at a time.
+  // Marks `length` ids from `start` on, up to 64 at a time.
   void mark(uint64_t start, uint64_t length) {
     const uint64_t end = start + length;
     while (start < end) {
@@ -23,7 +24,7 @@ class HeldIds {
     }
   }
 
-  // How many ids nobody marked.
+  // Returns the number of ids that no example uses.
   uint64_t lost() const {
     uint64_t held = 0;
     for (const uint64_t word : bits_) held += static_cast<uint64_t>(__builtin_popcountll(word));

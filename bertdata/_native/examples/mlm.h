@@ -1,4 +1,4 @@
-// Masked blocks of one segment: documents to blocks, masks from a stream of each.
+// Masked blocks of one segment: cuts documents into blocks and masks each block from its random stream.
 // Twin of examples/mlm/blocks.py and examples/mlm/reference.py.
 #pragma once
 
@@ -16,8 +16,10 @@
 
 namespace bertdata {
 
-enum class Breaks : uint8_t { kNone, kComplete, kCompleteDoc, kEos };  // in the twin's order
+// Where a block must end. The values are in the order of the Python twin.
+enum class Breaks : uint8_t { kNone, kComplete, kCompleteDoc, kEos };
 
+// Settings of blocks and masks. masks: false keeps the blocks unmasked, and then nothing is drawn for masks.
 struct MlmRules {
   Breaks breaks;
   uint32_t max_seq_length, cls, sep;
@@ -26,23 +28,25 @@ struct MlmRules {
   MaskingRules masking;
 };
 
-// Columns of finished examples, without padding (examples/mlm/batch.py).
+// Finished examples as columns, without padding. examples/mlm/batch.py describes the columns.
 template <class Id>
 struct MlmColumns {
   Column<Id> ids, labels;
   Column<uint32_t> ends, mask_ends;
   Column<uint16_t> positions;
   bool tells_words;
-  Column<uint8_t> word_starts;  // where it tells them, for each id
+  Column<uint8_t> word_starts;  // one per id, filled only if tells_words
 };
 
-// Examples as spans of a copy of the text with its end tokens, and lists of masks: 28 bytes, and 4 to 6 for each
-// mask.
+// All examples of one shard. The text is copied once, with an end token after each sentence. An example holds its
+// range of that text and its masks: 28 bytes, and 4 to 6 bytes for each mask.
 template <class Id>
 class MlmExamples {
  public:
-  // tells_words: batches have word starts, which the documents then tell. keys: of each pass's streams of masks. seed:
-  // of the final shuffle.
+  // Cuts the documents into blocks, masks them once per pass and shuffles the examples.
+  // tells_words: batches include word starts. `documents` must have them.
+  // keys: key of the mask streams of each pass, so its size is the number of passes.
+  // seed: seed of the final shuffle.
   MlmExamples(const DocumentView<Id>& documents, const MlmRules& rules, bool tells_words,
               const std::vector<uint64_t>& keys, const std::vector<uint32_t>& seed)
       : rules_(rules), longest_(rules.max_seq_length - 1), tells_words_(tells_words) {
@@ -61,9 +65,9 @@ class MlmExamples {
   size_t size() const { return examples_.size(); }
   uint64_t tokens() const { return tokens_; }
   uint64_t masked() const { return positions_.size(); }
-  uint64_t lost() const { return 0; }  // a block that is too long becomes several, so each id is in one
+  uint64_t lost() const { return 0; }  // a block that is too long is split, so no id is lost
 
-  // Examples start, start + step, ... below stop, in final order.
+  // Returns examples start, start + step, ... below stop, in their final order.
   MlmColumns<Id> batch(size_t start, size_t stop, size_t step) const {
     MlmColumns<Id> out;
     out.tells_words = tells_words_;
@@ -82,13 +86,14 @@ class MlmExamples {
   }
 
  private:
+  // An example: its range of text_, and its entries in the lists of masks.
   struct Block {
-    uint64_t start;  // in text_
+    uint64_t start;  // index of the first id in text_
     uint64_t first_mask;
     uint16_t length, masks;
   };
 
-  // Copies the sentences that have ids, an end token behind each, and cuts them into blocks on the way.
+  // Copies the sentences that have ids, with an end token after each, and cuts the text into blocks on the way.
   void copy_text(const DocumentView<Id>& documents) {
     const uint32_t sentences = documents.first_sentence(documents.documents);
     text_.room(size_t{documents.first_id(sentences)} + sentences);
@@ -106,7 +111,7 @@ class MlmExamples {
     close_block();
   }
 
-  // The word starts of text_. An end token starts a word, as does the id behind it.
+  // Copies the word starts to starts_, in step with text_. An end token and the id after it start words.
   void copy_word_starts(const DocumentView<Id>& documents) {
     uint8_t* starts = starts_.room(text_.size());
     const uint32_t sentences = documents.first_sentence(documents.documents);
@@ -120,22 +125,24 @@ class MlmExamples {
     starts_.added(text_.size());
   }
 
-  // Whether the open block ends before a line of this length.
+  // Returns whether the open block must end before a line of `line` ids.
   bool starts_block(uint32_t line) const {
     if (rules_.breaks == Breaks::kNone) return false;
     return rules_.breaks == Breaks::kEos || text_.size() - open_ + line > longest_;
   }
 
-  // Ends the open block here. One that is too long becomes several.
+  // Ends the open block here and splits it if it is too long.
   void close_block() {
     for (; open_ < text_.size(); open_ += std::min<uint64_t>(longest_, text_.size() - open_)) {
       const uint16_t length = static_cast<uint16_t>(std::min<uint64_t>(longest_, text_.size() - open_));
+      // A block of only the end token (left over by the split) would have nothing to mask.
       if (length == 1 && text_[open_] == rules_.sep) continue;
       examples_.push(Block{open_, 0, length, 0});
     }
   }
 
-  // Masks all blocks in each pass. Those of the first stand in examples_ already.
+  // Masks every block once per pass. The blocks of the first pass are in examples_ already, so they are updated in
+  // place, and the other passes append copies.
   void mask_blocks(const std::vector<uint64_t>& keys) {
     const uint32_t blocks = static_cast<uint32_t>(examples_.size());
     if (examples_.size() * keys.size() > 0xFFFFFFFFull)
@@ -153,6 +160,8 @@ class MlmExamples {
           ids[0] = static_cast<int32_t>(rules_.cls);
           std::copy_n(&text_[block.start], block.length, ids.begin() + 1);
           if (starts_.size()) write_starts(block, starts.data());
+          // The stream depends only on the pass and the block's number, so that masks do not depend on the order of
+          // work.
           CounterStream stream(keys[pass], number);
           block.masks = static_cast<uint16_t>(masker.mask(ids.data(), starts_.size() ? starts.data() : nullptr,
                                                           block.length + 1u, rules_.masked_lm_prob, stream,
@@ -166,7 +175,7 @@ class MlmExamples {
       }
   }
 
-  // The block's word starts: [CLS] and the id behind it start words.
+  // Writes the example's word starts. [CLS] and the id after it start words.
   void write_starts(const Block& block, uint8_t* starts) const {
     std::memcpy(starts + 1, &starts_[block.start], block.length);
     starts[0] = starts[1] = 1;
@@ -183,7 +192,7 @@ class MlmExamples {
     replacements_.added(count);
   }
 
-  // Shuffled examples lie all over the memory.
+  // Prefetches an example's text and masks. Shuffled examples are far apart in memory, so each would miss the cache.
   void prefetch_text(const Block& block) const {
     const char* text = reinterpret_cast<const char*>(&text_[block.start]);
     for (size_t at = 0; at < block.length * sizeof(Id); at += 64) __builtin_prefetch(text + at);
@@ -215,11 +224,11 @@ class MlmExamples {
   }
 
   MlmRules rules_;
-  uint32_t longest_;  // ids of a block behind [CLS]
+  uint32_t longest_;  // largest number of ids after [CLS]
   bool tells_words_;
-  uint64_t open_ = 0;  // where the open block starts
+  uint64_t open_ = 0;  // index in text_ of the open block's first id
   Column<Id> text_;
-  Column<uint8_t> starts_;  // of text_, where the documents tell them
+  Column<uint8_t> starts_;  // word starts of text_, if the documents have them
   Column<Block> examples_;
   Column<uint16_t> positions_;
   Column<Id> replacements_;

@@ -1,4 +1,4 @@
-// The Python face of the kernel of masked blocks.
+// Python binding of masked blocks of text.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -38,7 +38,7 @@ class PyMlmExamples : public PyExampleSet<MlmExamples> {
   }
 
  private:
-  // The examples hold a copy of the text, so the buffers are needed here only. A sentence may be empty.
+  // The examples hold a copy of the text, so the buffers are not kept. Sentences may be empty.
   template <class Id>
   void make(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
             const MlmRules& rules, const py::object& word_starts, bool tells_words,

@@ -1,4 +1,4 @@
-// PCG64 and PCG64DXSM as NumPy seeds and draws from them. Twin of examples/pcg_stream.py.
+// PCG64 and PCG64DXSM, seeded as NumPy seeds them, and NumPy's draws from them. Twin of examples/pcg_stream.py.
 #pragma once
 
 #include <array>
@@ -12,16 +12,18 @@
 
 namespace bertdata {
 
-// An unsigned number of 128 bits. Products and sums wrap around.
+// Unsigned 128-bit integer. Products and sums wrap around.
 struct Wide {
   uint64_t high, low;
 };
 
+// Returns the full 128-bit product of two 64-bit integers.
 inline Wide wide_product(uint64_t a, uint64_t b) {
 #if defined(__SIZEOF_INT128__)
   const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
   return {static_cast<uint64_t>(product >> 64), static_cast<uint64_t>(product)};
 #else
+  // Schoolbook multiplication of 32-bit halves, for compilers without 128-bit integers.
   const uint64_t a0 = a & 0xFFFFFFFFu, a1 = a >> 32, b0 = b & 0xFFFFFFFFu, b1 = b >> 32;
   const uint64_t low = a0 * b0, middle = a1 * b0 + (low >> 32), other = a0 * b1 + (middle & 0xFFFFFFFFu);
   return {a1 * b1 + (middle >> 32) + (other >> 32), other << 32 | (low & 0xFFFFFFFFu)};
@@ -39,7 +41,7 @@ inline Wide operator*(Wide a, Wide b) {
 
 constexpr Wide kPcgMultiplier{0x2360ED051FC65DA4ull, 0x4385DF649FCCF645ull};
 
-// numpy.random.SeedSequence of a seed below 2**64: eight words.
+// The first eight words of numpy.random.SeedSequence(seed), for a seed below 2**64.
 class SeedWords {
  public:
   explicit SeedWords(uint64_t seed) {
@@ -53,7 +55,8 @@ class SeedWords {
     for (size_t i = 0; i < 8; ++i) words_[i] = hashed(pool[i % 4], constant, 0x58F38DEDu);
   }
 
-  // 128 bits of two longs, the high one first, each of two words, the low one first.
+  // Returns 128 bits made of words first to first + 3: the high 64 bits come first, and in each half the low word
+  // first.
   Wide wide(size_t first) const { return {longs(first), longs(first + 2)}; }
 
  private:
@@ -72,7 +75,7 @@ class SeedWords {
   std::array<uint32_t, 8> words_;
 };
 
-// Draws from the outputs of a generator, whose state can be kept and given back.
+// NumPy's draws from a PCG generator. The state can be saved and restored.
 template <class Outputs>
 class PcgDraws {
  public:
@@ -82,6 +85,7 @@ class PcgDraws {
     bool has_half;
   };
 
+  // The increment must be odd. The two multiply-and-add steps are PCG's standard initialisation.
   explicit PcgDraws(uint64_t seed) {
     const SeedWords words(seed);
     increment_ = words.wide(4);
@@ -94,7 +98,8 @@ class PcgDraws {
 
   uint64_t next_long() { return Outputs::next(kept_.state, increment_); }
 
-  // The low half of an output. The next call gives its high half, whatever is drawn between the two.
+  // Returns the low half of a 64-bit output and keeps its high half for the next call of next(). next_long() does not
+  // touch the kept half, as in NumPy.
   uint32_t next() {
     if (kept_.has_half) {
       kept_.has_half = false;
@@ -106,24 +111,27 @@ class PcgDraws {
     return static_cast<uint32_t>(drawn);
   }
 
-  // A double in [0, 1), of 53 bits.
+  // Returns a double in [0, 1) with 53 random bits.
   double random() { return static_cast<double>(next_long() >> 11) * (1.0 / 9007199254740992.0); }
 
-  // Uniform below limit, limit >= 1, by Lemire's rejection. Nothing is drawn for a limit of 1.
+  // Returns a uniform integer in [0, limit), limit >= 1, by Lemire's method (2019). For a limit of 1 nothing is drawn.
   uint32_t below(uint32_t limit) {
     if (limit == 1) return 0;
     uint64_t product = static_cast<uint64_t>(next()) * limit;
     if (static_cast<uint32_t>(product) < limit) {
+      // Low halves below 2^32 mod limit are rejected: they would make some results more likely than others.
       const uint32_t least = (0u - limit) % limit;
       while (static_cast<uint32_t>(product) < least) product = static_cast<uint64_t>(next()) * limit;
     }
     return static_cast<uint32_t>(product >> 32);
   }
 
-  // choice(population, count, replace=False), by Floyd's algorithm or the end of a shuffle. taken: all 0, at
-  // least population of them, and again so afterwards.
+  // Chooses `count` distinct integers below `population`, in random order, as Generator.choice(population, count,
+  // replace=False) does.
+  // taken: scratch of at least `population` zeros, zeros again on return.
   void choose(uint32_t population, uint32_t count, std::vector<uint8_t>& taken, std::vector<uint32_t>& chosen) {
     chosen.clear();
+    // NumPy's rule: for a large share of a large population, shuffle only the end of 0, 1, ..., population - 1.
     if (population > kMany && count > population / 50) {
       chosen.resize(population);
       std::iota(chosen.begin(), chosen.end(), 0u);
@@ -131,6 +139,8 @@ class PcgDraws {
       chosen.erase(chosen.begin(), chosen.end() - count);
       return;
     }
+    // Otherwise Floyd's algorithm: `last` stands in for a number that was drawn before, which keeps all subsets
+    // equally likely without drawing again.
     for (uint32_t last = population - count; last < population; ++last) {
       const uint32_t drawn = below(last + 1), found = taken[drawn] ? last : drawn;
       taken[found] = 1;
@@ -140,7 +150,8 @@ class PcgDraws {
     shuffle_end(chosen, 1);
   }
 
-  // permutation(n), its places drawn by rejection of masked words.
+  // Shuffles the items as Generator.permutation does: each place is drawn from the low bits of an output, and drawn
+  // again while it is too large.
   void permute(std::vector<uint32_t>& items) {
     for (uint32_t place = static_cast<uint32_t>(items.size()); place-- > 1;) {
       const uint32_t mask = static_cast<uint32_t>((uint64_t{1} << bit_length(place)) - 1);
@@ -154,6 +165,7 @@ class PcgDraws {
  private:
   static constexpr uint32_t kMany = 10000;
 
+  // Fisher-Yates from the end, down to index `first`.
   void shuffle_end(std::vector<uint32_t>& items, uint32_t first) {
     for (uint32_t place = static_cast<uint32_t>(items.size()); place-- > first;)
       std::swap(items[place], items[below(place + 1)]);
@@ -163,7 +175,7 @@ class PcgDraws {
   State kept_{};
 };
 
-// Outputs of PCG64.
+// Output function XSL-RR of PCG64.
 struct XslRr {
   static uint64_t next(Wide& state, Wide increment) {
     state = state * kPcgMultiplier + increment;
@@ -173,7 +185,7 @@ struct XslRr {
   }
 };
 
-// Outputs of PCG64DXSM, each made of the state before the step.
+// Output function DXSM of PCG64DXSM. The output is made from the state before the step.
 struct Dxsm {
   static uint64_t next(Wide& state, Wide increment) {
     constexpr uint64_t multiplier = 0xDA942042E4DD58B5ull;

@@ -1,4 +1,5 @@
-// ALBERT's objective: BERT's pairs and masks by other rules, and where words start. Twin of examples/sop/.
+// ALBERT's objective (sentence order): BERT's pairs and masks with other rules, and word starts. Twin of
+// examples/sop/.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +11,25 @@
 
 namespace bertdata {
 
-// Columns of finished examples, without padding (examples/sop/batch.py).
+// Finished examples as columns, without padding. examples/sop/batch.py describes the columns.
 template <class Id>
 struct SopColumns {
   BertColumns<Id> pairs;
   Column<uint8_t> word_starts;
 };
 
+// All examples of one shard.
 template <class Id>
 class SopExamples : public BertExamples<Id> {
  public:
-  // Batches have word starts in any case.
+  // Makes all examples. Batches always include word starts, so the last argument is not used.
   SopExamples(const DocumentView<Id>& documents, const BertRules& rules, const std::vector<uint32_t>& seed, bool)
       : BertExamples<Id>(documents, rules, seed, false), starts_by_id_(rules.continues_word.size()) {
     for (size_t id = 0; id < starts_by_id_.size(); ++id)
       starts_by_id_[id] = id == rules.cls || id == rules.sep || !(documents.word_starts || rules.continues_word[id]);
   }
 
-  // Examples start, start + step, ... below stop, in final order.
+  // Returns examples start, start + step, ... below stop, in their final order.
   SopColumns<Id> batch(size_t start, size_t stop, size_t step) const {
     SopColumns<Id> out{BertExamples<Id>::batch(start, stop, step), {}};
     out.word_starts.room(out.pairs.ids.size());

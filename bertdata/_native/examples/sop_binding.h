@@ -1,4 +1,4 @@
-// The Python face of ALBERT's kernel.
+// Python binding of ALBERT's sentence-order examples.
 #pragma once
 
 #include <pybind11/pybind11.h>

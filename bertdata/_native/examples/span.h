@@ -1,4 +1,4 @@
-// Blocks of one segment with masked spans. Twin of examples/span/reference.py.
+// Blocks of text, as a single segment each, with masked spans (SpanBERT). Twin of examples/span/reference.py.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 
 namespace bertdata {
 
+// Settings of blocks with masked spans. as_original: cut, draw and order the blocks as SpanBERT's program does.
 struct SpanBlockRules {
   uint32_t max_seq_length, cls, sep;
   double masked_lm_prob;
@@ -24,22 +25,27 @@ struct SpanBlockRules {
   SpanRules spans;
 };
 
-// Columns of finished examples, without padding (examples/span/batch.py).
+// Finished examples as columns, without padding. examples/span/batch.py describes the columns.
 template <class Id>
 struct SpanColumns {
   Column<Id> ids, labels;
   Column<uint32_t> ends, mask_ends, span_ends;
   Column<uint16_t> positions, lefts, rights;
-  Column<uint8_t> word_starts;  // filled where they are asked for
+  Column<uint8_t> word_starts;  // filled only if tells_words
   bool tells_words;
 };
 
-// Examples as extents of a copy of the text, and lists of masks: 24 bytes, and 4 to 6 for each mask.
+// All examples of one shard. The text is copied once. An example holds its range of the text and its masks: 24 bytes,
+// and 4 to 6 bytes for each mask.
 template <class Id>
 class SpanExamples {
  public:
-  // starts: of words, 1 or 0 for each id. keys: of each pass's streams. seed: of the final shuffle. numpy_seed: of the
-  // one stream as the original draws, where nothing is shuffled.
+  // Cuts the documents into blocks, masks them once per pass and shuffles the examples.
+  // starts: 1 for each id that starts a word, else 0.
+  // keys: key of the random streams of each pass, so its size is the number of passes.
+  // seed: seed of the final shuffle.
+  // numpy_seed: seed of the single stream that SpanBERT's program draws from. Used only with rules.as_original,
+  // where the examples are not shuffled.
   SpanExamples(const DocumentView<Id>& documents, std::vector<uint8_t>&& starts, const SpanBlockRules& rules,
                const std::vector<Id>& replacements, const std::vector<uint64_t>& keys,
                const std::vector<uint32_t>& seed, uint32_t numpy_seed)
@@ -50,7 +56,7 @@ class SpanExamples {
     text_.added(size);
     SpanBlockCutter<Id>(rules.max_seq_length - 2, rules.as_original).cut(documents, [&](uint32_t start, uint32_t end) {
       examples_.push(Block{start, 0, static_cast<uint16_t>(end - start), 0});
-      lost_ -= end - start;  // blocks of one pass do not overlap, and all passes have the same
+      lost_ -= end - start;  // blocks do not overlap, and every pass has the same blocks
     });
     const size_t blocks = examples_.size();
     if (blocks * keys.size() > 0xFFFFFFFFull) throw std::length_error("more than 4294967295 examples in one shard");
@@ -66,7 +72,7 @@ class SpanExamples {
   uint64_t masked() const { return positions_.size(); }
   uint64_t lost() const { return lost_; }
 
-  // Examples start, start + step, ... below stop, in final order.
+  // Returns examples start, start + step, ... below stop, in their final order.
   SpanColumns<Id> batch(size_t start, size_t stop, size_t step) const {
     SpanColumns<Id> out{};
     out.tells_words = rules_.tells_words;
@@ -79,14 +85,17 @@ class SpanExamples {
   }
 
  private:
+  // An example: its range of text_, and its entries in the lists of masks.
   struct Block {
-    uint32_t start;  // in text_
+    uint32_t start;  // index of the first id in text_
     uint64_t first_mask;
     uint16_t length, masks;
   };
 
   void mask_blocks(const std::vector<Id>& replacements, const std::vector<uint64_t>& keys, uint32_t blocks,
                    uint32_t numpy_seed) {
+    // SpanBERT's program draws all masks from one stream, and random ids from the text. Otherwise every block has
+    // its stream, so that a block's masks do not depend on the blocks before it.
     NumpyStream of_all(numpy_seed);
     SpanMasker masker(rules_.spans);
     const IdPool<Id> pool = rules_.as_original
@@ -108,6 +117,8 @@ class SpanExamples {
 
   template <class Stream>
   void mask(Block& block, SpanMasker& masker, const IdPool<Id>& pool, Stream& stream) {
+    // Mask a copy of the block, then keep only the positions and what was written there. The text stays unmasked,
+    // because the other passes mask it too and because it holds the labels.
     const uint32_t most = std::min<uint32_t>(rules_.spans.most, block.length);
     shown_.assign(&text_[block.start], &text_[block.start] + block.length);
     originals_.resize(most);
@@ -131,7 +142,7 @@ class SpanExamples {
     replacements_.fit();
   }
 
-  // Places count from [CLS] on.
+  // Appends a finished example. Positions and span boundaries count from [CLS], hence the + 1.
   void append(const Block& block, SpanColumns<Id>& out) const {
     Id* ids = out.ids.room(block.length + 2u);
     ids[0] = static_cast<Id>(rules_.cls);
@@ -155,7 +166,7 @@ class SpanExamples {
     out.span_ends.push(static_cast<uint32_t>(out.lefts.size()));
   }
 
-  // A special id that is put in starts a word, as does the id behind it.
+  // Appends the example's word starts. [CLS], the id after it and [SEP] start words.
   void append_starts(const Block& block, Column<uint8_t>& out) const {
     uint8_t* starts = out.room(block.length + 2u);
     std::memcpy(starts + 1, &starts_[block.start], block.length);
@@ -164,10 +175,10 @@ class SpanExamples {
   }
 
   const SpanBlockRules rules_;
-  std::vector<uint8_t> starts_;  // of words, for each id of text_
+  std::vector<uint8_t> starts_;  // 1 for each id of text_ that starts a word
   Column<Id> text_;
   Column<Block> examples_;
-  Column<uint16_t> positions_;  // from a block's first id of text
+  Column<uint16_t> positions_;  // counted from the block's first id, without [CLS]
   Column<Id> replacements_;
   Column<uint32_t> order_;
   std::vector<Id> shown_, originals_;

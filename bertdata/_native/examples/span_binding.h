@@ -1,4 +1,4 @@
-// The Python face of the kernel of masked spans.
+// Python binding of span masking.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -28,13 +28,13 @@ py::tuple as_tuple(SpanColumns<Id>&& c) {
   return tells_words ? py::tuple(found + py::make_tuple(view(std::move(c.word_starts)))) : found;
 }
 
-// What the kernel knows of a vocabulary.
+// What the kernel needs to know about a vocabulary.
 struct SpanVocabulary {
-  std::vector<uint8_t> continues_word;  // by id
+  std::vector<uint8_t> continues_word;  // by id: the token continues a word (starts with ##)
   std::vector<uint32_t> replacements;
 };
 
-// Spans of loaded examples, whose first and last id are special ones.
+// Masks spans in examples at load. The first and last id of an example, [CLS] and [SEP], are never masked.
 class PySpanMasker {
  public:
   PySpanMasker(const SpanRules& rules, const py::bytes& continues_word, std::vector<int32_t> replacements)
@@ -65,14 +65,14 @@ class PySpanMasker {
       int32_t* positions = examples.positions.out + i * rules_.most;
       const uint32_t count = masker.mask(body, starts.data(), size, examples.rates[i], pool, stream, positions,
                                          examples.labels.out + i * rules_.most);
-      for (uint32_t m = 0; m < count; ++m) ++positions[m];  // from the example's first id on
+      for (uint32_t m = 0; m < count; ++m) ++positions[m];  // count from [CLS] instead of the body's first id
       examples.counts.out[i] = static_cast<int32_t>(count);
     }
   }
 
  private:
   SpanRules rules_;
-  std::vector<uint8_t> continues_word_;  // by id
+  std::vector<uint8_t> continues_word_;  // by id: the token continues a word (starts with ##)
   std::vector<int32_t> replacements_;
 };
 
@@ -95,7 +95,7 @@ class PySpanExamples : public PyExampleSet<SpanExamples> {
   }
 
  private:
-  // The examples hold a copy of the text, so the buffers are needed here only. A sentence may be empty.
+  // The examples hold a copy of the text, so the buffers are not kept. Sentences may be empty.
   template <class Id>
   void make(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
             const py::object& word_starts, const SpanBlockRules& rules, const SpanVocabulary& vocabulary,

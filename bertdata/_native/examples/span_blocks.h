@@ -1,4 +1,4 @@
-// Text to blocks of whole sentences of one document. Twin of examples/span/blocks.py.
+// Cuts text into blocks of whole sentences that never cross a document's end. Twin of examples/span/blocks.py.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace bertdata {
 
-// Calls found(start, end) for each block, as many whole sentences of one document as fit into `longest` ids.
+// Cuts documents into blocks of at most `longest` ids, each of as many whole sentences as fit. A longer sentence is
+// cut into pieces, or dropped if as_original. Calls found(start, end) with the range of ids of each block.
 template <class Id>
 class SpanBlockCutter {
  public:
@@ -21,16 +22,19 @@ class SpanBlockCutter {
   }
 
  private:
-  // Sentences without ids count for nothing.
+  // Cuts the sentences from `sentence` up to `stop`. Sentences without ids are skipped.
   template <class Found>
   void cut_document(const DocumentView<Id>& documents, uint32_t sentence, uint32_t stop, Found& found) const {
-    uint32_t first = 0, last = 0;  // the open block; empty where there is none
-    bool is_lost = false;          // whether the last sentence with ids is dropped
+    uint32_t first = 0, last = 0;  // range of ids of the open block, empty if there is none
+    bool is_lost = false;          // the last sentence that has ids is dropped
     for (; sentence < stop; ++sentence) {
       const uint32_t start = documents.first_id(sentence), end = documents.sentence_ends[sentence];
       if (start == end) continue;
+      // SpanBERT's program drops a sentence that is longer than a block, and with it the open block if no further
+      // sentence follows.
       is_lost = as_original_ && end - start > longest_;
       if (is_lost) continue;
+      // The sentence no longer fits. A single sentence that is too long stays open here and is cut by close().
       if (first < last && end - first > longest_) close(first, last, found);
       if (first == last) first = start;
       last = end;
@@ -38,7 +42,7 @@ class SpanBlockCutter {
     if (!is_lost) close(first, last, found);
   }
 
-  // Hands over the block, in pieces where it is too long, and leaves none open.
+  // Reports the open block, in pieces of `longest` ids if it is too long, and marks it as closed (first == last).
   template <class Found>
   void close(uint32_t& first, uint32_t& last, Found& found) const {
     for (uint32_t start = first; start < last;) {

@@ -1,4 +1,4 @@
-// The two random streams of spans. Twin of examples/span/streams.py and examples/random_stream.py.
+// The two random streams that spans are drawn from. Twin of examples/span/streams.py and examples/random_stream.py.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace bertdata {
 
-// The stream of one block.
+// Stream of a single block: Philox, keyed by the pass, with the block's number as the counter.
 class BlockStream {
  public:
   BlockStream(uint64_t key, uint64_t block) : words_(key, block) {}
@@ -20,14 +20,15 @@ class BlockStream {
   CounterStream words_;
 };
 
-// The draws of numpy.random after numpy.random.seed(seed).
+// Draws as numpy.random does after numpy.random.seed(seed).
 class NumpyStream {
  public:
   explicit NumpyStream(uint32_t seed) : words_(RandomStream::of_number(seed)) {}
 
   double random() { return words_.random(); }
 
-  // The low bits of an output, drawn anew until below the limit. Nothing is drawn for a limit of 1.
+  // Returns a uniform integer in [0, limit): the low bits of an output, drawn again until they are below limit. For a
+  // limit of 1 it returns 0 without drawing.
   uint32_t below(uint32_t limit) {
     if (limit == 1) return 0;
     const uint32_t mask = 0xFFFFFFFFu >> (32u - bit_length(limit - 1));

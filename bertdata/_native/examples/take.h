@@ -1,4 +1,4 @@
-// Chosen examples of ragged columns, copied in any order. Twin of examples/columns.py.
+// Copies selected examples of ragged columns, in any order. Twin of examples/columns.py.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace bertdata {
 
-// End offsets of the chosen examples' items when these lie one after the other. Throws invalid_argument where
-// the order names no example.
+// Returns the end offsets of the selected examples' items after copying them one after another. Throws
+// std::invalid_argument if `order` holds an index that is not below `count`, or if the offsets exceed 32 bits.
 inline Column<uint32_t> taken_ends(const uint32_t* ends, size_t count, const int64_t* order, size_t taken) {
   Column<uint32_t> out;
   uint32_t* next = out.room(taken);
@@ -28,7 +28,8 @@ inline Column<uint32_t> taken_ends(const uint32_t* ends, size_t count, const int
   return out;
 }
 
-// The items of the chosen examples, item_bytes each. `ends` ascend and were checked with `order` by taken_ends.
+// Copies the items of the selected examples, item_bytes bytes each. `ends` must ascend, and taken_ends must have
+// checked `order`.
 inline Column<uint8_t> taken_items(const uint8_t* items, size_t item_bytes, const uint32_t* ends, const int64_t* order,
                                    const Column<uint32_t>& out_ends) {
   Column<uint8_t> out;
@@ -36,7 +37,7 @@ inline Column<uint8_t> taken_items(const uint8_t* items, size_t item_bytes, cons
   uint8_t* next = out.room(bytes);
   for (size_t i = 0; i < taken; ++i) {
     const size_t start = order[i] ? ends[order[i] - 1] : 0, size = item_bytes * (ends[order[i]] - start);
-    if (!size) continue;  // a buffer without items may have no address
+    if (!size) continue;  // an empty buffer may have a null address, which memcpy must not get
     std::memcpy(next, items + item_bytes * start, size);
     next += size;
   }

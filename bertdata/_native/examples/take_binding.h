@@ -1,4 +1,4 @@
-// Chosen examples of ragged columns as Python sees them.
+// Python binding of take.h: copies selected examples of ragged columns.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,7 +12,7 @@
 
 namespace bertdata {
 
-// (ends, bytes of each column's items) of the chosen examples.
+// Returns (ends, list of the bytes of each column's items) of the selected examples.
 inline pybind11::tuple take_ragged(const pybind11::buffer& ends, const std::vector<pybind11::buffer>& columns,
                                    const pybind11::buffer& order) {
   const Array<uint32_t> ends_array(ends, "ends");

@@ -1,4 +1,4 @@
-// MD5 (RFC 1321) of several streams at a time, a lane of a vector each. Twin of io/digests.py.
+// MD5 (RFC 1321) of up to eight streams in parallel, each in a lane of a vector. Twin of io/digests.py.
 #pragma once
 
 #include <algorithm>
@@ -36,13 +36,13 @@ constexpr uint32_t kMd5Sines[64] = {
 
 constexpr int kMd5Turns[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
 
-// The word of the block that a step takes.
+// Returns the index of the block's word that a step uses.
 constexpr int md5_word(int step) {
   return step < 16 ? step : step < 32 ? (5 * step + 1) & 15 : step < 48 ? (3 * step + 5) & 15 : (7 * step) & 15;
 }
 
-// The 64 steps on Words, 32-bit numbers or vectors of them. A macro, as a vector's code must be compiled for its
-// processor where it stands. `words` are those of the block, `a` to `d` the state.
+// The 64 steps on Words, which is a 32-bit number or a vector of them. `words` is the block, `a` to `d` the state.
+// This is a macro because vector code must be compiled for its CPU in the function that contains it.
 #define BERTDATA_MD5_STEPS(Words, words, a, b, c, d)                            \
   _Pragma("GCC unroll 64") for (int step = 0; step < 64; ++step) {              \
     Words mixed;                                                                \
@@ -63,7 +63,7 @@ constexpr int md5_word(int step) {
 inline void md5_blocks(Md5State& state, const uint8_t* data, size_t blocks) {
   for (; blocks; --blocks, data += kMd5Block) {
     uint32_t words[16];
-    std::memcpy(words, data, sizeof words);  // little-endian hosts only, as everywhere in these kernels
+    std::memcpy(words, data, sizeof words);  // needs a little-endian host, as all these kernels do
     uint32_t a = state.words[0], b = state.words[1], c = state.words[2], d = state.words[3];
     BERTDATA_MD5_STEPS(uint32_t, words, a, b, c, d)
     state.words[0] += a, state.words[1] += b, state.words[2] += c, state.words[3] += d;
@@ -71,7 +71,7 @@ inline void md5_blocks(Md5State& state, const uint8_t* data, size_t blocks) {
 }
 
 #ifdef BERTDATA_HAS_AVX2
-// Eight 32-byte rows as eight columns of words.
+// Transposes eight rows of 32 bytes into eight vectors: out[w] holds word w of every row.
 __attribute__((target("avx2"), always_inline)) inline void md5_transpose(const uint8_t* const data[kMd5Lanes],
                                                                          size_t at, __m256i out[8]) {
   __m256i rows[8], pairs[8], fours[8];
@@ -91,7 +91,7 @@ __attribute__((target("avx2"), always_inline)) inline void md5_transpose(const u
   }
 }
 
-// Eight streams, as many blocks of each. States[word][lane].
+// Processes `blocks` blocks of each of eight streams. states[w][i]: word w of the state of stream i.
 __attribute__((target("avx2"))) inline void md5_eight(uint32_t states[4][kMd5Lanes],
                                                       const uint8_t* const data[kMd5Lanes], size_t blocks) {
   typedef uint32_t Words __attribute__((vector_size(32)));
@@ -127,7 +127,7 @@ inline bool has_md5_lanes() {
 #endif
 }
 
-// The digests of several streams, which grow together.
+// The MD5 digests of several streams that grow at the same time.
 class Md5Streams {
  public:
   struct Piece {
@@ -138,17 +138,19 @@ class Md5Streams {
   explicit Md5Streams(size_t streams) : streams_(streams) {}
   size_t size() const { return streams_.size(); }
 
-  // Appends a piece to each stream.
+  // Appends a piece to each stream: pieces[i] to stream i.
   void update(std::vector<Piece> pieces) {
     for (size_t i = 0; i < pieces.size(); ++i) fill_tail(streams_[i], pieces[i]);
     add_blocks(pieces);
     for (size_t i = 0; i < pieces.size(); ++i) keep_tail(streams_[i], pieces[i]);
   }
 
-  // The 16 bytes of a stream's digest so far.
+  // Returns the 16 bytes of a stream's digest so far.
   std::array<uint8_t, 16> digest(size_t stream) const {
     Stream end = streams_[stream];
     uint8_t last[2 * kMd5Block] = {};
+    // Padding: a byte 0x80, zeros, and the length in bits in the last 8 bytes. It needs a second block if less than 9
+    // bytes are left in the first.
     const size_t held = end.size % kMd5Block, size = held + 9 > kMd5Block ? 2 * kMd5Block : kMd5Block;
     std::memcpy(last, end.tail, held);
     last[held] = 0x80;
@@ -163,13 +165,13 @@ class Md5Streams {
  private:
   struct Stream {
     Md5State state;
-    uint64_t size = 0;         // bytes so far
-    uint8_t tail[kMd5Block];   // of them those after the last whole block
+    uint64_t size = 0;         // bytes appended so far
+    uint8_t tail[kMd5Block];   // bytes after the last whole block
   };
 
   static void take(Piece& piece, size_t size) { piece.data += size, piece.size -= size; }
 
-  // Completes the block that was begun, where the piece is long enough.
+  // Completes the stream's unfinished block if the piece is long enough.
   static void fill_tail(Stream& stream, Piece& piece) {
     const size_t held = stream.size % kMd5Block;
     if (!held || piece.size < kMd5Block - held) return;
@@ -188,13 +190,16 @@ class Md5Streams {
     return stream.size % kMd5Block ? 0 : piece.size / kMd5Block;
   }
 
-  // All whole blocks of the pieces: of the longest eight at a time, then one by one.
+  // Processes all whole blocks of the pieces: the eight longest pieces in parallel as long as there are at least two,
+  // then the rest singly.
   void add_blocks(std::vector<Piece>& pieces) {
     std::vector<size_t> left;
     for (size_t i = 0; i < pieces.size(); ++i)
       if (whole_blocks(streams_[i], pieces[i])) left.push_back(i);
 #ifdef BERTDATA_HAS_AVX2
     while (has_md5_lanes() && left.size() >= kLeastLanes) {
+      // Longest first. The eight longest run in parallel until the shortest of them is used up.
+      // blocks 9 7 7 2 -> 2 of each together -> 7 5 5 0 -> 5 of each together -> 2 left for the loop below
       const auto blocks = [&](size_t i) { return pieces[i].size / kMd5Block; };
       std::sort(left.begin(), left.end(), [&](size_t i, size_t k) { return blocks(i) > blocks(k); });
       add_in_lanes(left, pieces);
@@ -214,9 +219,10 @@ class Md5Streams {
   }
 
 #ifdef BERTDATA_HAS_AVX2
-  static constexpr size_t kLeastLanes = 2;  // lanes cost the same, full or not
+  static constexpr size_t kLeastLanes = 2;  // lanes cost the same whether used or not
 
-  // The first eight of `left`, as far as all of them reach. A lane without a stream repeats the first.
+  // Processes the first eight of `left` as far as the shortest of them reaches. Lanes without a stream repeat the
+  // first stream, and their result is dropped.
   void add_in_lanes(const std::vector<size_t>& left, std::vector<Piece>& pieces) {
     const size_t used = std::min(left.size(), kMd5Lanes), blocks = pieces[left[used - 1]].size / kMd5Block;
     uint32_t states[4][kMd5Lanes];

@@ -1,4 +1,4 @@
-// MD5 of several streams as Python sees it.
+// Python binding of md5.h.
 #pragma once
 
 #include <pybind11/pybind11.h>

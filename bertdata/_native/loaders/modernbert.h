@@ -1,4 +1,4 @@
-// ModernBERT's packer and masks. Twin of loaders/modernbert/packer.py and loaders/modernbert/masks.py.
+// ModernBERT's sequence packer and masks. Twin of loaders/modernbert/packer.py and loaders/modernbert/masks.py.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,13 @@
 
 namespace bertdata {
 
-// Batches of rows of up to `width` cells, of sequences with lengths of at most `width`.
+// Packs sequences of at most `width` ids into batches of rows of `width` cells, by the greedy best fit of ModernBERT's
+// original packer.
 class ModernBertPacker {
  public:
+  // The sequences of a batch.
   struct Rows {
-    Column<uint32_t> places, ends;  // the sequences row after row; behind each row's
+    Column<uint32_t> places, ends;  // sequence numbers, row after row; end offset of each row in places
   };
 
   ModernBertPacker(std::vector<uint32_t> lengths, size_t batch_size, size_t buffer_size, uint32_t width)
@@ -31,6 +33,7 @@ class ModernBertPacker {
   size_t taken() const { return taken_; }
   const std::deque<uint32_t>& waiting() const { return buffer_; }
 
+  // Restores a state that taken() and waiting() returned. Throws std::invalid_argument if the state does not fit.
   void restore(size_t taken, const std::vector<uint32_t>& waiting) {
     if (taken > lengths_.size()) throw std::invalid_argument("state: more sequences taken than there are");
     for (const uint32_t place : waiting)
@@ -39,7 +42,7 @@ class ModernBertPacker {
     buffer_.assign(waiting.begin(), waiting.end());
   }
 
-  // False where a row would be empty: the epoch has ended.
+  // Packs the next batch of `rows` rows. Returns false at the end of the epoch, that is, when a row would be empty.
   bool pack(size_t rows, Rows& out) {
     std::vector<uint32_t> room(rows, width_);
     std::vector<std::vector<uint32_t>> held(rows);
@@ -47,6 +50,8 @@ class ModernBertPacker {
     while (!buffer_.empty() || fill(skipped.size())) {
       const uint32_t place = buffer_.front(), length = lengths_[place];
       buffer_.pop_front();
+      // Best fit: the row with the least room that still holds the sequence, the first such row on a tie.
+      // room [10, 4, 6], length 4 -> row 1
       size_t best = rows;
       uint32_t least = UINT32_MAX;
       for (size_t row = 0; row < rows; ++row)
@@ -58,6 +63,7 @@ class ModernBertPacker {
       held[best].push_back(place);
       room[best] -= length;
     }
+    // Sequences that fit no row come first in the next batch, in reversed order as in the original.
     buffer_.insert(buffer_.begin(), skipped.rbegin(), skipped.rend());
     uint32_t end = 0;
     for (const std::vector<uint32_t>& own : held) {
@@ -69,7 +75,8 @@ class ModernBertPacker {
   }
 
  private:
-  // Reads whole source batches while the empty buffer has room. True where that made it hold some.
+  // Refills the empty buffer in whole source batches while there is room. Empty sequences are dropped. Returns whether
+  // sequences were added. `skipped` sequences count as buffered, because they go back into the buffer.
   bool fill(size_t skipped) {
     size_t added = 0;
     while (taken_ < lengths_.size() && buffer_size_ > buffer_.size() + batch_size_ &&
@@ -91,11 +98,12 @@ class ModernBertPacker {
   std::deque<uint32_t> buffer_;
 };
 
-// A batch of rows of cells, row after row: R * W each.
+// Output cells of a batch, row after row: rows * width cells in each array.
 struct ModernBertCells {
   int64_t *ids, *labels, *attention;
 };
 
+// mask_prob: share of target cells. Of the targets 80 % become mask_id, 10 % a random id, and 10 % keep their id.
 struct ModernBertRule {
   double mask_prob;
   int64_t mask_id, padding_id;
@@ -103,25 +111,30 @@ struct ModernBertRule {
 
 constexpr int64_t kIgnored = -100;
 
-// The draws of a chunk of cells: 53 bits each, which a rule's shares are compared with.
+// The masking shares as integer limits. A draw is the top 53 bits of an output, and comparing integers gives the same
+// result as comparing the draw divided by 2**53 with the share.
 class ShareLimits {
  public:
   explicit ShareLimits(double mask_prob)
       : masked(limit(0.8 * mask_prob)), replaced(limit(0.9 * mask_prob)), target(limit(mask_prob)) {}
 
-  const int64_t masked, replaced, target;  // a draw in [0, 1) is below the share where its 53 bits are below these
+  // A draw below `masked` gives mask_id, from there to `replaced` a random id. Below `target` the cell has a label.
+  const int64_t masked, replaced, target;
 
  private:
   static int64_t limit(double share) { return static_cast<int64_t>(std::ceil(share * 9007199254740992.0)); }
 };
 
-// Masks cells by their draws, but for random ids. Returns the largest id. real: gets the cells without padding.
+// Writes [MASK], labels and attention for `count` cells according to their draws. Random ids follow later
+// (set_random_ids). Returns the largest id in the chunk.
+// real: increased by the number of cells that are not padding.
 BERTDATA_VECTOR_CLONES inline int64_t mask_chunk(const uint64_t* __restrict draws, size_t count, int64_t masked,
                                                  int64_t target, int64_t mask_id, int64_t padding_id,
                                                  int64_t* __restrict ids, int64_t* __restrict labels,
                                                  int64_t* __restrict attention, int64_t& real) {
   int64_t largest = 0, found = 0;
   for (size_t i = 0; i < count; ++i) {
+    // No branches, so that the compiler can vectorise the loop.
     const int64_t draw = static_cast<int64_t>(draws[i] >> 11), id = ids[i], now = draw < masked ? mask_id : id;
     const int64_t is_real = id != padding_id;
     ids[i] = now;
@@ -134,22 +147,26 @@ BERTDATA_VECTOR_CLONES inline int64_t mask_chunk(const uint64_t* __restrict draw
   return largest;
 }
 
-// True where a word times the limit has a low half below `least`: it is to be drawn anew.
+// Returns whether Lemire's method would reject any of the words, that is, the low half of word * limit is below
+// `least`.
 BERTDATA_VECTOR_CLONES inline bool any_redrawn(const uint32_t* words, size_t count, uint32_t limit, uint32_t least) {
   uint32_t found = 0;
   for (size_t i = 0; i < count; ++i) found |= words[i] * limit < least;
   return found != 0;
 }
 
-// A batch of masked rows, made in chunks that stay in the first cache.
+// Masks a batch of rows in chunks that stay in the L1 cache. Works on a copy of the stream and writes it back at the
+// end, so that an error leaves the stream as it was.
 class ModernBertMasking {
  public:
   ModernBertMasking(PcgStream& stream, const ModernBertRule& rule, const ModernBertCells& out)
       : shared_(stream), stream_(stream), rule_(rule), limits_(rule.mask_prob), out_(out) {}
 
-  // Rows of `width` cells: ids, then padding. row_ends: behind each row's ids, ascending, at most `width` a row.
-  // Returns how many integers were drawn anew. The stream stays as it was where an id is too large. real() then
-  // counts the cells without padding.
+  // Fills the cells of `rows` rows of `width` cells: ids, then padding. Returns the number of rejected draws, from
+  // which the caller knows how far the stream has advanced. After the call real() is the number of cells without
+  // padding.
+  // row_ends: end offset of each row in `ids`, ascending, at most `width` ids in a row.
+  // Throws std::invalid_argument if an id is too large. The stream then stays as it was.
   template <class Id>
   int64_t mask(const Id* ids, const int64_t* row_ends, size_t rows, size_t width) {
     int64_t start = 0;
@@ -160,6 +177,8 @@ class ModernBertMasking {
       start = row_ends[row];
       for (size_t at = 0; at < width; at += kChunk) set_masks(row * width + at, std::min(kChunk, width - at));
     }
+    // The original takes the range of random ids from the batch, not from the vocabulary, and after masking. So all
+    // masks must be set before the first random id is drawn.
     if (largest_ >= UINT32_MAX) throw std::invalid_argument("ids: expected less than 4294967295");
     const int64_t redrawn = set_random_ids(rows * width, static_cast<uint32_t>(largest_) + 1);
     shared_ = stream_;
@@ -172,7 +191,7 @@ class ModernBertMasking {
   static constexpr size_t kChunk = 1024;
 
   void draw_outputs(size_t count) {
-    PcgStream stream = stream_;  // in registers
+    PcgStream stream = stream_;  // a local copy can stay in registers
     for (size_t i = 0; i < count; ++i) outputs_[i] = stream.next_long();
     stream_ = stream;
   }
@@ -182,6 +201,8 @@ class ModernBertMasking {
     largest_ = std::max(largest_, mask_chunk(outputs_, count, limits_.masked, limits_.target, rule_.mask_id,
                                              rule_.padding_id, out_.ids + first, out_.labels + first,
                                              out_.attention + first, real_));
+    // Remember the cells that get a random id. The write is unconditional and the increment is 0 or 1, so there is no
+    // branch that the CPU could mispredict.
     size_t* next = random_.room(count);
     size_t found = 0;
     for (size_t i = 0; i < count; ++i) {
@@ -192,10 +213,13 @@ class ModernBertMasking {
     random_.added(found);
   }
 
-  // Draws an integer below the limit for each cell, and takes those of the cells that get a random id.
+  // Draws an integer below `limit` for every cell, and writes it to the cells that get a random id. The integers of
+  // all other cells are drawn and dropped, as in the original, to keep the stream in step. Returns the number of
+  // rejected draws.
   int64_t set_random_ids(size_t count, uint32_t limit) {
-    if (limit == 1) return -static_cast<int64_t>(count);  // nothing is drawn, and all ids are 0
-    const uint32_t least = (0u - limit) % limit;  // Lemire's rejection
+    // All ids are 0, and nothing is drawn. The caller counts a draw per cell, which minus one per cell cancels.
+    if (limit == 1) return -static_cast<int64_t>(count);
+    const uint32_t least = (0u - limit) % limit;  // Lemire's rejection, 2^32 mod limit
     int64_t redrawn = 0;
     const size_t* next = random_.data();
     const size_t* last = next + random_.size();
@@ -206,6 +230,8 @@ class ModernBertMasking {
     };
     uint32_t words[kChunk];
     for (size_t at = 0; at < count;) {
+      // Fast path: draw a whole chunk, two 32-bit words per output, low half first. It needs an even number of words
+      // and no half kept from the previous output.
       const size_t size = std::min(kChunk, (count - at) & ~size_t{1});
       const PcgStream before = stream_;
       if (size && !stream_.state().has_half) {
@@ -214,13 +240,16 @@ class ModernBertMasking {
           words[2 * i] = static_cast<uint32_t>(outputs_[i]);
           words[2 * i + 1] = static_cast<uint32_t>(outputs_[i] >> 32);
         }
+        // Without rejections word i belongs to cell at + i, so only the listed cells are looked at.
         if (!any_redrawn(words, size, limit, least)) {
           while (next != last && *next < at + size) take(*next, words[*next - at]);
           at += size;
           continue;
         }
+        // Some word is rejected, which shifts all later words. Go back and draw this chunk word by word.
         stream_ = before;
       }
+      // Draw a single cell if that uses up the kept half, so that the fast path can go on with the next cell.
       for (size_t end = at + (stream_.state().has_half || !size ? 1 : size); at < end; ++at) {
         uint32_t word = stream_.next();
         for (; word * limit < least; ++redrawn) word = stream_.next();
@@ -235,12 +264,13 @@ class ModernBertMasking {
   const ModernBertRule& rule_;
   const ShareLimits limits_;
   const ModernBertCells& out_;
-  Column<size_t> random_;  // the cells that get random ids
+  Column<size_t> random_;  // indices of the cells that get random ids
   int64_t largest_ = 0, real_ = 0;
   uint64_t outputs_[kChunk];
 };
 
-// The ids of chosen sequences one behind the other, at most `most` of each. Bounds and numbers are checked.
+// Copies the selected sequences one after another, at most `most` ids of each. The caller has checked bounds and
+// numbers.
 template <class Id>
 Column<Id> taken_sequences(const Id* ids, const int64_t* bounds, const int64_t* numbers, size_t count, int64_t most) {
   Column<Id> out;

@@ -1,4 +1,4 @@
-// The Python face of ModernBERT's order, packer and masks.
+// Python binding of ModernBERT's order, packer and masks.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli) and TensorFlow's masked form. Twin of shards/crc32c.py.
+// CRC-32C (Castagnoli) and the masked form that TFRecord files store. Twin of shards/crc32c.py.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 
 namespace bertdata {
 
+// Table for slicing by eight: rows[k][b] is the CRC of byte b followed by k zero bytes.
 struct Crc32cTable {
   uint32_t rows[8][256];
   Crc32cTable() {
@@ -26,7 +27,7 @@ struct Crc32cTable {
   }
 };
 
-// Eight bytes a step. crc is the inverted running value.
+// Updates a CRC, eight bytes at a time. `crc` is the inverted running value.
 inline uint32_t crc32c_by_table(uint32_t crc, const uint8_t* data, size_t size) {
   static const Crc32cTable table;
   const auto& t = table.rows;
@@ -34,6 +35,7 @@ inline uint32_t crc32c_by_table(uint32_t crc, const uint8_t* data, size_t size) 
     uint32_t low, high;
     std::memcpy(&low, data, 4);
     std::memcpy(&high, data + 4, 4);
+    // Each byte's contribution is looked up separately, so the eight look-ups do not wait for each other.
     low ^= crc;
     crc = t[7][low & 255] ^ t[6][low >> 8 & 255] ^ t[5][low >> 16 & 255] ^ t[4][low >> 24] ^ t[3][high & 255] ^
           t[2][high >> 8 & 255] ^ t[1][high >> 16 & 255] ^ t[0][high >> 24];
@@ -56,7 +58,8 @@ __attribute__((target("sse4.2"))) inline uint32_t crc32c_by_instruction(uint32_t
   return crc;
 }
 
-// Four equally long inputs at once: the instruction takes three cycles but starts every cycle.
+// Updates four CRCs over inputs of equal length at once. The instruction takes three cycles but can start every cycle,
+// so with a single input two of three cycles would be lost. A remainder of less than 8 bytes is left out.
 __attribute__((target("sse4.2"))) inline void crc32c_four(uint32_t crc[4], const uint8_t* const data[4],
                                                           size_t size) {
   uint64_t a = crc[0], b = crc[1], c = crc[2], d = crc[3];
@@ -76,6 +79,7 @@ __attribute__((target("sse4.2"))) inline void crc32c_four(uint32_t crc[4], const
 }
 #endif
 
+// Whether this CPU has the SSE 4.2 CRC instruction.
 inline bool has_crc_instruction() {
 #ifdef BERTDATA_HAS_SSE42
   static const bool has = __builtin_cpu_supports("sse4.2");
@@ -94,6 +98,7 @@ inline uint32_t crc32c_update(uint32_t inverted, const uint8_t* data, size_t siz
 
 inline uint32_t crc32c(const uint8_t* data, size_t size) { return ~crc32c_update(~0u, data, size); }
 
+// TFRecord stores CRCs rotated and offset, because the CRC of data that contains its own CRC is a weak check.
 inline uint32_t mask_crc(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
 
 }  // namespace bertdata

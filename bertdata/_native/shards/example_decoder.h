@@ -1,4 +1,5 @@
-// TFRecords back to columns of examples. Twin of examples/fields.py. Refuses what columns cannot hold.
+// Decodes TFRecords into columns of examples, and refuses records that the columns cannot hold. Twin of
+// examples/fields.py.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 
 namespace bertdata {
 
-// A column that is being decoded, of whatever item width.
+// A column that is being decoded. Only the member that item_bytes selects is used.
 struct DecodedColumn {
   uint8_t item_bytes = 4;
   Column<uint8_t> bytes;
@@ -48,8 +49,9 @@ struct DecodedColumn {
   }
 };
 
-// Needs a format without slots. A ragged column with a field of ones has as many items as there are ones. Any
-// other has as many as its field is wide.
+// Decodes records whose format has no slots (see Source in record_format.h).
+// A ragged column has as many items as its field of ones has ones, if there is such a field, else as many as its
+// fields are wide.
 class ExampleDecoder {
  public:
   explicit ExampleDecoder(const RecordFormat& format)
@@ -60,7 +62,8 @@ class ExampleDecoder {
           if (format.columns[c].ends == format.columns[field.column].ends) is_counted_[c] = true;
   }
 
-  // Decodes at most `limit` records of the block. block moves on.
+  // Decodes at most `limit` records of the block and moves `block` past them. Throws RecordError with the record's
+  // index.
   std::vector<DecodedColumn> run(Bytes& block, size_t limit) {
     std::vector<DecodedColumn> out(format_.columns.size());
     for (size_t c = 0; c < out.size(); ++c) out[c].item_bytes = format_.columns[c].item_bytes;
@@ -80,6 +83,7 @@ class ExampleDecoder {
  private:
   using Ints = Column<int64_t>;
 
+  // Returns the feature of a field. Throws ParseError if it is missing, or has another type or number of values.
   const ParsedFeature& feature(const FieldRule& field) const {
     const ParsedFeature* found = example_.find(field.key);
     if (!found || found->kind != (field.is_float ? kFloatList : kInt64List))
@@ -91,8 +95,9 @@ class ExampleDecoder {
     return *found;
   }
 
+  // Returns the index after the run of items from `from` on that equal `value`.
   static size_t leading(const Ints& values, size_t from, int64_t value) {
-    constexpr size_t kBlock = 16;  // compared without a branch each
+    constexpr size_t kBlock = 16;  // items compared without a branch
     size_t i = from;
     for (; i + kBlock <= values.size(); i += kBlock) {
       int64_t differences = 0;
@@ -103,6 +108,9 @@ class ExampleDecoder {
     return i;
   }
 
+  // Appends the parsed example to the columns. Fields of ones come first, because they say how many items of the other
+  // fields are real and how many are padding.
+  // input_mask 1 1 1 0 0, input_ids 101 7 102 0 0 -> ids 101 7 102
   void add(std::vector<DecodedColumn>& out) {
     if (example_.size() > format_.fields.size()) throw ParseError("holds more features than such an example has");
     for (const FieldRule& field : format_.fields)
@@ -117,13 +125,15 @@ class ExampleDecoder {
       const int ends = format_.columns[c].ends;
       if (ends < 0) continue;
       DecodedColumn& column = out[static_cast<size_t>(ends)];
+      // Columns can share their end offsets. Only the first of these columns adds the example's offset.
       const size_t examples = column.size(), due = examples_ + 1;
       if (examples < due) column.push(static_cast<uint32_t>(out[c].size()));
     }
     ++examples_;
   }
 
-  // How many items the example's ragged column has: as many as there are ones.
+  // Sets the number of items of the example's ragged columns to the number of ones at the field's start. Throws
+  // ParseError unless zeros follow.
   void count_ones(const FieldRule& field) {
     const ParsedFeature& found = feature(field);
     size_t count = 0;
@@ -145,7 +155,8 @@ class ExampleDecoder {
       if (format_.columns[c].ends == ends) counts_[c] = count;
   }
 
-  // Floats that are whole numbers, as such. Others become -1, which no column holds.
+  // Converts floats to integers. A float that is not a whole number within range becomes -1, which every column
+  // refuses.
   const Ints& whole_numbers(const FieldRule& field) {
     const ParsedFeature& found = feature(field);
     whole_.truncate(0);
@@ -160,17 +171,20 @@ class ExampleDecoder {
     return whole_;
   }
 
+  // Appends the field's items after checking their range and the padding behind them.
   void add_values(const FieldRule& field, const Ints& values, DecodedColumn& out) {
     const ColumnRule& rule = format_.columns[field.column];
     const size_t count = rule.ends < 0 ? 1 : is_counted_[field.column] ? counts_[field.column] : field.width;
     if (leading(values, count, field.padding) != values.size())
       throw ParseError(field.key + " holds values in its padding");
+    // Fast path: one comparison for the whole field.
     if (!rule.is_place && are_within(values, count, rule.most)) return out.append(values.data(), count);
     int64_t last = -1;
     for (size_t i = 0; i < count; ++i) {
       const int64_t value = values[i];
       if (value < 0 || value > int64_t{rule.most})
         throw ParseError(field.key + " holds " + std::to_string(value) + ", expected 0 to " + std::to_string(rule.most));
+      // Positions must ascend and lie within the example's ids.
       if (rule.is_place && rule.ends >= 0) {
         if (value <= last || value >= static_cast<int64_t>(counts_[0]))
           throw ParseError(field.key + " do not ascend within the ids");
@@ -181,11 +195,12 @@ class ExampleDecoder {
   }
 
   static bool are_within(const Ints& values, size_t count, uint32_t most) {
-    uint64_t largest = 0;  // a negative number is larger than any
+    uint64_t largest = 0;  // as unsigned, a negative number is larger than any allowed value
     for (size_t i = 0; i < count; ++i) largest = std::max(largest, static_cast<uint64_t>(values[i]));
     return largest <= most;
   }
 
+  // Appends the position where a field changes from 0 to 1, for example where the second segment begins in segment_ids.
   void add_place(const FieldRule& field, const Ints& values, DecodedColumn& out) {
     const size_t place = std::min(counts_[0], leading(values, 0, 0));
     if (leading(values, place, 1) != counts_[0] || leading(values, counts_[0], 0) != values.size())
@@ -195,7 +210,7 @@ class ExampleDecoder {
 
   const RecordFormat& format_;
   ParsedExample example_;
-  std::vector<size_t> counts_;  // of each column's items in one example
+  std::vector<size_t> counts_;  // number of items of each column in the current example
   std::vector<bool> is_counted_;
   Ints whole_;
   size_t examples_ = 0;

@@ -1,4 +1,4 @@
-// Examples to canonical TFRecords. Twin of examples/fields.py and examples/slots.py.
+// Encodes examples as TFRecords in canonical form. Twin of examples/fields.py and examples/slots.py.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace bertdata {
 
-// Encodes examples one by one. The scratch buffers live as long as the encoder.
+// Encodes one example at a time. The scratch buffers are reused for the next example.
 class ExampleEncoder {
  public:
   ExampleEncoder(const RecordFormat& format, const std::vector<ColumnView>& columns, Column<uint8_t>& out)
@@ -25,7 +25,8 @@ class ExampleEncoder {
       widest = std::max(widest, field.width);
       if (field.source >= Source::kSlots) slots_room_ = std::max(slots_room_, field.width);
     }
-    // Windows into "ones then zeros" give any row of ones without writing it.
+    // A window into "ones, then zeros" gives any row of ones followed by zeros without writing it.
+    // widest 4: ones_ = 1 1 1 1 0 0 0 0; a row of 3 ones in 4 starts at index 1
     ones_.assign(2 * size_t{widest}, 0);
     std::fill(ones_.begin(), ones_.begin() + static_cast<ptrdiff_t>(widest), uint8_t{1});
     float_ones_.assign(8 * size_t{widest}, 0);
@@ -37,6 +38,7 @@ class ExampleEncoder {
 
   void encode(size_t count) {
     for (size_t example = 0; example < count; ++example) {
+      // starts_ and stops_: range of each column's items in this example.
       for (size_t c = 0; c < columns_.size(); ++c) {
         const int ends = format_.columns[c].ends;
         starts_[c] = ends < 0 ? example : example ? columns_[ends][example - 1] : 0;
@@ -53,6 +55,7 @@ class ExampleEncoder {
  private:
   size_t items(size_t column) const { return stops_[column] - starts_[column]; }
 
+  // Adds the feature of a field. Its data stays in `scratch` until the record is written.
   void add(const FieldRule& field, std::vector<uint8_t>& scratch) {
     const size_t count = items(field.column), width = field.width ? field.width : count;
     const FeatureKind kind = field.is_float ? kFloatList : kInt64List;
@@ -61,11 +64,12 @@ class ExampleEncoder {
       features_.emplace_back(field.key, kind, row, field.is_float ? 4 * width : width);
       return;
     }
+    // Four bytes per value, because put_small_varint always writes four, and 16 more for put_four_varints.
     scratch.resize(4 * std::max(width, count) + 16);
     features_.emplace_back(field.key, kind, scratch.data(), write(field, width, scratch.data()));
   }
 
-  // Writes the field's values as varints. Returns their bytes.
+  // Writes the field's values as varints, or as floats, and returns the number of bytes.
   size_t write(const FieldRule& field, size_t width, uint8_t* out) {
     const size_t first = starts_[field.column];
     uint8_t* p = out;
@@ -103,12 +107,12 @@ class ExampleEncoder {
         p = put_varint(p, used_end_);
         break;
       case Source::kOnes:
-        break;  // a window, see add
+        break;  // written by add() without a copy
     }
     return static_cast<size_t>(p - out);
   }
 
-  // Writes the items and their padding as 32-bit floats. Returns the number of bytes.
+  // Writes the items and their padding as 32-bit floats and returns the number of bytes.
   size_t put_floats(const FieldRule& field, size_t width, uint8_t* out) const {
     const size_t first = starts_[field.column], count = items(field.column);
     for (size_t i = 0; i < width; ++i) {
@@ -118,6 +122,7 @@ class ExampleEncoder {
     return 4 * width;
   }
 
+  // Writes `count` padding values. A value below 128 is a single byte.
   static uint8_t* pad(uint8_t* p, size_t count, uint32_t padding) {
     if (padding < 128) return static_cast<uint8_t*>(std::memset(p, static_cast<int>(padding), count)) + count;
     while (count--) p = put_small_varint(p, padding);
@@ -133,7 +138,8 @@ class ExampleEncoder {
     return p;
   }
 
-  // Graphcore's order: masked positions from slot 0 on, all others from slot P on. Ids 0 vanish.
+  // Fills the slots in Graphcore's order: masked positions from slot 0 on, all others from slot first_slot on. Ids 0
+  // are left out, because in this format 0 means an unused slot.
   void fill_slots() {
     slots_.assign(slots_room_, Slot{0, 0, false});
     slot_labels_.assign(format_.first_slot, 0);
@@ -155,6 +161,7 @@ class ExampleEncoder {
     }
   }
 
+  // A slot of the example: an id and its position in the example. Unused slots have id 0.
   struct Slot {
     uint32_t id, position;
     bool is_used;
@@ -165,7 +172,7 @@ class ExampleEncoder {
   FrameWriter frames_;
   bool has_slots_;
   std::vector<std::vector<uint8_t>> scratch_;
-  std::vector<size_t> starts_, stops_;  // of each column's items of one example
+  std::vector<size_t> starts_, stops_;  // range of each column's items in the current example
   std::vector<Feature> features_;
   std::vector<uint8_t> ones_, float_ones_;
   size_t widest_ = 0;

@@ -1,5 +1,5 @@
-// Columns of an objective's examples, and the fields of tf.train.Example that are made of them.
-// Handed over from Python, which reads them in schemas/example.json; no field is named here.
+// Describes the columns of an objective's examples, and the fields of tf.train.Example that are made from them.
+// Python reads the description from schemas/example.json and passes it in. No field name occurs in the C++ code.
 #pragma once
 
 #include <cstddef>
@@ -10,51 +10,57 @@
 
 namespace bertdata {
 
-// Ids and other values are below this. Twin of examples/fields.py. put_small_varint takes no more.
+// Ids and other values must be below this, the limit of put_small_varint. Twin of examples/fields.py.
 constexpr uint32_t kValueLimit = 1u << 21;
 
-// Values of a field of fixed width are at most this many: the longest sequence.
+// Largest width of a field of fixed width: the longest sequence.
 constexpr uint32_t kWidest = 1u << 16;
 
+// An example that its format cannot represent without loss.
 struct LossyExample : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 // A column of records.ExampleBatch.
 struct ColumnRule {
-  uint8_t item_bytes;  // as columns are decoded; ids may come 2 or 4 bytes wide
-  int ends;            // the column of the end offsets of its items; -1: one item an example
+  uint8_t item_bytes;  // bytes of a decoded item; ids to encode may be 2 or 4 bytes wide
+  int ends;            // index of the column with the end offsets of its items; -1: one item per example
+  // is_ends: the column holds end offsets. is_place: it holds positions within the example's ids.
   bool is_ends, is_place;
-  uint32_t most;  // largest value
+  uint32_t most;  // largest allowed value
 };
 
-// Ways to make a field of its column. Twin of examples/fields.py and examples/slots.py.
+// How a field is made from its column. Twin of examples/fields.py and examples/slots.py.
+// Slots are Graphcore's layout of an example: first the ids at masked positions, then from slot first_slot on all other
+// ids, each with its original position in another field.
 enum class Source : uint8_t {
-  kValues,         // the items
-  kOnes,           // 1 for each item
-  kAfter,          // for each id: 0 below the column's value, 1 from there on
-  kSlots,          // the items in slots: masked positions from slot 0, all others from slot P
-  kSlotPositions,  // the position of the id in each slot
-  kSlotAfter,      // kAfter in slots
-  kMaskedSlots,    // end of the slots of masked positions
-  kUsedSlots,      // end of all slots in use
+  kValues,         // the column's items
+  kOnes,           // a 1 for each item
+  kAfter,          // for each id of the example: 0 before the column's value, 1 from there on
+  kSlots,          // the items in slots: masked positions from slot 0, all others from slot first_slot
+  kSlotPositions,  // the position of the id that is in each slot
+  kSlotAfter,      // kAfter, in slots
+  kMaskedSlots,    // end of the used slots of masked positions
+  kUsedSlots,      // end of all used slots
 };
 
+// A field of the record and how it is made.
 struct FieldRule {
   std::string key;
   bool is_float;
   Source source;
   size_t column;
-  uint32_t width;  // 0: as many values as there are
+  uint32_t width;  // number of values after padding; 0: no padding
   uint32_t padding;
 };
 
-// Fields sorted by key. Column 0 holds the ids. Positions and labels are those of masks, or -1.
+// Format of an objective's records. Fields are sorted by key. Column 0 holds the ids. positions and labels are the
+// indices of the columns with the masks, or -1.
 struct RecordFormat {
   std::vector<ColumnRule> columns;
   std::vector<FieldRule> fields;
   int positions, labels;
-  uint32_t first_slot;  // of the positions that are not masked
+  uint32_t first_slot;  // first slot of positions that are not masked
 
   bool has_slots() const {
     for (const FieldRule& field : fields)
@@ -63,7 +69,7 @@ struct RecordFormat {
   }
 };
 
-// A column of a batch, as handed over.
+// View of a column of a batch to encode.
 struct ColumnView {
   const uint8_t* data;
   size_t size, item_bytes;

@@ -1,4 +1,5 @@
-// Reading TFRecords: frames, tf.train.Example, canonical form. Twin of shards/framing.py, shards/example_proto.py.
+// Reads TFRecords: frames, tf.train.Example messages, canonical form. Twin of shards/framing.py and
+// shards/example_proto.py.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +17,18 @@
 
 namespace bertdata {
 
+// A record that cannot be read, with its index.
 struct RecordError : std::runtime_error {
   RecordError(size_t record, const std::string& what) : std::runtime_error(what), record(record) {}
-  size_t record;  // counted from the start of the block
+  size_t record;  // index counted from the start of the block
 };
 
+// A record that is not a valid frame or not a tf.train.Example.
 struct ParseError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A range of bytes, consumed from the front.
 struct Bytes {
   const uint8_t *p, *end;
   size_t size() const { return static_cast<size_t>(end - p); }
@@ -39,10 +43,12 @@ inline uint64_t get_fixed(const uint8_t* p, size_t bytes) {
 
 constexpr uint64_t kLongestRecord = uint64_t{1} << 31;
 
-// Takes one frame off the block. Returns false when the block ends before the frame does.
+// Takes a frame off the block and sets `payload` to its data. Returns false if the block ends within the frame. Throws
+// ParseError if a checksum is wrong.
 inline bool next_frame(Bytes& block, Bytes& payload) {
   if (block.size() < 12) return false;
   const uint64_t length = get_fixed(block.p, 8);
+  // Check the length first: a damaged length would make the reader wait for gigabytes of data.
   if (get_fixed(block.p + 8, 4) != mask_crc(crc32c(block.p, 8)))
     throw ParseError("the checksum of its length does not fit: damaged, or not a TFRecord file");
   if (length > kLongestRecord) throw ParseError("its length is " + std::to_string(length) + " bytes");
@@ -64,14 +70,16 @@ inline uint64_t get_varint(Bytes& in) {
   throw ParseError("not a tf.train.Example: broken number");
 }
 
-// Appends the numbers of a packed list. Most are of one byte (masks, segments, short positions) or two (ids).
+// Appends the numbers of a packed list. Most numbers take one byte (masks, segments, short positions) or two (ids), so
+// there is a fast path for each.
 inline void append_varints(Bytes in, Column<int64_t>& out) {
-  constexpr uint64_t kLast = 0x8080808080808080;
-  int64_t* const room = out.room(in.size());  // no number is shorter than a byte
+  constexpr uint64_t kLast = 0x8080808080808080;  // a top bit says that the varint has further bytes
+  int64_t* const room = out.room(in.size());  // every number has at least one byte
   int64_t* next = room;
   while (in.size() >= 8) {
     uint64_t word;
     std::memcpy(&word, in.p, 8);
+    // Eight numbers of one byte each.
     if ((word & kLast) == 0) {
       for (size_t i = 0; i < 8; ++i) next[i] = in.p[i];
       next += 8, in.p += 8;
@@ -105,12 +113,12 @@ inline std::string_view get_key(Bytes& in) {
   throw ParseError("not a tf.train.Example: unknown field");
 }
 
-// One feature. Vectors keep their memory from record to record.
+// A feature of an example. The containers keep their memory from record to record.
 struct ParsedFeature {
   std::string_view key;
-  uint8_t kind = 0;  // FeatureKind, or 0 where the message is empty
+  uint8_t kind = 0;  // a FeatureKind, or 0 if the message has no list
   Column<int64_t> ints;
-  std::vector<uint8_t> floats;  // four bytes each, as stored
+  std::vector<uint8_t> floats;  // four bytes each, as stored in the file
   std::vector<std::string_view> strings;
 
   void clear() {
@@ -123,9 +131,11 @@ struct ParsedFeature {
   size_t float_count() const { return floats.size() / 4; }
 };
 
+// A parsed tf.train.Example. Knows only the fields of that message and refuses others.
 class ParsedExample {
  public:
-  // Views into the payload, which must outlive them. Features come out sorted by key.
+  // Parses a payload. Keys and strings are views into the payload, which must outlive them. Features are sorted by
+  // key.
   void parse(Bytes payload) {
     count_ = 0;
     while (payload.size()) {
@@ -162,7 +172,8 @@ class ParsedExample {
     }
   }
 
-  // Of equal keys the last counts: among equals it sorts first, and only firsts stay.
+  // Sorts the features by key. If a key occurs several times, the last feature counts, as protobuf defines for maps:
+  // among equal keys it sorts first, and only the first is kept.
   void sort_features() {
     order_.clear();
     for (size_t i = 0; i < count_; ++i) order_.push_back(i);
@@ -177,6 +188,7 @@ class ParsedExample {
     while (message.size()) {
       const uint64_t kind = get_varint(message);
       if (kind != kBytesList && kind != kFloatList && kind != kInt64List) throw_unknown_field();
+      // A second list of another type replaces the first (a protobuf oneof).
       if (kind != feature.kind) {
         const std::string_view key = feature.key;
         feature.clear();
@@ -222,9 +234,10 @@ class ParsedExample {
   size_t count_ = 0;
 };
 
-// Re-serialises every whole frame of a block in canonical form. Returns frames done. block moves on.
+// Writes every complete frame of a block again in canonical form.
 class Canonicalizer {
  public:
+  // Returns the number of frames written, and moves `block` past them.
   size_t run(Bytes& block, Column<uint8_t>& out) {
     FrameWriter frames(out);
     size_t record = 0;

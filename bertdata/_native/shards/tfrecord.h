@@ -1,4 +1,5 @@
-// Canonical tf.train.Example messages in TFRecord frames. Twin of shards/example_proto.py and shards/framing.py.
+// Writes tf.train.Example messages in canonical form, framed as TFRecords. Twin of shards/example_proto.py and
+// shards/framing.py.
 #pragma once
 
 #include <algorithm>
@@ -18,23 +19,28 @@ inline size_t varint_size(uint64_t value) {
   return size;
 }
 
+// Writes a varint: seven bits per byte, lowest first, with the top bit set in all bytes except the last.
+// 300 -> AC 02
 inline uint8_t* put_varint(uint8_t* out, uint64_t value) {
   for (; value >= 128; value >>= 7) *out++ = static_cast<uint8_t>(value | 128);
   *out++ = static_cast<uint8_t>(value);
   return out;
 }
 
-// Same, without branches, for values below 2^21. Writes four bytes always.
+// Writes a value below 2^21 as a varint, without branches. Always writes four bytes, of which one to three count, and
+// returns the end of those.
 inline uint8_t* put_small_varint(uint8_t* out, uint32_t value) {
+  // `two` and `three` are 1 if the value needs a second or third byte. They also supply the continuation bits.
   const uint32_t two = value >= 1u << 7, three = value >= 1u << 14;
   const uint32_t bytes = (value & 127) | two << 7 | (value >> 7 & 127) << 8 | three << 15 | (value >> 14) << 16;
-  std::memcpy(out, &bytes, 4);  // little-endian hosts only; setup.py builds for no other
+  std::memcpy(out, &bytes, 4);  // needs a little-endian host; setup.py builds for no other
   return out + 1 + two + three;
 }
 
 #ifdef BERTDATA_HAS_SSE42
-// Shuffles that close up four values, each spread over the lowest three bytes of a lane. Indexed by
-// the values that need two bytes (bits 0-3) and three (bits 4-7).
+// Byte shuffles that move together four varints, each in the lowest three bytes of a 32-bit lane. The index says which
+// values need a second byte (bits 0-3) and which need a third (bits 4-7).
+// values 5, 300, 7, 8: index 0b0010 -> bytes 0, 4 5, 8, 12
 struct PackTable {
   alignas(16) uint8_t order[256][16];
   uint8_t size[256];
@@ -51,17 +57,20 @@ struct PackTable {
   }
 };
 
-// put_small_varint of four 16-bit values at once. Writes 16 bytes always.
+// Writes four 16-bit values as varints at once. Always writes 16 bytes, of which 4 to 12 count, and returns the end of
+// those.
 __attribute__((target("sse4.2"))) inline uint8_t* put_four_varints(uint8_t* out, const uint16_t* values,
                                                                    const PackTable& table) {
   int64_t raw;
   std::memcpy(&raw, values, 8);
   const __m128i v = _mm_cvtepu16_epi32(_mm_cvtsi64_si128(raw));
   const __m128i two = _mm_cmpgt_epi32(v, _mm_set1_epi32(127)), three = _mm_cmpgt_epi32(v, _mm_set1_epi32(16383));
+  // Spread each value's bits over three bytes, seven bits in each.
   const __m128i digits =
       _mm_or_si128(_mm_or_si128(_mm_and_si128(v, _mm_set1_epi32(0x7F)),
                                 _mm_and_si128(_mm_slli_epi32(v, 1), _mm_set1_epi32(0x7F00))),
                    _mm_and_si128(_mm_slli_epi32(v, 2), _mm_set1_epi32(0x7F0000)));
+  // Set the top bit of each byte that another byte follows.
   const __m128i flags = _mm_or_si128(_mm_and_si128(two, _mm_set1_epi32(0x80)), _mm_and_si128(three, _mm_set1_epi32(0x8000)));
   const int mask = _mm_movemask_ps(_mm_castsi128_ps(two)) | _mm_movemask_ps(_mm_castsi128_ps(three)) << 4;
   const __m128i order = _mm_load_si128(reinterpret_cast<const __m128i*>(table.order[mask]));
@@ -84,8 +93,8 @@ inline void put_fixed(uint8_t* out, uint64_t value, size_t bytes) {
 
 enum FeatureKind : uint8_t { kNoList = 0, kBytesList = 0x0A, kFloatList = 0x12, kInt64List = 0x1A };
 
-// One map entry. data: the packed values of a number list, or the whole message of a bytes list.
-// The sizes of the nested messages are reckoned once.
+// An entry of the feature map. data: the packed values of a list of numbers, or the whole message of a list of bytes.
+// Nested messages start with their size, so all sizes are computed here, from the inside out.
 struct Feature {
   Feature(std::string_view key, FeatureKind kind, const uint8_t* data, size_t size)
       : key(key), kind(kind), data(data), size(size) {
@@ -124,15 +133,16 @@ struct Feature {
   size_t size, list_size, value_size, entry_size, field_size;
 };
 
-constexpr size_t kFrameBytes = 16;  // length 8, its checksum 4, the payload's checksum 4
+constexpr size_t kFrameBytes = 16;  // length: 8 bytes, its checksum: 4, the payload's checksum: 4
 
-// Frames whole payloads and fills in their checksums, four at a time.
+// Writes frames. The payloads' checksums are filled in later, four at a time (crc32c_four).
 class FrameWriter {
  public:
   explicit FrameWriter(Column<uint8_t>& out) : out_(out) {}
   ~FrameWriter() = default;
 
-  // Features must be sorted by key. A message that has none, not even an empty group of them, is empty.
+  // Writes a frame. Features must be sorted by key. has_group is false for a message without even an empty feature
+  // map, which has no bytes at all.
   void add(const Feature* features, size_t count, bool has_group = true) {
     size_t inner = 0;
     for (size_t i = 0; i < count; ++i) inner += features[i].field_size;
@@ -146,18 +156,20 @@ class FrameWriter {
       p = put_varint(p, inner);
       for (size_t i = 0; i < count; ++i) p = features[i].put(p);
     }
+    // `out` grows and may move, so remember the offset of the payload, not its address.
     pending_[pending_count_++] = {out_.size() + 12, payload};
     out_.added(payload + kFrameBytes);
     if (pending_count_ == 4) flush();
   }
 
-  // Writes the checksums still due. Call after the last record.
+  // Fills in the missing checksums. Call it after the last record.
   void flush() {
     uint32_t crc[4] = {~0u, ~0u, ~0u, ~0u};
     size_t done = 0;
 #ifdef BERTDATA_HAS_SSE42
     if (pending_count_ == 4 && has_crc_instruction()) {
       const uint8_t* starts[4];
+      // Four payloads in parallel as far as the shortest reaches, then the rest of each singly.
       size_t shortest = pending_[0].size;
       for (int i = 0; i < 4; ++i) {
         starts[i] = out_.data() + pending_[i].offset;
@@ -176,6 +188,7 @@ class FrameWriter {
   }
 
  private:
+  // A payload whose checksum is still missing.
   struct Pending {
     size_t offset, size;
   };

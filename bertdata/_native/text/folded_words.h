@@ -1,4 +1,4 @@
-// The words of a text, folded for comparison: lower-case, without accents and punctuation. Twin of
+// Folds the words of a text for comparison: lower-case, without accents and punctuation. Twin of
 // text/selection/words.py.
 #pragma once
 
@@ -12,12 +12,13 @@
 
 namespace bertdata {
 
+// A word: where its bytes start, and the hash of its bytes.
 struct FoldedWord {
-  uint64_t start;  // in the bytes of all words
+  uint64_t start;  // index in `bytes` of the word's first byte
   uint64_t hash;
 };
 
-// Words one behind another, a blank behind each. The last item of words holds the end.
+// Folded words, each followed by a space in `bytes`. The last item of `words` is not a word: it marks the end.
 struct FoldedWords {
   Column<uint8_t> bytes;
   std::vector<FoldedWord> words;
@@ -29,9 +30,10 @@ struct FoldedWords {
   }
 };
 
+// Folds the words of texts. Its buffers are reused for the next text.
 class WordFolder {
  public:
-  // Replaces what `out` holds. Throws InvalidUtf8.
+  // Replaces the contents of `out` by the words of the text. Throws InvalidUtf8.
   void fold(const uint8_t* text, size_t size, FoldedWords& out) {
     out.clear();
     const uint8_t *p = text, *const end = text + size;
@@ -50,7 +52,7 @@ class WordFolder {
 
  private:
   static constexpr uint64_t kSeed = 0xCBF29CE484222325ull, kPrime = 0x100000001B3ull;
-  enum AsciiKind : uint8_t { kDropped = 0, kSeparator = 1 };  // any other byte is the character, lower-cased
+  enum AsciiKind : uint8_t { kDropped = 0, kSeparator = 1 };  // any other value is the character itself, lower-cased
 
   static bool is_ascii_space(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r'; }
 
@@ -70,6 +72,7 @@ class WordFolder {
     return kinds;
   }
 
+  // ASCII text: characters are looked up, written and hashed (FNV-1a) in a single pass.
   static void fold_ascii(const uint8_t* p, const uint8_t* end, FoldedWords& out) {
     const auto& kinds = ascii_kinds();
     uint8_t *const base = out.bytes.room(2 * static_cast<size_t>(end - p) + 1), *to = base, *start = base;
@@ -95,6 +98,7 @@ class WordFolder {
     out.bytes.added(static_cast<size_t>(to - base));
   }
 
+  // Other text: decode it, and split it at white space and around ideographs.
   void fold_any(const uint8_t* text, const uint8_t* p, const uint8_t* end, FoldedWords& out) {
     const Properties& of = Properties::get();
     token_.clear();

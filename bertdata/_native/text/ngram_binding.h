@@ -1,4 +1,4 @@
-// Sets of n-grams as Python sees them.
+// Python binding of sets of n-grams.
 #pragma once
 
 #include <pybind11/pybind11.h>

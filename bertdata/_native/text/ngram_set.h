@@ -1,5 +1,4 @@
-// The n-grams of words of some texts, and the first of them that another text holds. Twin of
-// text/selection/ngrams.py.
+// Finds the first word n-gram of a text that also occurs in any text of a set. Twin of text/selection/ngrams.py.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +11,13 @@
 
 namespace bertdata {
 
-// A hash table of places in the words of all texts. A hash that is found is compared with the words themselves,
-// so two n-grams never pass for one.
+// Hash table from n-grams to their offsets in the words of all added texts. If a hash matches, the words themselves
+// are compared, so two different n-grams are never confused.
 class NgramSet {
  public:
+  // An n-gram that a text shares with the set.
   struct Shared {
-    size_t start, stop;  // in the bytes of the searched words
+    size_t start, stop;  // range in the bytes of the searched words
     uint32_t source;
   };
 
@@ -28,7 +28,7 @@ class NgramSet {
 
   size_t size() const { return count_; }
 
-  // Sources are added in the order of their numbers.
+  // Adds the n-grams of a text. Sources must be added in ascending order of their numbers.
   void add(const FoldedWords& text, uint32_t source) {
     if (text.count() < words_) return;
     if (!sources_.empty() && source < sources_.back().source) throw std::invalid_argument("sources do not ascend");
@@ -46,7 +46,7 @@ class NgramSet {
     });
   }
 
-  // The first n-gram of the text that is in the set. False where there is none.
+  // Finds the first n-gram of the text that is in the set. Returns false if there is none.
   bool find(const FoldedWords& text, Shared& shared) const {
     if (text.count() < words_ || !count_) return false;
     return roll(text, [&](size_t word, uint64_t hash) {
@@ -71,7 +71,8 @@ class NgramSet {
   static constexpr uint64_t kFree = ~uint64_t{0}, kBase = 0x9E3779B97F4A7C15ull;
   static constexpr size_t kLeast = 1024;
 
-  // Calls use(number of the first word, hash) of each n-gram, until it returns true.
+  // Calls use(index of the first word, hash) for each n-gram until it returns true. Returns whether it did.
+  // The hash is rolled over the words: the new word is added, and the word that leaves the window is subtracted.
   template <class Use>
   bool roll(const FoldedWords& text, Use use) const {
     uint64_t hash = 0;
@@ -115,7 +116,8 @@ class NgramSet {
       if (entry.place != kFree) insert(entry);
   }
 
-  // Sixteen bits or more for each n-gram: most that are not in the set cost one look at a small table.
+  // A filter of 16 bits or more per n-gram, with a bit set for each hash: most n-grams that are not in the set are
+  // rejected by a look at a small table.
   size_t filter_word(uint64_t hash) const { return hash >> 38 & (filter_.size() - 1); }
   static uint64_t filter_bit(uint64_t hash) { return uint64_t{1} << (hash >> 32 & 63); }
   bool is_in_filter(uint64_t hash) const { return filter_[filter_word(hash)] & filter_bit(hash); }

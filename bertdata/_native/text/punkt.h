@@ -1,4 +1,4 @@
-// Sentence boundaries by Punkt, as three releases of nltk place them. Twin of text/punkt/boundaries.py.
+// Punkt sentence boundaries as three releases of NLTK place them. Twin of text/punkt/boundaries.py.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,17 @@
 
 namespace bertdata {
 
+// Splits text into sentences with the tables of a trained Punkt model.
 class Punkt {
  public:
+  // The bytes [first, last) of a sentence.
   struct Sentence {
     const uint8_t *first, *last;
   };
 
   Punkt(PunktTables tables, PunktVariant variant) : tables_(std::move(tables)), characters_(variant) {}
 
-  // Gives each sentence of a paragraph to take(), in order. Throws InvalidUtf8 first.
+  // Calls take(sentence) for each sentence of a paragraph, in order. Throws InvalidUtf8 before the first call.
   template <class Take>
   void split(const uint8_t* text, size_t size, Take&& take) const {
     check_utf8(text, size);
@@ -28,8 +30,8 @@ class Punkt {
     split_valid(text, text + size, words, take);
   }
 
-  // The sentences of each line, one a line, stripped unless the indent of a line's first sentence is
-  // kept; an empty line stays.
+  // Appends the sentences of each line, each on its own line. Sentences are stripped of white space. If keeps_indent,
+  // the indent of a line's first sentence stays. An empty line stays empty.
   void segment_lines(const uint8_t* text, size_t size, bool keeps_indent, Column<uint8_t>& out) const {
     check_utf8(text, size);
     PunktWords words(tables_, characters_);
@@ -54,11 +56,15 @@ class Punkt {
   }
 
  private:
-  // An end mark that may end a sentence. Where the next one would start, and where its context ends.
+  // An end mark that may end a sentence. resume: where the next sentence would start. stop: end of the candidate's
+  // context, which is the end of the next word or of the punctuation directly after the mark.
   struct Candidate {
     const uint8_t *place, *resume, *stop;
   };
 
+  // "(Dr. No came.) He left.": "Dr." has the context "(Dr. No", in which no sentence ends. "came." has the context
+  // "came.)" and ends the sentence "(Dr. No came.". The next sentence starts at ")", which Joiner then moves to the
+  // first one.
   template <class Take>
   void split_valid(const uint8_t* first, const uint8_t* end, PunktWords& words, Take& take) const {
     Joiner<Take> joiner(take, characters_);
@@ -72,14 +78,17 @@ class Punkt {
     joiner.finish();
   }
 
-  // Candidates to decide on, each with the start of its context: of several within one word the
-  // last; see _contexts in text/punkt/boundaries.py for how the variants see words.
+  // Calls decide(start, candidate) for each candidate, with the start of its context: the word that the candidate
+  // ends. Of several candidates in one word only the last counts: "Really?!)" has a single candidate. See _contexts in
+  // text/punkt/boundaries.py for the differences between the variants.
   template <class Decide>
   void for_each_context(const uint8_t* first, const uint8_t* end, Decide&& decide) const {
     const uint8_t* start = first;
     Candidate held{}, candidate{};
     for (const uint8_t* p = first; (p = find_end_mark(p, end)) < end; ++p) {
       if (!is_candidate(p, end, candidate)) continue;
+      // `held` is the last candidate seen. It is decided on only when the next candidate turns out to be in another
+      // word, that is, when there is white space between them.
       const uint8_t* const apart = after_last_space(held.place ? held.place + 1 : next_character(first, end), p);
       if (held.place && (apart || (characters_.counts_first_mark() && held.place == start))) decide(start, held);
       if (apart) start = apart;
@@ -88,6 +97,7 @@ class Punkt {
     if (held.place) decide(start, held);
   }
 
+  // Returns the next . ? or ! at p or later, or end. Looks at eight bytes at a time.
   const uint8_t* find_end_mark(const uint8_t* p, const uint8_t* end) const {
     for (uint64_t eight; end - p >= 8; p += 8) {
       std::memcpy(&eight, p, 8);
@@ -97,12 +107,14 @@ class Punkt {
     return p;
   }
 
-  // Not 0 if one of eight bytes is the character: the subtraction borrows in a byte that is 0.
+  // Returns nonzero if one of the eight bytes is the character. The XOR makes such a byte 0, and subtracting 1 from a
+  // 0 byte borrows into its top bit.
   static uint64_t holds(uint64_t eight, char character) {
     const uint64_t ones = 0x0101010101010101ull, apart = eight ^ ones * static_cast<uint8_t>(character);
     return (apart - ones) & ~apart & ones << 7;
   }
 
+  // Returns whether the end mark at p is followed by white space and a word, or by punctuation that ends a word.
   bool is_candidate(const uint8_t* p, const uint8_t* end, Candidate& candidate) const {
     const uint8_t* const next = p + 1;
     if (next == end) return false;
@@ -121,7 +133,7 @@ class Punkt {
     return p;
   }
 
-  // Past the last space between the two places, null if there is none.
+  // Returns the place after the last space between the two places, or null if there is none.
   const uint8_t* after_last_space(const uint8_t* first, const uint8_t* p) const {
     while (p > first) {
       const uint8_t* const character = step_back(first, p);
@@ -136,7 +148,7 @@ class Punkt {
     return {first, without_trailing_space(first, s.last)};
   }
 
-  // str.rstrip()
+  // Returns the end of the text without trailing white space, as str.rstrip().
   const uint8_t* without_trailing_space(const uint8_t* first, const uint8_t* end) const {
     while (first < end) {
       const uint8_t* const character = step_back(first, end);
@@ -146,7 +158,8 @@ class Punkt {
     return end;
   }
 
-  // Passes sentences on, moving closing quotes and brackets that open one to the end of the one before.
+  // Passes sentences on, and moves closing quotes and brackets from the start of a sentence to the end of the one
+  // before.
   template <class Take>
   class Joiner {
    public:
@@ -169,7 +182,8 @@ class Punkt {
     }
 
    private:
-    // Past the closing marks that open the sentence, if white space, a dash or nothing follows them.
+    // Returns the place after the closing marks at the sentence's start, if white space, a dash or nothing follows
+    // them. Else returns the sentence's start.
     const uint8_t* after_closing(const Sentence& s) const {
       const uint8_t* p = s.first;
       while (p < s.last)

@@ -1,4 +1,4 @@
-// Characters in which the variants of Punkt differ. Twin of text/punkt/patterns.py. All text is valid UTF-8.
+// Characters that the variants of Punkt treat differently. Twin of text/punkt/patterns.py. All text is valid UTF-8.
 #pragma once
 
 #include <algorithm>
@@ -9,20 +9,20 @@
 
 namespace bertdata {
 
-// Releases of nltk whose sentence ends the variants place.
+// Releases of NLTK that the variants imitate.
 enum class PunktVariant { k3_4_5, k3_10_0, k3_10_4 };
 
-// Classes of bytes to Punkt. Lead bytes of white space beyond ASCII are kMaybeSpace.
+// Classes of bytes. kMaybeSpace marks the lead bytes of white space beyond ASCII.
 enum ByteKind : uint16_t {
-  kAsciiSpace = 1,     // the variant's \s
+  kAsciiSpace = 1,     // \s in the variant's regular expressions
   kPlainSpace = 2,     // string.whitespace
   kMaybeSpace = 4,
   kEndMark = 8,        // . ? !
-  kBreaksWord = 16,    // ends the word before it and stands alone
-  kNeverFirst = 32,    // begins no longer word
-  kClosing = 64,       // goes with the sentence before it
+  kBreaksWord = 16,    // ends the word before it and is a word by itself
+  kNeverFirst = 32,    // cannot be the first character of a word of several characters
+  kClosing = 64,       // belongs to the sentence before it
   kCheckEnd = 128,     // a word may end before it
-  kStripped = 256,     // white space to str.strip()
+  kStripped = 256,     // white space for str.strip()
 };
 
 struct ByteKinds {
@@ -55,21 +55,23 @@ bool among(const unicode11::Range (&ranges)[N], uint32_t cp) {
   return found != ranges && cp <= found[-1].last;
 }
 
-// How a variant sees characters. Lengths are in bytes, 0 for a character that is not of the class.
+// Classifies characters as a variant does. The length functions return bytes, or 0 if the character is not in the
+// class.
 class PunktCharacters {
  public:
   explicit PunktCharacters(PunktVariant variant)
       : variant_(variant), is_regex_(variant == PunktVariant::k3_10_4),
         kinds_(is_regex_ ? kByteKindsOfRegex : kByteKindsOfRe) {}
 
-  // A candidate that is the first character of its word counts even if another one follows in that word.
+  // Returns whether a candidate that is its word's first character counts even if another candidate follows in that
+  // word.
   bool counts_first_mark() const { return variant_ != PunktVariant::k3_4_5; }
 
   bool is_kind(uint8_t byte, uint16_t kind) const { return kinds_.of[byte] & kind; }
 
-  // Length of the white-space character at p (p < end), 0 for another one.
+  // Returns the length of the white-space character at p (p < end), or 0.
   size_t space_length(const uint8_t* p, const uint8_t* end) const { return space_length(p, end, kAsciiSpace); }
-  // The same by Python's str.strip(), which knows more white space.
+  // Does the same for the white space of str.strip(), which includes more characters.
   size_t stripped_length(const uint8_t* p, const uint8_t* end) const { return space_length(p, end, kStripped); }
 
   size_t breaks_word_length(const uint8_t* p, const uint8_t* end) const {
@@ -78,7 +80,7 @@ class PunktCharacters {
   size_t closing_length(const uint8_t* p, const uint8_t* end) const {
     return is_kind(*p, kClosing) ? 1 : is_regex_ ? quote_length(p, end) : 0;
   }
-  // True for what separates a candidate's word from the candidate before it.
+  // Returns whether the character separates a candidate's word from the candidate before it.
   bool is_separator(const uint8_t* p, const uint8_t* end) const {
     return variant_ == PunktVariant::k3_4_5 ? space_length(p, end) > 0 : is_kind(*p, kPlainSpace);
   }
@@ -96,7 +98,7 @@ class PunktCharacters {
     while (p < end && !space_length(p, end)) ++p;
     return p;
   }
-  // str.lstrip()
+  // Skips white space as str.lstrip() does.
   const uint8_t* without_leading_space(const uint8_t* p, const uint8_t* end) const {
     while (p < end)
       if (const size_t length = stripped_length(p, end)) p += length;
@@ -112,7 +114,7 @@ class PunktCharacters {
     return is_python_space(decode_utf8(next, end)) ? static_cast<size_t>(next - p) : 0;
   }
 
-  // Of a curly quote or a guillemet.
+  // Returns the length of a curly quote or guillemet at p, or 0.
   static size_t quote_length(const uint8_t* p, const uint8_t* end) {
     if (*p == 0xC2) return end - p > 1 && (p[1] == 0xAB || p[1] == 0xBB) ? 2 : 0;
     if (*p != 0xE2 || end - p < 3 || p[1] != 0x80) return 0;

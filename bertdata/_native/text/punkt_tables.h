@@ -1,4 +1,5 @@
-// Punkt's tables by word type, one look-up for all of them. Twin of text/punkt/tables.py.
+// Punkt's tables in one hash table: a single look-up gives all that is known of a word type. Twin of
+// text/punkt/tables.py.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace bertdata {
 
-// Flags of a word type: the contexts it was met in (values of ortho_context.tab), then its roles.
+// Flags of a word type: the contexts in which the training text has it (values of ortho_context.tab), and its roles.
 enum PunktFlag : uint16_t {
   kBeginsUpper = 2,
   kMiddleUpper = 4,
@@ -27,6 +28,7 @@ enum PunktFlag : uint16_t {
   kCollocation = 1024,
 };
 
+// Open-addressing hash table from word types to their flags.
 class PunktTables {
  public:
   using Words = std::vector<std::string>;
@@ -48,7 +50,7 @@ class PunktTables {
     }
   }
 
-  // All flags of a word type, 0 for an unknown one.
+  // Returns all flags of a word type, 0 if it is unknown.
   uint16_t find(std::string_view type) const { return slots_[slot_of(type, hash_of(type))].flags; }
 
   bool is_collocation(std::string_view first, std::string_view second) const {
@@ -59,10 +61,10 @@ class PunktTables {
   struct Slot {
     uint32_t hash = 0, first = 0;
     uint32_t length = 0;
-    uint16_t flags = 0;  // 0: free
+    uint16_t flags = 0;  // 0: free slot
   };
 
-  // No word holds a line feed, so no pair is taken for a word.
+  // Words contain no line feed, so the key of a pair is never a word.
   static std::string pair_key(std::string_view first, std::string_view second) {
     return std::string(first).append(1, '\n').append(second);
   }
@@ -80,7 +82,7 @@ class PunktTables {
     if (++types_ * 2 > slots_.size()) grow();
   }
 
-  // The slot where the type is, or the free one where it belongs.
+  // Returns the slot that holds the type, or the free slot where it belongs.
   size_t slot_of(std::string_view type, uint32_t hash) const {
     const size_t mask = slots_.size() - 1;
     for (size_t i = hash & mask;; i = (i + 1) & mask) {

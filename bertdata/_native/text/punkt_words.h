@@ -1,4 +1,5 @@
-// Words around a candidate, and whether a sentence ends among them. Twin of text/punkt/words.py.
+// Splits the text around a candidate into words and decides whether a sentence ends there. Twin of
+// text/punkt/words.py.
 // All text is valid UTF-8.
 #pragma once
 
@@ -14,15 +15,15 @@
 
 namespace bertdata {
 
-// The first byte of the character that ends at p (first < p).
+// Returns the first byte of the character that ends at p (first < p).
 inline const uint8_t* step_back(const uint8_t* first, const uint8_t* p) {
   do --p;
   while (p > first && (*p & 0xC0) == 0x80);
   return p;
 }
 
-// Lower case of characters of two bytes in UTF-8. 0 where it is none of two bytes, and of a capital sigma, whose
-// lower case depends on the word.
+// Lower case of the characters that take two bytes in UTF-8. 0 if the lower case is not a single character of two
+// bytes, and for the capital sigma, whose lower case depends on the word.
 struct TwoByteLower {
   uint16_t of[0x800] = {};
   TwoByteLower() {
@@ -35,13 +36,14 @@ struct TwoByteLower {
   }
 };
 
+// Decides whether a sentence ends in a context. Keeps buffers between calls.
 class PunktWords {
  public:
   PunktWords(const PunktTables& tables, const PunktCharacters& characters)
       : tables_(tables), characters_(characters) {}
 
-  // Whether a sentence ends with a word of the context, its last word not counted. A line that
-  // str.strip() empties has no words.
+  // Returns whether a sentence ends with a word of the context, not counting its last word. A line that str.strip()
+  // empties has no words.
   bool contain_sentence_end(const uint8_t* p, const uint8_t* end) {
     Word word{}, following{};
     for (const uint8_t* last; p < end; p = last + 1) {
@@ -54,6 +56,7 @@ class PunktWords {
   }
 
  private:
+  // The bytes [first, last) of a word.
   struct Word {
     const uint8_t *first, *last;
     size_t size() const { return static_cast<size_t>(last - first); }
@@ -61,11 +64,12 @@ class PunktWords {
     bool ends_with_dots() const { return size() > 1 && last[-1] == '.' && last[-2] == '.'; }
   };
 
-  // What a word's form alone tells. The strings lie in the buffer of describe().
+  // Properties of a word that follow from its form and the tables. The strings point into the buffer given to
+  // describe().
   struct Form {
     std::string_view lowered;
-    std::string_view body;  // type without its final period
-    uint16_t flags;         // of the body
+    std::string_view body;  // lower-cased word without its final period, or ##number##
+    uint16_t flags;         // flags of `body` in the tables
     bool is_number, is_abbreviation, ends_sentence;
   };
 
@@ -83,7 +87,7 @@ class PunktWords {
     return true;
   }
 
-  // Bytes of the dash, the ellipsis or the spaced ellipsis at p, 0 if there is none.
+  // Returns the length of the dash, ellipsis or spaced ellipsis at p, or 0.
   size_t run_length(const uint8_t* p, const uint8_t* end) const {
     if (*p != '.' && *p != '-') return 0;
     const uint8_t* last = p + 1;
@@ -102,28 +106,39 @@ class PunktWords {
     return more < 2 ? 0 : static_cast<size_t>(last - p);
   }
 
+  // Returns whether a word ends at p: before white space, dashes, and marks that are words by themselves. A comma ends
+  // it only if one of these follows.
   bool word_ends(const uint8_t* p, const uint8_t* end) const {
     if (*p == ',' && ++p == end) return true;
     return characters_.breaks_word_length(p, end) || characters_.space_length(p, end) || run_length(p, end);
   }
 
+  // Returns whether a sentence ends between `word` and the word that follows (Kiss and Strunk 2006, section 4).
   bool ends_between(const Word& word, const Word& following) {
     if (word.last[-1] != '.') return word.is("?!");
     const Form form = describe(word, word_);
     const bool is_ellipsis = word.ends_with_dots(), is_initial = this->is_initial(word);
     const bool is_plain = !form.is_abbreviation && !is_ellipsis && !is_initial && !form.is_number;
+    // The most frequent case: a plain word with a period always ends a sentence, and the next word need not be looked
+    // at.
     if (is_plain && !(form.flags & kOpensCollocation)) return true;
 
     const Form next = describe(following, following_);
     const std::string_view next_type = next.ends_sentence || next.is_number ? next.body : next.lowered;
     const uint16_t next_flags = next_type.size() == next.body.size() ? next.flags : tables_.find(next_type);
+    // A collocation such as "J. Walter" is never split.
     if ((form.flags & kOpensCollocation) && tables_.is_collocation(form.body, next_type)) return false;
     const uint8_t* p = following.first;
     const uint32_t letter = decode_utf8(p, following.last);
     const bool is_upper = among(unicode11::k_uppercase, letter);
     const Starts starts = starts_sentence(following, next_flags, letter, is_upper);
+    // After an abbreviation or an ellipsis, a sentence ends only if the next word clearly starts one: by its case, or
+    // because it often starts sentences in the training text.
     if ((form.is_abbreviation || is_ellipsis) && !is_initial)
       return starts == Starts::kYes || (is_upper && (next_flags & kSentenceStarter));
+    // After an initial or a number ("J. Bach", German "3. Auflage") no sentence ends if the next word clearly does not
+    // start one. After an initial, a capitalised word that the training text never has in lower case is taken for a
+    // name.
     if (is_initial || form.is_number) {
       const bool is_name = is_initial && starts == Starts::kUnknown && is_upper && !(next_flags & kLowerContext);
       if (starts == Starts::kNo || is_name) return false;
@@ -133,9 +148,11 @@ class PunktWords {
 
   enum class Starts { kNo, kYes, kUnknown };
 
+  // Decides from a word's case, compared with its use in the training text, whether it starts a sentence.
   static Starts starts_sentence(const Word& word, uint16_t flags, uint32_t letter, bool is_upper) {
     if (word.is(";:,.!?")) return Starts::kNo;
     if (is_upper) {
+      // The training text has the word in lower case, and never capitalised in the middle of a sentence.
       const bool is_common = (flags & kLowerContext) && !(flags & kMiddleUpper);
       return is_common ? Starts::kYes : Starts::kUnknown;
     }
@@ -182,7 +199,7 @@ class PunktWords {
     for (uint32_t cp : lowered_) append_utf8(cp, buffer);
   }
 
-  // Lowers ASCII and letters of two bytes. False at a character that may need more.
+  // Lower-cases ASCII and letters of two bytes. Returns false at a character that needs the general method.
   static bool lower_in_place(std::string& buffer) {
     static const TwoByteLower two_bytes;
     for (size_t i = 0; i < buffer.size(); ++i) {
@@ -200,7 +217,7 @@ class PunktWords {
     return true;
   }
 
-  // -?[.,]?\d[\d,.-]*
+  // Returns whether the word matches -?[.,]?\d[\d,.-]*
   static bool is_number(std::string_view lowered) {
     const uint8_t* p = reinterpret_cast<const uint8_t*>(lowered.data());
     const uint8_t* const end = p + lowered.size();
@@ -212,13 +229,13 @@ class PunktWords {
       else if (!is_decimal(p, end)) return false;
     return true;
   }
-  // Moves past the character at p.
+  // Returns whether the character at p is a decimal digit of any script, and moves p past it.
   static bool is_decimal(const uint8_t*& p, const uint8_t* end) {
     if (*p < 0x80) return *p >= '0' && *p <= '9' && ++p;
     return among(unicode11::k_decimal, decode_utf8(p, end));
   }
 
-  // One letter and its period.
+  // Returns whether the word is a single letter and a period.
   bool is_initial(const Word& word) const {
     const uint8_t* p = word.first;
     const uint32_t cp = decode_utf8(p, word.last);

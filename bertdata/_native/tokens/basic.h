@@ -1,4 +1,5 @@
-// Text of any characters to words: cleaning, white space, case, accents, punctuation. Twin of tokens/basic.py.
+// Splits text of any characters into words: cleaning, white space, case, accents and punctuation. Twin of
+// tokens/basic.py.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,16 @@
 
 namespace bertdata {
 
+// Settings of cleaning and splitting.
 struct TokenRules {
   bool lower_case, strips_accents;
-  bool final_sigma;  // a capital sigma that ends a word becomes the final one, as in Python
+  bool final_sigma;  // lower-case a capital sigma at a word's end to the final sigma, as Python does
   bool splits_ideographs, drops_unassigned, keeps_special_tokens;
-  bool joins_lines;  // a document's lines follow one another without a blank
+  bool joins_lines;  // the lines of a document follow each other without a space
   uint32_t max_word_chars;
 };
 
-// The special tokens of BERT and their ids in a vocabulary.
+// BERT's special tokens that a vocabulary has, with their ids.
 class SpecialIds {
  public:
   SpecialIds(const std::vector<std::string>& tokens, const std::vector<uint32_t>& ids) {
@@ -42,14 +44,15 @@ class SpecialIds {
   std::vector<std::pair<std::string, uint32_t>> ids_;
 };
 
+// Splits text into words and the words into ids (WordPiece).
 class WordSplitter {
  public:
   WordSplitter(const TokenRules& rules, const WordPiece& wordpiece, const SpecialIds& special_ids,
                const LeftOut& left_out)
       : rules_(rules), wordpiece_(wordpiece), special_ids_(special_ids), left_out_(left_out) {}
 
-  // Appends the ids of the bytes from first to last, which are part of text. False where a code point among
-  // them is left out.
+  // Appends the ids of the bytes from `first` to `last`, a part of `text`. Returns false if a left-out code point
+  // occurs in them. Throws InvalidUtf8 with the offset in `text`.
   bool split(const uint8_t* text, const uint8_t* first, const uint8_t* last, std::vector<uint32_t>& pieces) {
     const bool knows_all = clean(text, first, last);
     for (size_t i = 0; i < cleaned_.size(); ++i) {
@@ -61,7 +64,8 @@ class WordSplitter {
   }
 
  private:
-  // Cleaned characters into cleaned_, ideographs set apart by spaces.
+  // Writes the cleaned characters to cleaned_, with spaces around ideographs. Returns false if a left-out code point
+  // occurs.
   bool clean(const uint8_t* text, const uint8_t* p, const uint8_t* end) {
     const Properties& of = Properties::get();
     cleaned_.clear();
@@ -86,7 +90,9 @@ class WordSplitter {
     return knows_all;
   }
 
-  // One white-space token: special, or lower-cased, stripped of accents and split at punctuation.
+  // Splits a white-space token: a special token gets its id, any other is lower-cased, stripped of accents and split
+  // at punctuation.
+  // "Café!" -> "cafe" and "!"
   void split_token(std::vector<uint32_t>& pieces) {
     if (rules_.keeps_special_tokens && token_[0] == '[') {
       word_.clear();

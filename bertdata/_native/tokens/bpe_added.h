@@ -1,4 +1,4 @@
-// Added tokens in a text. Twin of tokens/bpe/added.py.
+// Finds added tokens (special tokens, for example) in a text. Twin of tokens/bpe/added.py.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,15 @@
 
 namespace bertdata {
 
+// A token that is found in the text as a whole. lstrip, rstrip: it takes the white space on that side with it.
+// single_word: it is not found inside a word.
 struct AddedToken {
   std::string content;
   uint32_t id;
   bool lstrip, rstrip, single_word;
 };
 
+// Finds tokens from left to right with a trie. If several begin at the same byte, the longest is taken.
 class AddedTokens {
  public:
   AddedTokens(std::vector<AddedToken> tokens, const CharacterBitsTable& bits)
@@ -26,7 +29,8 @@ class AddedTokens {
     for (size_t i = 0; i < tokens_.size(); ++i) add(i);
   }
 
-  // Calls on_text(start, stop) and on_token(start, stop, token) for the pieces of a text in order, none of them empty.
+  // Splits a text. Calls on_text(start, stop) and on_token(start, stop, token) for its parts in order. No part is
+  // empty.
   template <class OnText, class OnToken>
   void split(const uint8_t* const text, const uint8_t* const end, OnText&& on_text, OnToken&& on_token) const {
     const uint8_t* done = text;
@@ -42,6 +46,7 @@ class AddedTokens {
       }
       const uint8_t *start = p, *stop = p + token->content.size();
       p = stop;
+      // A rejected token is skipped as a whole, with all tokens that begin inside it.
       if (token->single_word && is_in_word(start, stop, text, end)) continue;
       if (token->lstrip)
         while (start > done && (bits_.before(start) & kSpaceBit)) {
@@ -62,7 +67,7 @@ class AddedTokens {
     int32_t token = -1;
     std::vector<std::pair<uint8_t, uint32_t>> children;
 
-    uint32_t child(uint8_t byte) const {  // 0: none
+    uint32_t child(uint8_t byte) const {  // 0 if there is none (node 0 is the root)
       for (const auto& [c, node] : children)
         if (c == byte) return node;
       return 0;
@@ -86,7 +91,7 @@ class AddedTokens {
     first_[static_cast<uint8_t>(tokens_[index].content[0])] = 1;
   }
 
-  // The longest token at p, or null.
+  // Returns the longest token that begins at p, or null.
   const AddedToken* match(const uint8_t* p, const uint8_t* end) const {
     int32_t longest = -1;
     for (uint32_t node = 0; p < end; ++p) {

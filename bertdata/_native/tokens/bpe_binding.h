@@ -1,4 +1,4 @@
-// The Python face of byte-level BPE.
+// Python binding of byte-level BPE.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// Classes of characters in the patterns of byte-level BPE. Twin of the classes in tokens/bpe/pretokens.py.
+// Character classes of the byte-level BPE patterns. Twin of the classes in tokens/bpe/pretokens.py.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,18 @@
 
 namespace bertdata {
 
+// Classes of a character, named by the part of the pattern that tests them.
 enum CharacterBits : uint8_t {
   kLetterBit = 1,    // \p{L}
   kNumberBit = 2,    // \p{N}
   kSpaceBit = 4,     // \s
-  kWordBit = 8,      // \w beside an added token
-  kNumericBit = 16,  // Digits
+  kWordBit = 8,      // \w, tested next to an added token
+  kNumericBit = 16,  // numbers for the step that splits off digits (BpeDigits)
+  // At most one of these three bits is set in a character.
   kKindMask = kLetterBit | kNumberBit | kSpaceBit,
 };
 
+// The classes of every code point.
 class CharacterBitsTable {
  public:
   CharacterBitsTable(const uint8_t* bits, size_t count) : bits_(bits, bits + count) {
@@ -26,13 +29,13 @@ class CharacterBitsTable {
       if (of & kKindMask & ((of & kKindMask) - 1)) throw std::invalid_argument("characters: one is of two kinds");
   }
 
-  // The bits of the character at p, in valid UTF-8. Moves p behind it.
+  // Returns the bits of the character at p, in valid UTF-8, and moves p past the character.
   uint8_t next(const uint8_t*& p, const uint8_t* end) const {
     return *p < 0x80 ? bits_[*p++] : bits_[decode_utf8(p, end)];
   }
   uint8_t ascii(uint8_t c) const { return bits_[c]; }
 
-  // The bits of the character that ends at p, which is not the text's first byte.
+  // Returns the bits of the character that ends at p. There must be a character before p.
   uint8_t before(const uint8_t* p) const {
     const uint8_t* const end = p;
     do --p;

@@ -1,4 +1,4 @@
-// Text to documents of token ids by byte-level BPE. Twin of tokens/bpe/tokens.py and tokens/bpe/tokenizer.py.
+// Turns text into documents of token ids by byte-level BPE. Twin of tokens/bpe/tokens.py and tokens/bpe/tokenizer.py.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +23,13 @@
 
 namespace bertdata {
 
+// How a tokeniser separates numbers from other text before the pattern: not at all, each digit alone, or runs of
+// digits.
 enum class BpeDigits : uint8_t { kNone, kEach, kRuns };
 
-// lengths: bytes of each token by id.
+// Settings of a tokeniser.
+// prefix_space: put a space before text that does not start with one.
+// lengths: number of bytes of each token, by id.
 struct BpeRules {
   BpePattern pattern;
   BpeDigits digits;
@@ -33,13 +37,16 @@ struct BpeRules {
   std::vector<uint32_t> lengths;
 };
 
-// Documents with a byte for each id that says whether a word starts. starts and stops are places of tokens in
-// texts by themselves.
+// Documents with word starts: 1 for each id that starts a word. starts and stops are the character ranges of the
+// tokens, used by tokenize_each only.
 struct BpeDocuments : Documents {
   Column<uint8_t> word_starts;
   Column<uint32_t> starts, stops;
 };
 
+// Byte-level BPE tokeniser. The text passes these steps: split off added tokens (in_text_), compose characters (NFC),
+// split off the added tokens that are found in normalised text (in_normalized_), separate digits, split into
+// pre-tokens, merge.
 class ByteBpe {
  public:
   ByteBpe(BpeRules rules, CharacterBitsTable bits, Merges merges, std::vector<AddedToken> in_text,
@@ -50,8 +57,8 @@ class ByteBpe {
   ByteBpe(const ByteBpe&) = delete;
   ByteBpe& operator=(const ByteBpe&) = delete;
 
-  // Adds the documents of one text: a line of white space ends a document, any other is a sentence of it. A document
-  // is tokenised whole, with between between its sentences.
+  // Adds the documents of a text. A line of white space ends a document, and any other line is a sentence. A document
+  // is tokenised as a whole, with `between` inserted between its sentences.
   void tokenize(const uint8_t* text, size_t size, std::string_view between, BpeDocuments& out) {
     check_utf8(text, size);
     check_utf8(reinterpret_cast<const uint8_t*>(between.data()), between.size());
@@ -63,8 +70,8 @@ class ByteBpe {
       run_lines<uint16_t>(text, text + size, between, out);
   }
 
-  // Adds the tokens of count texts with their places in code points, text i being the bytes ends[i-1] to ends[i].
-  // id_ends gets the end of each text's ids, empty ones included.
+  // Adds the tokens of `count` texts, with their ranges in code points. Text i is the bytes ends[i - 1] to ends[i].
+  // id_ends gets the end of each text's ids, also if the text has none.
   void tokenize_each(const uint8_t* text, const uint32_t* ends, size_t count, BpeDocuments& out,
                      Column<uint32_t>& id_ends) {
     uint32_t start = 0;
@@ -88,7 +95,7 @@ class ByteBpe {
 
  private:
   static constexpr ptrdiff_t kNever = std::numeric_limits<ptrdiff_t>::max();
-  static constexpr size_t kPadding = 16;  // bytes that may be read behind a text
+  static constexpr size_t kPadding = 16;  // bytes after a text that may be read
 
   template <class Id>
   void run_lines(const uint8_t* p, const uint8_t* const end, std::string_view between, BpeDocuments& out) {
@@ -100,6 +107,8 @@ class ByteBpe {
       if (is_blank(p, stop)) {
         close_document<Id>(out);
       } else {
+        // A sentence starts with the text inserted before it: a token that begins in `between` belongs to the next
+        // sentence.
         const size_t start = text_.size() - 1;
         if (!sentences_.empty()) text_.insert(text_.end(), between.begin(), between.end());
         sentences_.push_back(static_cast<ptrdiff_t>(start));
@@ -116,7 +125,7 @@ class ByteBpe {
     return true;
   }
 
-  // The document's text begins at text_[1]: a blank may be put before it.
+  // Starts a new document. Its text begins at text_[1], because a space may be written before it.
   void open_document() {
     text_.assign(1, ' ');
     sentences_.clear();
@@ -140,7 +149,7 @@ class ByteBpe {
     if (end > last) out.sentence_ends.push(static_cast<uint32_t>(end));
   }
 
-  // For each byte of the text the number of its character.
+  // Fills characters_: for each byte of the text, the index of its character.
   void number_characters() {
     characters_.clear();
     uint32_t number = 0;
@@ -148,9 +157,10 @@ class ByteBpe {
       if (i > 1 && (text_[i] & 0xC0) != 0x80) ++number;
       characters_.push_back(number);
     }
-    characters_.push_back(0);  // never empty: tells that places are wanted
+    characters_.push_back(0);  // never empty, which says that token positions are wanted
   }
 
+  // Tokenises text_ from index 1 on.
   template <class Id>
   void run_text(BpeDocuments& out) {
     if (text_.size() > 0xFFFFFFFFull) throw std::length_error("a document of more than 4294967294 bytes");
@@ -170,7 +180,7 @@ class ByteBpe {
         });
   }
 
-  // A part of the text that composition may change.
+  // Tokenises a part of the text that composition may change.
   template <class Id>
   void run_composed(const uint8_t* start, const uint8_t* stop, BpeDocuments& out) {
     composed_.assign(1, ' ');
@@ -182,6 +192,7 @@ class ByteBpe {
     run_normalized<Id>(composed_.data() + 1, composed_.data() + 1 + size, out);
   }
 
+  // Tokenises a part of the normalised text.
   template <class Id>
   void run_normalized(const uint8_t* start, const uint8_t* stop, BpeDocuments& out) {
     in_normalized_.split(
@@ -189,7 +200,7 @@ class ByteBpe {
         [&](const uint8_t* p, const uint8_t* end, const AddedToken& token) { add_token<Id>(p, end, token, out); });
   }
 
-  // A piece without added tokens.
+  // Tokenises a piece without added tokens, after separating its digits.
   template <class Id>
   void run_piece(const uint8_t* p, const uint8_t* end, BpeDocuments& out) {
     if (rules_.digits == BpeDigits::kNone) return run_part<Id>(p, end, out);
@@ -206,12 +217,14 @@ class ByteBpe {
     }
   }
 
-  // A part that the pattern is applied to. A blank that is put before it takes the place of the byte before it.
+  // Tokenises a part that the pattern is applied to.
   template <class Id>
   void run_part(const uint8_t* p, const uint8_t* end, BpeDocuments& out) {
     part_ = p - base_;
     if (!rules_.prefix_space || *p == ' ') return run_pretokens<Id>(p, end, out);
-    if (characters_.empty()) close_sentences<Id>(part_, out);  // the blank stands where the part starts
+    // The space counts as the part's first byte, so sentences that end there must end before it.
+    if (characters_.empty()) close_sentences<Id>(part_, out);
+    // Write the space over the byte before the part and restore that byte afterwards. Copying the part would be slower.
     uint8_t& before = const_cast<uint8_t*>(p)[-1];
     const uint8_t kept = before;
     before = ' ';
@@ -222,7 +235,8 @@ class ByteBpe {
   template <class Id>
   void run_pretokens(const uint8_t* p, const uint8_t* end, BpeDocuments& out) {
     while (p < end) {
-      // Nearly every word of English: a blank or none, ASCII letters, and no letter of another script behind.
+      // Fast path for nearly every English word: an optional space and ASCII letters. The next byte must be ASCII,
+      // because a letter of another script would continue the run.
       ShortText word;
       const unsigned length = read_letters(p, word);
       if (length && p + length < end && p[length] < 0x80) {
@@ -236,12 +250,13 @@ class ByteBpe {
     }
   }
 
+  // Appends the ids of a word whose text is p to stop.
   template <class Id>
   void emit(const uint8_t* p, const uint8_t* stop, const BpeWords::Ids& found, BpeDocuments& out) {
     if (stop - base_ > limit_) return emit_apart<Id>(p, stop, found, out);
     Id* const ids = out.ids<Id>().room(found.count + 3);
     uint8_t* const starts = out.word_starts.room(found.count + 3);
-    for (uint32_t i = 0; i < 3; ++i) {  // whatever the count: no misprediction
+    for (uint32_t i = 0; i < 3; ++i) {  // always writes three: a branch on the count would be mispredicted
       ids[i] = static_cast<Id>(found.data[i]);
       starts[i] = !i;
     }
@@ -253,13 +268,14 @@ class ByteBpe {
     out.word_starts.added(found.count);
   }
 
-  // The ids of a word one by one, where a sentence may end in between, or places are wanted.
+  // Appends the ids of a word singly, because a sentence may end inside the word or token positions are wanted.
   template <class Id>
   void emit_apart(const uint8_t* p, const uint8_t* stop, const BpeWords::Ids& found, BpeDocuments& out) {
     ptrdiff_t at = p - base_;
     for (uint32_t i = 0; i < found.count; ++i) {
       const uint32_t id = found.data[i];
       const ptrdiff_t next = std::min<ptrdiff_t>(at + rules_.lengths.at(id), stop - base_);
+      // A space that was put before the part has no position in the text, hence the limits.
       add_id<Id>(id, std::max(at, part_), std::max(next, part_ + 1), i == 0, out);
       at = next;
     }
@@ -282,7 +298,7 @@ class ByteBpe {
     out.word_starts.push(starts_word);
   }
 
-  // Closes the sentences that end where a token starts, or before.
+  // Ends all sentences that end at or before `start`, where a token starts.
   template <class Id>
   void close_sentences(ptrdiff_t start, BpeDocuments& out) {
     while (start >= limit_) {
@@ -292,13 +308,14 @@ class ByteBpe {
     }
   }
 
-  // The number in the whole text of the character that the shown byte stands for.
+  // Returns the index in the whole text of the character that byte `at` of the shown text comes from.
   uint32_t character(ptrdiff_t at) const {
     const size_t place = composed_shown_ ? places_[static_cast<size_t>(at)] : static_cast<size_t>(at);
     return characters_[static_cast<size_t>(shift_) + place];
   }
 
-  // What follows are bytes of base, which stand for the text from shift on, by places_ if it was composed.
+  // Sets the text that is tokenised next: the bytes at `base`, which come from text_ from offset `shift` on. If
+  // `composed`, places_ maps the bytes.
   void show(const uint8_t* base, ptrdiff_t shift, bool composed) {
     base_ = base;
     shift_ = shift;
@@ -306,10 +323,10 @@ class ByteBpe {
     find_limit();
   }
 
-  // Where in the shown bytes the next sentence starts.
+  // Sets limit_: where the next sentence starts in the shown text. Words that end before it need no check.
   void find_limit() {
     if (!characters_.empty()) {
-      limit_ = -2;  // every word goes one id at a time
+      limit_ = -2;  // below any position, so every word takes emit_apart
     } else if (sentence_ + 1 >= sentences_.size()) {
       limit_ = kNever;
     } else {
@@ -331,10 +348,10 @@ class ByteBpe {
   std::unique_ptr<Composition> composition_;
   std::mutex mutex_;
 
-  std::vector<uint8_t> text_, composed_;  // the document, and a composed part of it, behind one byte of room
-  std::vector<uint32_t> places_;          // where in the part the bytes of the composed one come from
+  std::vector<uint8_t> text_, composed_;  // the document, and a composed part of it; one byte is free in front
+  std::vector<uint32_t> places_;          // for each byte of composed_, its offset in the part that was composed
   std::vector<ptrdiff_t> sentences_;      // where each sentence of the document starts
-  std::vector<uint32_t> characters_;      // see number_characters; empty where places are not wanted
+  std::vector<uint32_t> characters_;      // see number_characters; empty if token positions are not wanted
   size_t sentence_ = 0;
   const uint8_t* base_ = nullptr;
   ptrdiff_t shift_ = 0, part_ = 0, limit_ = kNever;

@@ -1,4 +1,4 @@
-// Ids of pre-tokens, each merged once and then kept in a cache.
+// Ids of pre-tokens. Each pre-token is merged once and then kept in a cache.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,12 @@
 
 namespace bertdata {
 
-// A text of at most 15 bytes, zero-padded. Its length is the last byte, as the text may end in zeros.
+// A text of at most 15 bytes, padded with zeros. The last byte is the length, because the text itself may end in
+// zeros.
 using ShortText = ShortWord;
 constexpr unsigned kLongestShortText = 15;
 
-// The first length bytes (at most 15) at p, of which 16 can be read.
+// Returns the first `length` bytes (at most 15) at p as a ShortText. 16 bytes must be readable at p.
 inline ShortText short_text(const uint8_t* p, unsigned length) {
   ShortText text;
   std::memcpy(&text, p, 16);
@@ -32,8 +33,9 @@ inline ShortText short_text(const uint8_t* p, unsigned length) {
   return text;
 }
 
-// Number of ASCII letters, a blank before them counted, at p, of which 16 bytes can be read. 0 unless there are
-// letters and they and the blank are at most 15.
+// Returns the length of the run of ASCII letters at p, including a space before them, and the text in `text`. 16 bytes
+// must be readable at p. Returns 0 if there are no letters, or more than 15 bytes.
+// " word," -> 5
 inline unsigned read_letters(const uint8_t* p, ShortText& text) {
   const unsigned blank = *p == ' ';
 #if defined(__SSE2__)
@@ -51,9 +53,10 @@ inline unsigned read_letters(const uint8_t* p, ShortText& text) {
   return length;
 }
 
+// Turns pre-tokens into ids, with one cache for short and one for longer pre-tokens.
 class BpeWords {
  public:
-  // At least three can be read.
+  // The ids of a pre-token. Three ids can always be read, even if count is smaller.
   struct Ids {
     const uint32_t* data;
     uint32_t count;
@@ -73,7 +76,7 @@ class BpeWords {
     return {short_words_.ids(*entry), entry->count};
   }
 
-  // 16 bytes can be read at p.
+  // Returns the ids of the pre-token from p to end. 16 bytes must be readable at p.
   Ids find(const uint8_t* p, const uint8_t* end) {
     const size_t size = static_cast<size_t>(end - p);
     if (size <= kLongestShortText) return find(short_text(p, static_cast<unsigned>(size)));

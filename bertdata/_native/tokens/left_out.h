@@ -1,4 +1,5 @@
-// What a tokeniser leaves to another program: code points and strings that the other one treats in its own way.
+// Text that a tokeniser leaves to another program: the code points and strings that the other program treats
+// differently. See tokens/wordpiece_json.py.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "unicode/unicode.h"
 
 namespace bertdata {
+// Finds left-out code points and strings. `ranges` holds the first and last code point of each range.
 
 class LeftOut {
  public:
@@ -22,6 +24,7 @@ class LeftOut {
     for (const std::string& string : strings) {
       if (firsts_.find(string[0]) == std::string::npos) firsts_ += string[0];
       const uint8_t *p = reinterpret_cast<const uint8_t*>(string.data()), *const end = p + string.size();
+      // Remember which code points occur in the strings: near them the caller cannot rely on its rules.
       while (p < end) {
         const uint32_t cp = decode_utf8(p, end);
         if (cp == kCodePoints) throw InvalidUtf8(static_cast<size_t>(p + string.size() - end));
@@ -31,12 +34,13 @@ class LeftOut {
   }
 
   bool holds(uint32_t cp) const { return !points_.empty() && points_[cp]; }
-  // True where one of the strings holds the code point.
+  // Returns whether one of the strings contains the code point.
   bool has_string_with(uint32_t cp) const { return !string_points_.empty() && string_points_[cp]; }
 
-  // The places of all strings in a text, ascending.
+  // Returns the byte offsets in the text where one of the strings begins, ascending.
   std::vector<size_t> find_strings(const uint8_t* text, size_t size) const {
     std::vector<size_t> places;
+    // memchr for each first byte is much faster than comparing the strings at every byte.
     for (const char first : firsts_) {
       const uint8_t *p = text, *const end = text + size;
       while (p < end && (p = static_cast<const uint8_t*>(std::memchr(p, first, static_cast<size_t>(end - p))))) {
@@ -60,9 +64,9 @@ class LeftOut {
     points[cp] = true;
   }
 
-  std::vector<std::string> strings_;  // none is empty
-  std::string firsts_;  // their first bytes, each once
-  std::vector<bool> points_, string_points_;  // by code point; empty where there are none
+  std::vector<std::string> strings_;  // no string is empty
+  std::string firsts_;  // distinct first bytes of the strings
+  std::vector<bool> points_, string_points_;  // by code point; empty if there is none
 };
 
 }  // namespace bertdata

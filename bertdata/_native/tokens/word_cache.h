@@ -1,4 +1,4 @@
-// Ids of words seen before, so that each is cleaned and split once.
+// Cache of the ids of words, so that each word is cleaned and split only once.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 
 namespace bertdata {
 
-// A bounded open-addressing table of byte strings. Forgets everything when full.
+// Open-addressing hash table from byte strings to ids, of limited size. Everything is dropped when it is full.
 class WordCache {
  public:
+  // The ids of a word. Valid until the next add.
   struct Ids {
     const uint32_t* data;
     uint32_t count;
@@ -18,7 +19,7 @@ class WordCache {
 
   explicit WordCache(size_t max_words = size_t{1} << 18) : slots_(1 << 12), max_words_(max_words) {}
 
-  // The slot where the word is or belongs. Valid until the next add.
+  // The slot that holds the word, or the free slot where it belongs. Valid until the next add.
   struct Place {
     uint64_t hash;
     size_t slot;
@@ -48,11 +49,12 @@ class WordCache {
                           static_cast<uint32_t>(ids_.size()), static_cast<uint32_t>(ids.size()), true};
     bytes_.insert(bytes_.end(), word.begin(), word.end());
     ids_.insert(ids_.end(), ids.begin(), ids.end());
+    // At most half full, so that a search ends after few steps.
     if (++words_ * 2 > slots_.size()) grow();
   }
 
  private:
-  static constexpr size_t kMostBytes = size_t{1} << 23;  // of the words and their ids
+  static constexpr size_t kMostBytes = size_t{1} << 23;  // bytes of the words and their ids together
 
   struct Slot {
     uint64_t hash;

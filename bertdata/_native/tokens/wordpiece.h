@@ -1,4 +1,4 @@
-// Greedy longest-match WordPiece over a trie of the vocabulary's bytes. Twin of tokens/wordpiece.py.
+// Greedy longest-match WordPiece with a trie of the vocabulary's bytes. Twin of tokens/wordpiece.py.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace bertdata {
 
-// The edges live in one open-addressing hash table keyed by (node, byte).
+// Trie of tokens. All edges are in one open-addressing hash table with the key node << 8 | byte, which needs less
+// memory than a table of 256 children for each node, and no pointers.
 class Trie {
  public:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
@@ -24,6 +25,7 @@ class Trie {
     ids_[node] = id;
   }
 
+  // Returns the child of a node for a byte, or kNone.
   uint32_t child(uint32_t node, uint8_t byte) const {
     const uint32_t key = node << 8 | byte;
     for (size_t slot = hash(key);; slot = (slot + 1) & (edges_.size() - 1)) {
@@ -32,6 +34,7 @@ class Trie {
     }
   }
 
+  // Returns the id of the token that ends at a node, or kNone.
   uint32_t id(uint32_t node) const { return ids_[node]; }
 
  private:
@@ -46,6 +49,7 @@ class Trie {
     size_t slot = hash(key);
     for (; edges_[slot].key != kNone; slot = (slot + 1) & (edges_.size() - 1))
       if (edges_[slot].key == key) return edges_[slot].to;
+    // A key is 32 bits, so 24 bits are left for the node.
     if (ids_.size() >= (1u << 24) - 1) throw std::length_error("vocabulary has more than 16 million prefixes");
     const uint32_t node_made = static_cast<uint32_t>(ids_.size());
     edges_[slot] = {key, node_made};
@@ -66,31 +70,37 @@ class Trie {
   }
 
   std::vector<Edge> edges_;
-  std::vector<uint32_t> ids_;  // by node: the token that ends there, or kNone
+  std::vector<uint32_t> ids_;  // by node: id of the token that ends there, or kNone
 };
 
+// Splits words into the tokens of a vocabulary.
 class WordPiece {
  public:
   WordPiece(const std::vector<std::string>& tokens, const std::vector<uint32_t>& ids, uint32_t unknown,
             uint32_t max_word_chars)
       : unknown_(unknown), max_word_chars_(max_word_chars) {
     for (size_t i = 0; i < tokens.size(); ++i) trie_.insert(tokens[i], ids[i]);
+    // Tokens that continue a word start with "##". Their common prefix is followed only once, here.
     continuation_ = trie_.child(0, '#');
     if (continuation_ != Trie::kNone) continuation_ = trie_.child(continuation_, '#');
   }
 
-  // Appends the ids of one word (UTF-8, chars code points long).
+  // Appends the ids of a word in UTF-8 that has `chars` code points. A word that is too long, or that has a part
+  // without any matching token, becomes a single unknown id.
+  // "unable" -> un ##able
   void split(std::string_view word, size_t chars, std::vector<uint32_t>& out) const {
     const size_t before = out.size();
     if (chars > max_word_chars_) return out.push_back(unknown_);
     for (size_t start = 0; start < word.size();) {
       uint32_t node = start ? continuation_ : 0, best = Trie::kNone;
       size_t best_end = start;
+      // Walk down the trie as long as some token has this prefix, and remember the longest token on the way.
       for (size_t i = start; i < word.size() && node != Trie::kNone;) {
         node = trie_.child(node, static_cast<uint8_t>(word[i++]));
         if (node != Trie::kNone && trie_.id(node) != Trie::kNone) best = trie_.id(node), best_end = i;
       }
       if (best == Trie::kNone) {
+        // No token fits here, so the tokens before it are dropped too.
         out.resize(before);
         return out.push_back(unknown_);
       }

@@ -1,4 +1,5 @@
-// Canonical composition (NFC) by Unicode 9.0, as the library tokenizers does it. Twin of unicode/composition.py.
+// Canonical composition (NFC) with the data of Unicode 9.0, as the library tokenizers does it. Twin of
+// unicode/composition.py.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +11,12 @@
 
 namespace bertdata {
 
+// Composes texts. Its buffers are reused for the next text, so threads must not share it.
 class Composition {
  public:
-  // newer_marks: combining in Unicode 11.0, but not in 9.0. never: composites that stay decomposed.
+  // Prepares the tables.
+  // newer_marks: combining characters of Unicode 11.0 that are unassigned in 9.0.
+  // never: composites that are never composed.
   Composition(const std::vector<uint32_t>& newer_marks, const std::vector<uint32_t>& never)
       : classes_(kCodePoints), kinds_(kCodePoints) {
     for (const auto& mark : unicode11::k_combining) classes_[mark.from] = mark.ccc;
@@ -22,30 +26,33 @@ class Composition {
     for (uint32_t cp = kTrailing + 1; cp < kTrailing + 28; ++cp) kinds_[cp] |= kComposes;
   }
 
-  // False only where the text is in NFC.
+  // Returns false only if the text is already in NFC. A quick test that lets nearly all text skip compose().
   bool may_change(const uint8_t* p, const uint8_t* end) const {
     uint8_t last = 0;
     while (p < end) {
-      if (*p < 0xCC) {  // below U+0300 nothing changes, and nothing combines
+      if (*p < 0xCC) {  // below U+0300 all characters are in NFC, and none combines
         p += *p < 0x80 ? 1 : 2;
         last = 0;
         continue;
       }
       const uint32_t cp = decode_utf8(p, end);
       if (kinds_[cp] & (kChanges | kComposes)) return true;
+      // Combining marks must be in ascending order of their class.
       if (classes_[cp] && last > classes_[cp]) return true;
       last = classes_[cp];
     }
     return false;
   }
 
-  // The composed text, and for each of its bytes the place in the text of the character that it stands for.
+  // Appends the composed text to `composed`, and to `places`, for each byte appended, the offset in `text` of the
+  // character it comes from.
+  // "e" U+0301 "x" -> composed "é" "x", places 0 0 3
   void compose(const uint8_t* const text, const uint8_t* const end, std::vector<uint8_t>& composed,
                std::vector<uint32_t>& places) {
     decompose(text, end);
     join();
     std::string bytes;
-    const uint8_t *p = text, *before = text;  // the character to be replaced next, and the one before it
+    const uint8_t *p = text, *before = text;  // the next character to be replaced, and the character before it
     const auto skip = [&] {
       before = p;
       if (p < end) decode_utf8(p, end);
@@ -62,16 +69,19 @@ class Composition {
 
  private:
   static constexpr uint32_t kLeading = 0x1100, kVowels = 0x1161, kTrailing = 0x11A7, kSyllables = 0xAC00;
+  // kDecomposes: has a decomposition. kChanges: its decomposition is never composed again. kComposes: can be the
+  // second character of a composite.
   enum Kind : uint8_t { kDecomposes = 1, kChanges = 2, kComposes = 4 };
 
-  // A character, and how many it adds to those before: 1 if new, 0 if it replaces one, -n if n more.
+  // A character and the number of characters it adds. 1: added by decomposition. 0: replaces a single character. -n:
+  // also replaces n following characters.
   struct Change {
     uint32_t cp;
     int32_t added;
   };
 
   void add_pairs(const std::vector<uint32_t>& never) {
-    std::unordered_map<std::string, uint32_t> whole;  // composites by their whole decomposition
+    std::unordered_map<std::string, uint32_t> whole;  // composites by their full decomposition
     for (const auto& mapping : unicode11::k_decomposition) kinds_[mapping.from] |= kDecomposes | kChanges;
     for (const auto& mapping : unicode11::k_decomposition) {
       const bool is_never = std::find(never.begin(), never.end(), mapping.from) != never.end();
@@ -79,6 +89,9 @@ class Composition {
       kinds_[mapping.from] = kDecomposes;
       whole[parts(mapping, 0)] = mapping.from;
     }
+    // The table holds full decompositions, but composition works pair by pair. The first character of the last pair is
+    // the composite of all characters except the last.
+    // U+1ED7 (o circumflex tilde): o + circumflex -> U+00F4, then U+00F4 + tilde
     for (const auto& mapping : unicode11::k_decomposition) {
       if (kinds_[mapping.from] & kChanges) continue;
       size_t count = 0;
@@ -90,7 +103,7 @@ class Composition {
     }
   }
 
-  // The decomposition but its last characters, in UTF-8.
+  // Returns the decomposition without its last `without` characters, in UTF-8.
   static std::string parts(const unicode11::Mapping& mapping, size_t without) {
     size_t count = 0;
     while (count < std::size(mapping.to) && mapping.to[count]) ++count;
@@ -101,10 +114,10 @@ class Composition {
 
   static uint64_t pair_key(uint32_t first, uint32_t second) { return uint64_t{first} << 32 | second; }
 
-  // Canonical decomposition, runs of combining characters in canonical order.
+  // Writes the canonical decomposition to changes_, with runs of combining characters in canonical order.
   void decompose(const uint8_t* p, const uint8_t* end) {
     changes_.clear();
-    size_t run = 0;  // start of the run of combining characters at the end
+    size_t run = 0;  // start of the last run of combining characters
     const auto sort_run = [&] {
       std::stable_sort(changes_.begin() + static_cast<ptrdiff_t>(run), changes_.end(),
                        [this](const Change& a, const Change& b) { return classes_[a.cp] < classes_[b.cp]; });
@@ -127,7 +140,8 @@ class Composition {
     sort_run();
   }
 
-  // Each starter with the marks behind it that compose with it. A mark of no higher class blocks another.
+  // Composes changes_ into joined_: each starter with the marks after it. A mark is blocked if a mark of the same or a
+  // higher class is between it and the starter.
   void join() {
     joined_.clear();
     bool has_starter = false;
@@ -150,7 +164,7 @@ class Composition {
     }
   }
 
-  // The composite of two characters, or 0.
+  // Returns the composite of two characters, or 0.
   uint32_t pair(uint32_t first, uint32_t second) const {
     if (!(kinds_[second] & kComposes)) return 0;
     if (first - kLeading < 19 && second - kVowels < 21)

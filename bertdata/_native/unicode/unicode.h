@@ -1,4 +1,4 @@
-// Character properties, lower-casing and canonical decomposition of Unicode 11.0.
+// Character properties, lower-casing, canonical decomposition and UTF-8, with the data of Unicode 11.0.
 // Twin of unicode/characters.py.
 #pragma once
 
@@ -13,6 +13,7 @@
 
 namespace bertdata {
 
+// Invalid UTF-8. offset: byte in the text where it was found.
 struct InvalidUtf8 : std::runtime_error {
   explicit InvalidUtf8(size_t offset) : std::runtime_error("invalid UTF-8"), offset(offset) {}
   size_t offset;
@@ -23,8 +24,8 @@ constexpr uint32_t kCodePoints = 0x110000;
 enum Class : uint8_t { kOther, kSpace, kControl, kUnassigned, kPunctuation, kMark, kClassMask = 7 };
 enum Property : uint8_t { kIdeograph = 8, kCased = 16, kIgnorable = 32, kChanges = 64, kReorders = 128 };
 
-// One byte a code point: its Class and its Properties (kChanges: lower-casing or decomposing it
-// yields something else; kReorders: its combining class is not 0).
+// A byte for each code point: its Class and its Property bits. kChanges: lower-casing or decomposition changes it.
+// kReorders: its combining class is not 0.
 class Properties {
  public:
   static const Properties& get() {
@@ -68,6 +69,7 @@ class Properties {
 
 using Text = std::vector<uint32_t>;
 
+// Returns the mapping of a code point in a sorted table, or null.
 template <size_t N>
 const unicode11::Mapping* find_mapping(const unicode11::Mapping (&table)[N], uint32_t cp) {
   const auto* found = std::lower_bound(table, table + N, cp,
@@ -84,8 +86,8 @@ inline void append_mapping(const unicode11::Mapping* mapping, uint32_t cp, Text&
     if (to) out.push_back(to);
 }
 
-// True where a capital sigma at place i ends a word: a cased character before it, none after it,
-// case-ignorable ones skipped.
+// Returns whether a capital sigma at index i ends a word: a cased character comes before it and none after it, with
+// case-ignorable characters skipped.
 inline bool is_final_sigma(const Text& text, size_t i, const Properties& of) {
   size_t j = i;
   while (j > 0 && (of[text[j - 1]] & kIgnorable)) --j;
@@ -95,7 +97,7 @@ inline bool is_final_sigma(const Text& text, size_t i, const Properties& of) {
   return j == text.size() || !(of[text[j]] & kCased);
 }
 
-// Python's str.lower() of one token. Without final_sigma each character by itself.
+// Lower-cases a token as Python's str.lower(). Without final_sigma every character is mapped by itself.
 inline void lower(const Text& text, Text& out, bool final_sigma = true) {
   const Properties& of = Properties::get();
   out.clear();
@@ -125,7 +127,7 @@ inline void decompose_hangul(uint32_t cp, Text& out) {
   if (index % 28) out.push_back(0x11A7 + index % 28);
 }
 
-// Canonical decomposition (NFD), canonically ordered.
+// Writes the canonical decomposition (NFD) in canonical order.
 inline void decompose(const Text& text, Text& out) {
   const Properties& of = Properties::get();
   out.clear();
@@ -139,6 +141,7 @@ inline void decompose(const Text& text, Text& out) {
       out.push_back(cp);
     reorders |= (of[out.back()] & kReorders) != 0;
   }
+  // Sort each run of combining characters by combining class. Most text has none.
   if (!reorders) return;
   for (size_t start = 0; start < out.size();) {
     size_t stop = start;
@@ -167,7 +170,8 @@ inline void append_utf8(uint32_t cp, std::string& out) {
   }
 }
 
-// Decodes one code point of strict UTF-8 at p (p < end) and moves p on. kCodePoints when invalid.
+// Decodes a code point of strict UTF-8 at p, where p < end, and moves p past it. Returns kCodePoints and leaves p if
+// the bytes are invalid.
 inline uint32_t decode_utf8(const uint8_t*& p, const uint8_t* end) {
   const uint32_t lead = *p;
   if (lead < 0x80) return ++p, lead;
@@ -189,6 +193,7 @@ inline void check_utf8(const uint8_t* text, size_t size) {
   const uint8_t *p = text, *const end = text + size;
   while (p < end) {
     uint64_t eight;
+    // Eight ASCII bytes at a time.
     if (end - p >= 8 && (std::memcpy(&eight, p, 8), !(eight & 0x8080808080808080ull))) {
       p += 8;
     } else if (decode_utf8(p, end) == kCodePoints) {
@@ -197,7 +202,7 @@ inline void check_utf8(const uint8_t* text, size_t size) {
   }
 }
 
-// True where Python's str.isspace() is. The same in every Unicode version since 6.3.
+// Returns what Python's str.isspace() returns. It is the same in every Unicode version since 6.3.
 inline bool is_python_space(uint32_t cp) {
   return (cp >= 9 && cp <= 13) || (cp >= 0x1C && cp <= 0x20) || cp == 0x85 || cp == 0x2028 || cp == 0x2029 ||
          (Properties::get()[cp] & kClassMask) == kSpace;

@@ -1,4 +1,4 @@
-// The Python face of what both extractors need of a dump's pages.
+// Python binding of the functions for dump pages that both extractors use.
 #include <pybind11/pybind11.h>
 
 #include "wiki/bindings.h"

@@ -1,4 +1,5 @@
-// The Python faces of the kernels for dumps: two for wiki mark-up, one for bzip2. Each a translation unit of its own.
+// Python bindings of the kernels for dumps: two for wiki mark-up and one for bzip2, each in a translation unit of its
+// own.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,7 +1,7 @@
-// Characters of wiki mark-up in UTF-8: word characters, spaces, letters without regard to case.
+// Characters of wiki mark-up in UTF-8: word characters, white space, and letters compared without regard to case.
 //
-// Texts are valid UTF-8 but for lone surrogates, which character references can name; these are held as
-// three bytes each. Every function is bounds-checked, whatever bytes it meets.
+// Texts are valid UTF-8 except for lone surrogates, which character references can produce. A surrogate is stored as
+// three bytes. Every function checks bounds and accepts any bytes.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ constexpr uint32_t kNoCharacter = 0x110000;
 constexpr size_t npos = std::string_view::npos;
 
 struct Character {
-  uint32_t cp;    // kNoCharacter for a byte that begins no character
-  size_t length;  // bytes; 1 for such a byte
+  uint32_t cp;    // kNoCharacter if no character begins at this byte
+  size_t length;  // bytes; 1 for kNoCharacter
 };
 
 inline bool is_continuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
-// The character at pos, which lies in the text.
+// Returns the character at pos, which must be inside the text.
 inline Character decode_at(std::string_view text, size_t pos) {
   const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(text[pos + i])); };
   const uint32_t lead = byte(0);
@@ -40,7 +40,7 @@ inline Character decode_at(std::string_view text, size_t pos) {
   return cp < kNoCharacter ? Character{cp, length} : Character{kNoCharacter, 1};
 }
 
-// The character that ends at end, which is not 0.
+// Returns the character that ends at `end`, which must not be 0.
 inline Character decode_before(std::string_view text, size_t end) {
   size_t begin = end - 1;
   while (begin > 0 && end - begin < 4 && is_continuation(text[begin])) --begin;
@@ -48,7 +48,7 @@ inline Character decode_before(std::string_view text, size_t end) {
   return begin + found.length == end ? found : Character{kNoCharacter, 1};
 }
 
-// Appends a code point, a surrogate too.
+// Appends a code point, which may be a surrogate.
 inline void append_character(uint32_t cp, std::string& out) {
   const auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
   if (cp < 0x80) {
@@ -69,21 +69,21 @@ inline void append_character(uint32_t cp, std::string& out) {
   put(0x80 | (cp & 63));
 }
 
-// The number of characters of the text.
+// Returns the number of characters in the text.
 inline size_t count_characters(std::string_view text) {
   size_t count = 0;
   for (char byte : text) count += !is_continuation(byte);
   return count;
 }
 
-// Whether the text holds a surrogate, which no file in UTF-8 can.
+// Returns whether the text contains a surrogate, which a UTF-8 file cannot contain.
 inline bool has_surrogate(std::string_view text) {
   for (size_t at = text.find('\xED'); at != npos; at = text.find('\xED', at + 1))
     if (at + 1 < text.size() && static_cast<uint8_t>(text[at + 1]) >= 0xA0) return true;
   return false;
 }
 
-// Word characters (letters, numbers, "_") and decimal digits of one version of Unicode.
+// Word characters (letters, numbers and "_") and decimal digits of a version of Unicode.
 class Words {
  public:
   static const Words& unicode11() {
@@ -108,7 +108,7 @@ class Words {
 
   bool has(uint32_t cp) const { return cp < kNoCharacter && (bits_[cp >> 6] >> (cp & 63) & 1); }
 
-  // The value of a decimal digit of any script. -1 of other characters.
+  // Returns the value of a decimal digit of any script, or -1 for other characters.
   int digit(uint32_t cp) const {
     if (cp < 0x80) return cp >= '0' && cp <= '9' ? static_cast<int>(cp - '0') : -1;
     for (const auto& [first, last] : digits_)
@@ -116,7 +116,7 @@ class Words {
     return -1;
   }
 
-  // Bytes of the word character at pos. 0 at another one and at the end.
+  // Returns the length in bytes of the word character at pos, or 0 if there is none.
   size_t length_at(std::string_view text, size_t pos) const {
     if (pos >= text.size()) return 0;
     const auto byte = static_cast<uint8_t>(text[pos]);
@@ -125,13 +125,13 @@ class Words {
     return has(found.cp) ? found.length : 0;
   }
 
-  // The end of the run of word characters that begins at pos.
+  // Returns the end of the run of word characters that begins at pos.
   size_t skip(std::string_view text, size_t pos) const {
     while (const size_t length = length_at(text, pos)) pos += length;
     return pos;
   }
 
-  // Whether a word can end at pos: at the end of the text, or before a character of another kind.
+  // Returns whether a word can end at pos: the text ends there, or the next character is not a word character.
   bool is_edge(std::string_view text, size_t pos) const { return length_at(text, pos) == 0; }
 
  private:
@@ -148,7 +148,8 @@ class Words {
   }
 
   std::vector<uint64_t> bits_;
-  std::vector<std::pair<uint32_t, uint32_t>> digits_;  // each a whole number of tens, from a zero on
+  // Ranges of digits. Each range starts with a zero and has a multiple of ten digits.
+  std::vector<std::pair<uint32_t, uint32_t>> digits_;
 };
 
 inline bool is_space(uint32_t cp) {
@@ -157,7 +158,7 @@ inline bool is_space(uint32_t cp) {
          cp == 0x2029 || cp == 0x202F || cp == 0x205F || cp == 0x3000;
 }
 
-// Bytes of the space at pos. 0 at another character and at the end.
+// Returns the length in bytes of the white-space character at pos, or 0 if there is none.
 inline size_t space_at(std::string_view text, size_t pos) {
   if (pos >= text.size()) return 0;
   const auto byte = static_cast<uint8_t>(text[pos]);
@@ -192,8 +193,8 @@ inline bool starts_with(std::string_view text, size_t pos, std::string_view mark
 
 inline char lower_ascii(char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte | 32) : byte; }
 
-// The end of the name at pos, letters without regard to case. npos where another text stands there.
-// The name is ASCII in lower case. Beyond ASCII, i is also U+0130 and U+0131, s U+017F, k U+212A.
+// Returns the end of `name` at pos, compared without regard to case, or npos if the text there is different.
+// name: lower-case ASCII. As in Python's re, i also matches U+0130 and U+0131, s U+017F, and k U+212A.
 inline size_t match_name(std::string_view text, size_t pos, std::string_view name) {
   for (char letter : name) {
     if (pos >= text.size()) return npos;

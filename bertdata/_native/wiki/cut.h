@@ -1,4 +1,4 @@
-// Cutting out what pairs of marks enclose, as WikiExtractor balances them (it can take too much along).
+// Cuts out the text between pairs of marks with WikiExtractor's way of balancing them, which can cut too much.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace bertdata::wiki {
 
-// Bytes [begin, end) of a text. Begin is npos where nothing was found.
+// The bytes [begin, end) of a text. begin is npos if nothing was found.
 struct Span {
   size_t begin = npos, end = npos;
 
   bool found() const { return begin != npos; }
 };
 
-// A fixed text of two bytes or more as a mark.
+// A fixed string of at least two bytes as a mark.
 class LiteralMark {
  public:
   explicit LiteralMark(std::string_view mark) : mark_(mark) {}
@@ -30,8 +30,10 @@ class LiteralMark {
   std::string_view mark_;
 };
 
-// The ranges to drop, in order and disjoint. Marks have `Span next(text, from)`: the first one that begins
-// at from or later. Each search begins where the last mark of its kind ends, so the work is linear.
+// Returns the ranges to drop, in order and without overlap.
+// Marks have `Span next(text, from)`, which returns the first mark at `from` or later. Each search starts at the end
+// of the last mark of its kind, so the work is linear.
+// {{a {{b}} c}} -> the whole text is one range
 template <class Opener, class Closer>
 std::vector<Span> cut_ranges(std::string_view text, Opener&& opener, Closer&& closer) {
   std::vector<Span> cuts;
@@ -40,8 +42,10 @@ std::vector<Span> cut_ranges(std::string_view text, Opener&& opener, Closer&& cl
   Span close = closer.next(text, start.end);
   size_t depth = 0;
   while (close.found()) {
+    // Look for the next opener. `close` is the closer that would end the current range.
     open = opener.next(text, open.end);
     if (!open.found()) {
+      // No opener is left: `depth` further closers belong to the current range, as far as there are any.
       for (; depth > 0; --depth) {
         const Span next = closer.next(text, close.end);
         if (!next.found()) break;
@@ -51,6 +55,7 @@ std::vector<Span> cut_ranges(std::string_view text, Opener&& opener, Closer&& cl
       return cuts;
     }
     bool fresh = false;  // whether this opener begins the next range
+    // Closers before that opener: each closes an inner level, or the range itself at depth 0.
     while (close.end < open.begin) {
       if (depth == 0) {
         cuts.push_back({start.begin, close.end});
@@ -61,7 +66,8 @@ std::vector<Span> cut_ranges(std::string_view text, Opener&& opener, Closer&& cl
       }
       --depth;
       const Span next = closer.next(text, close.end);
-      if (!next.found()) {  // one range for all: from the first one's begin to the last closer
+      // No closer is left: the original then drops everything from the first range to the last closer.
+      if (!next.found()) {
         const size_t begin = cuts.empty() ? start.begin : cuts.front().begin;
         return {{begin, close.end}};
       }
@@ -72,7 +78,7 @@ std::vector<Span> cut_ranges(std::string_view text, Opener&& opener, Closer&& cl
   return cuts;
 }
 
-// The text without these ranges, which are in order and disjoint.
+// Writes the text without the ranges, which are in order and do not overlap.
 inline void drop_ranges(std::string_view text, const std::vector<Span>& ranges, std::string& out) {
   out.clear();
   size_t behind = 0;

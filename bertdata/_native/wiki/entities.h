@@ -1,4 +1,4 @@
-// Character entities and references, as WikiExtractor resolves them: once, from left to right.
+// Resolves character entities and references as WikiExtractor does: once, from left to right.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,19 @@
 
 namespace bertdata::wiki {
 
-// More digits than this in base 10 are no number for Python.
+// Python refuses to convert decimal strings with more digits than this.
 constexpr size_t kMaxDecimalDigits = 4300;
 
-// The code point of an entity of HTML 4. kNoCharacter for another name.
+// Returns the code point of an HTML 4 entity, or kNoCharacter if the name is unknown.
 inline uint32_t find_entity(std::string_view name) {
   const auto* found = std::lower_bound(std::begin(kEntityNames), std::end(kEntityNames), name,
                                        [](const EntityName& e, std::string_view n) { return e.name < n; });
   return found != std::end(kEntityNames) && found->name == name ? found->cp : kNoCharacter;
 }
 
-// The number that Python's int(digits, base) reads, kNoCharacter where it is none or no code point:
-// digits of any script, single underscores between them, in base 16 "0x" and one underscore before them.
+// Returns the number that Python's int(digits, base) returns, or kNoCharacter if it fails or is no code point.
+// Accepted are digits of any script with single underscores between them. In base 16 "0x" and an underscore may come
+// first.
 inline uint32_t read_code_point(std::string_view digits, uint32_t base, const Words& words) {
   size_t pos = 0;
   bool after_digit = false;
@@ -54,7 +55,7 @@ inline uint32_t read_code_point(std::string_view digits, uint32_t base, const Wo
   return whole && value < kNoCharacter ? static_cast<uint32_t>(value) : kNoCharacter;
 }
 
-// The code point of what stands between "&" and ";". kNoCharacter where that is left alone.
+// Returns the code point for the text between "&" and ";", or kNoCharacter if the text is to stay as it is.
 inline uint32_t resolve_entity(bool is_number, std::string_view name, const Words& words) {
   if (!is_number) return find_entity(name);
   return name[0] == 'x' ? read_code_point(name.substr(1), 16, words) : read_code_point(name, 10, words);
@@ -77,8 +78,8 @@ inline void append_unescaped(std::string_view text, const Words& words, std::str
   out.append(text, behind, npos);
 }
 
-// The same for an escaped text, but the content of escaped <syntaxhighlight ...> elements stays escaped.
-// their tags go.
+// Appends an escaped text with its entities resolved, except that the content of escaped <syntaxhighlight ...> elements
+// stays escaped. The tags of these elements are removed.
 inline void append_unescaped_but_code(std::string_view text, const Words& words, std::string& out) {
   constexpr std::string_view kOpen = "&lt;syntaxhighlight ", kEnd = "&gt;", kClose = "&lt;/syntaxhighlight&gt;";
   size_t behind = 0;

@@ -1,4 +1,4 @@
-// Revisions of a dump's pages, counted. Twin: wiki/dump/revisions.py.
+// Counts the revisions of a dump's pages. Twin: wiki/dump/revisions.py.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace bertdata::wiki {
 
-// The number of <revision> tags. Text in a dump is escaped, so a "<" is always a tag's, and those are few.
+// Returns the number of <revision> tags. Text in a dump is escaped, so every "<" begins a tag, and searching for "<"
+// is fast.
 inline size_t count_revisions(std::string_view data) {
   constexpr std::string_view kTag = "<revision>";
   size_t found = 0;

@@ -1,4 +1,4 @@
-// Searching a text for the next of a few bytes, or for a short mark, 16 bytes at a time where SSE2 exists.
+// Searches for the next of a few bytes, or for a short mark, 16 bytes at a time with SSE2.
 #pragma once
 
 #include <cstring>
@@ -13,7 +13,7 @@
 
 namespace bertdata::wiki {
 
-// The first byte at pos or later that is one of the marks. npos without one.
+// Returns the index of the first byte at pos or later that is one of the marks, or npos.
 template <char... marks>
 size_t find_any(std::string_view text, size_t pos) {
 #if defined(__SSE2__)
@@ -30,11 +30,13 @@ size_t find_any(std::string_view text, size_t pos) {
   return npos;
 }
 
-// Where the mark, of two bytes or more, next begins at pos or later. npos where it does not.
+// Returns where the mark, of at least two bytes, begins at pos or later, or npos.
 inline size_t find_mark(std::string_view text, std::string_view mark, size_t pos) {
   if (pos > text.size() || text.size() - pos < mark.size()) return npos;
-  const size_t last = text.size() - mark.size();  // where it can begin at most
+  const size_t last = text.size() - mark.size();  // last index where the mark can begin
 #if defined(__SSE2__)
+  // Compare the first two bytes of the mark at 16 places at once. Two bytes are rare enough that the full comparison
+  // is seldom needed.
   const __m128i first = _mm_set1_epi8(mark[0]), second = _mm_set1_epi8(mark[1]);
   const auto hits_at = [&](size_t place) {
     const auto* at = reinterpret_cast<const __m128i*>(text.data() + place);
@@ -43,7 +45,7 @@ inline size_t find_mark(std::string_view text, std::string_view mark, size_t pos
                          _mm_cmpeq_epi8(_mm_loadu_si128(behind), second));
   };
   for (; pos + 17 <= text.size(); pos += 16) {
-    // Most texts hold none: four pieces are looked at together.
+    // Most texts have no mark, so four blocks are tested together.
     while (pos + 65 <= text.size() &&
            !_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(hits_at(pos), hits_at(pos + 16)),
                                            _mm_or_si128(hits_at(pos + 32), hits_at(pos + 48)))))
@@ -60,7 +62,8 @@ inline size_t find_mark(std::string_view text, std::string_view mark, size_t pos
   return text.find(mark, pos);
 }
 
-// The next of a few bytes, asked for again and again from growing positions: linear in all.
+// Finds the next of a few bytes for ever larger positions. It keeps the last result, so all searches together are
+// linear.
 template <char... marks>
 class NextAny {
  public:
@@ -77,7 +80,7 @@ class NextAny {
 
 inline bool holds(std::string_view text, std::string_view mark) { return find_mark(text, mark, 0) != npos; }
 
-// Replaces every occurrence of the mark, from left to right. `spare` is a buffer to reuse.
+// Replaces every occurrence of the mark, from left to right. `spare` is a scratch buffer.
 inline void replace_all(std::string& text, std::string_view mark, std::string_view with, std::string& spare) {
   size_t at = find_mark(text, mark, 0);
   if (at == npos) return;

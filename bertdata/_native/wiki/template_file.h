@@ -1,9 +1,10 @@
-// The templates and redirects of a dump in one immutable file, which all workers map.
+// The templates and redirects of a dump in an immutable file that all workers map into memory.
 //
-// Little-endian: "BDWIKI2\n"; the number of templates and of redirects (8 bytes each); their records, the
-// templates first, each five numbers: offset and bytes of the title, offset and bytes of the text, order
-// of the definition in the dump; then the data, from whose begin offsets count. Records of a kind are sorted
-// by title, then by order.
+// Format, little-endian: "BDWIKI2\n", the number of templates and of redirects (8 bytes each), the records, and the
+// data.
+// A record has five numbers: offset and size of the title, offset and size of the text, and the order of the
+// definition in the dump. Offsets count from the start of the data. Template records come first. Within templates and
+// within redirects, records are sorted by title, then by order.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,12 @@
 
 namespace bertdata::wiki {
 
+// A file that does not have this format.
 struct BadTemplateFile : std::invalid_argument {
   explicit BadTemplateFile(const std::string& fault) : std::invalid_argument("template file: " + fault) {}
 };
 
-// A view of the file's bytes, which must outlive it.
+// View of a template file. The bytes must outlive it.
 class TemplateFile {
  public:
   struct Definition {
@@ -43,16 +45,16 @@ class TemplateFile {
 
   uint64_t count(Kind kind) const { return counts_[kind]; }
 
-  // The i-th record of a kind, i < count.
+  // Returns template or redirect number i, where i < count(kind).
   Definition at(Kind kind, uint64_t i) const {
     const uint64_t record = kHead + kRecord * (i + (kind == kRedirect ? counts_[kTemplate] : 0));
     return {piece(record), piece(record + 16), number(record + 32)};
   }
 
-  // The text of the record that a bisection meets first: of several with this title, wikiextractor 3.1.0
-  // takes that one.
+  // Finds a title by bisection and returns the record's text. If several records have the title, the first one that the
+  // bisection meets counts, because wikiextractor 3.1.0 uses that one.
   std::optional<std::string_view> bisect(Kind kind, std::string_view title) const {
-    uint64_t low = 0, high = counts_[kind];  // the record lies in [low, high)
+    uint64_t low = 0, high = counts_[kind];  // the record, if any, is in [low, high)
     while (low < high) {
       const uint64_t middle = low + (high - 1 - low) / 2;
       const Definition met = at(kind, middle);

@@ -1,4 +1,4 @@
-// The budget of one page's work, counted in bytes handled: the same on every machine.
+// Limits the work for a page, counted in bytes handled. The limit is reached at the same point on every machine.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace bertdata::wiki {
 
 constexpr size_t kMaxTextBytes = size_t{256} << 20;
 
-// A page beyond a limit. The text finishes the sentence "page X: ...".
+// A page exceeds a limit. The message completes the sentence "page X: ...".
 struct LimitReached : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Every scan or copy of a text spends its length. Every call spends something too, so that no page
-// is endless work on empty texts.
+// Work budget of a page. Every scan or copy of a text spends its length. Every call spends something as well, so that
+// endless work on empty texts is not possible.
 class Work {
  public:
   explicit Work(uint64_t most) : left_(most), most_(most) {}
@@ -25,7 +25,8 @@ class Work {
     left_ -= bytes;
   }
 
-  // Refuses a text that grew too long. A text of that length costs as much to make.
+  // Throws LimitReached if a text has become too long. Its length need not be spent, because making it has cost as
+  // much.
   void grow(size_t bytes) {
     if (bytes > kMaxTextBytes)
       throw LimitReached("grew beyond " + std::to_string(kMaxTextBytes >> 20) + " MiB of text");

@@ -1,4 +1,4 @@
-// The Python face of the bzip2 decoder. Twin: wiki/dump/bzip2.py and wiki/dump/bzip2_blocks.py, with Python's bz2.
+// Python binding of the bzip2 decoder. Twin: wiki/dump/bzip2.py and wiki/dump/bzip2_blocks.py, which use Python's bz2.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -17,13 +17,14 @@
 namespace bertdata {
 namespace {
 
-// Kept by each thread from block to block.
+// Decoder and output buffer that each thread keeps from block to block.
 struct Decoding {
   bzip2::BlockDecoder decoder;
   Column<uint8_t> text;
 };
 
-// Filled without the GIL, so that other threads need not wait for it: a block's text is new memory.
+// Copies the text to a new bytes object. The GIL is released while copying, because touching new memory for a block's
+// text takes long.
 py::bytes copied(const Column<uint8_t>& text) {
   py::bytes bytes(nullptr, text.size());
   char* const data = PyBytes_AS_STRING(bytes.ptr());
@@ -34,7 +35,8 @@ py::bytes copied(const Column<uint8_t>& text) {
   return bytes;
 }
 
-// The text of a block. None where it is refused, OverflowError where it is longer than most bytes.
+// Returns the text of a block, or None if the block is refused. Throws OverflowError if it is longer than `most`
+// bytes.
 py::object decompress_block(const py::buffer& data, uint64_t first, uint64_t end, size_t most) {
   static thread_local std::unique_ptr<Decoding> kept;
   const Array<uint8_t> array(data, "data");

@@ -1,4 +1,4 @@
-// Bits of a byte array, the highest of each byte first.
+// Reads bits of a byte array, from the highest bit of each byte on.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,14 @@
 
 namespace bertdata::bzip2 {
 
-// Written so that compilers make one load of it.
+// Compilers turn this expression into a single load.
 inline uint64_t load_big_endian(const uint8_t* p) {
   return uint64_t{p[0]} << 56 | uint64_t{p[1]} << 48 | uint64_t{p[2]} << 40 | uint64_t{p[3]} << 32 |
          uint64_t{p[4]} << 24 | uint64_t{p[5]} << 16 | uint64_t{p[6]} << 8 | uint64_t{p[7]};
 }
 
-// Behind the end come zeros without end: position() tells a reader that it went too far.
+// Reads bits. After the end of the data it returns zeros forever. A caller finds out with position() that it read too
+// far.
 class BitReader {
  public:
   BitReader(const uint8_t* data, size_t size, uint64_t bit)
@@ -22,11 +23,13 @@ class BitReader {
     skip(static_cast<unsigned>(bit % 8));
   }
 
-  // True if so many bytes follow that refill_quickly can be called for each seven of them.
+  // Returns whether `bytes` more bytes can be read with refill_quickly(), which reads up to 8 bytes ahead.
   bool has(size_t bytes) const { return next_ + bytes + 8 <= size_; }
 
-  // At least 56 bits can then be taken.
+  // Loads bits, so that at least 56 can be taken. Eight bytes must be readable.
   void refill_quickly() {
+    // Bytes that are only partly used are loaded again by the next call. The overlapping bits are equal, so OR does no
+    // harm.
     bits_ |= load_big_endian(data_ + next_) >> count_;
     next_ += (63 - count_) >> 3;
     count_ |= 56;
@@ -37,14 +40,14 @@ class BitReader {
       if (next_ < size_) bits_ |= static_cast<uint64_t>(data_[next_]) << (56 - count_);
   }
 
-  // The next bits, from the top.
+  // Returns the next bits, from the top bit on.
   uint64_t bits() const { return bits_; }
   void skip(unsigned count) {
     bits_ <<= count;
     count_ -= count;
   }
 
-  // 1 to 32 bits.
+  // Takes 1 to 32 bits.
   uint32_t take(unsigned count) {
     refill();
     const uint32_t value = static_cast<uint32_t>(bits_ >> (64 - count));
@@ -52,14 +55,14 @@ class BitReader {
     return value;
   }
 
-  // Bits of the array that were taken.
+  // Returns the number of bits of the array before the next bit.
   uint64_t position() const { return uint64_t{8} * next_ - count_; }
 
  private:
   const uint8_t* data_;
   size_t size_, next_;
-  uint64_t bits_ = 0;   // the next ones, from the top
-  unsigned count_ = 0;  // of bits_
+  uint64_t bits_ = 0;   // the next bits, from the top
+  unsigned count_ = 0;  // number of valid bits in bits_
 };
 
 }  // namespace bertdata::bzip2

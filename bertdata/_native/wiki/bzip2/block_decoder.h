@@ -1,4 +1,4 @@
-// One compressed block of a bzip2 file to its text. Twin: wiki/dump/bzip2.py, with Python's bz2.
+// Decodes a compressed block of a bzip2 file. Twin: wiki/dump/bzip2.py, which uses Python's bz2.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,21 @@
 
 namespace bertdata::bzip2 {
 
+// Result of decoding a block.
 enum class Outcome {
   kText,
-  kTooLong,  // its text has more bytes than were allowed
-  kRefused,  // no whole block, damaged, or randomised, which bzip2 has not written since 1997
+  kTooLong,  // the text is longer than allowed
+  kRefused,  // not a whole block, damaged, or randomised, which bzip2 has not written since 1997
 };
 
-// Keeps its memory, some 30 MB of which a fifth is touched as a rule, from block to block.
+// Decodes one block at a time. Reuses its memory, about 30 MB of address space of which usually a fifth is touched.
 class BlockDecoder {
  public:
   BlockDecoder() : bytes_(new uint8_t[kMostBlockBytes + Symbols::kSlack]) {}
 
-  // The block is the bits from first to end of the data, magic number included.
+  // Decodes the block in bits `first` to `end` of the data, which include the magic number. Writes the text to `out`
+  // if the result is kText.
+  // most: largest allowed number of bytes in the text.
   Outcome decode(const uint8_t* data, size_t size, uint64_t first, uint64_t end, size_t most, Column<uint8_t>& out) {
     if (end > uint64_t{8} * size || end < first || end - first < 80) return Outcome::kRefused;
     BitReader reader(data, size, first);
@@ -39,6 +42,8 @@ class BlockDecoder {
     if (!read_bytes_in_use(reader) || !read_selectors(reader) || !read_codes(reader) || !read_symbols(reader) ||
         origin >= size_ || reader.position() != end)
       return Outcome::kRefused;
+    // A block is the text after run-length encoding, Burrows-Wheeler transform, move-to-front and Huffman coding, so
+    // the steps are undone in reverse order.
     transform_.run(bytes_.get(), size_, origin, counts_);
     out.truncate(0);
     if (!expand_runs(bytes_.get(), size_, most, out)) return Outcome::kTooLong;
@@ -48,6 +53,7 @@ class BlockDecoder {
  private:
   static constexpr unsigned kMostCodes = 6, kMostSelectors = 1 << 15;
 
+  // Reads which byte values occur in the block, as a bitmap in two levels, and fills the move-to-front list with them.
   bool read_bytes_in_use(BitReader& reader) {
     const uint32_t rows = reader.take(16);
     used_ = 0;
@@ -61,7 +67,7 @@ class BlockDecoder {
     return used_ > 0;
   }
 
-  // The code of each group of fifty symbols.
+  // Reads which code each group of fifty symbols uses. The codes' numbers are move-to-front coded in unary.
   bool read_selectors(BitReader& reader) {
     codes_in_use_ = reader.take(3);
     selector_count_ = reader.take(15);
@@ -78,6 +84,8 @@ class BlockDecoder {
     return true;
   }
 
+  // Reads the code lengths, each coded as a difference from the length before: 0 ends it, 10 adds one, 11 subtracts
+  // one.
   bool read_codes(BitReader& reader) {
     const unsigned symbols = used_ + 2;
     for (unsigned c = 0; c < codes_in_use_; ++c) {
@@ -96,12 +104,13 @@ class BlockDecoder {
     return true;
   }
 
-  // The transform's bytes into bytes_, how often each occurs into counts_, their number into size_.
+  // Reads the symbols. Writes the transform's bytes to bytes_, their frequencies to counts_ and their number to size_.
   bool read_symbols(BitReader& from) {
     std::memset(counts_, 0, sizeof counts_);
     Symbols symbols{from, list_, bytes_.get(), counts_, 0, 1};
     for (unsigned group = 0; group < selector_count_; ++group) {
       const PrefixCode& code = codes_[selectors_[group]];
+      // Far from the end of the data, the faster variant without bounds checks reads the group.
       const bool plenty = symbols.reader.has(Symbols::kGroup * kLongestCode / 8);
       const Symbol last = plenty ? symbols.read_group<true>(code) : symbols.read_group<false>(code);
       if (symbols.size > kMostBlockBytes || (last & kIsNone)) return false;
@@ -121,7 +130,7 @@ class BlockDecoder {
   MoveToFront list_{rest_};
   PrefixCode codes_[kMostCodes];
   InverseBwt transform_;
-  std::unique_ptr<uint8_t[]> bytes_;  // the transform's, then those of the text
+  std::unique_ptr<uint8_t[]> bytes_;  // first the bytes of the transform, then those of the text
 };
 
 }  // namespace bertdata::bzip2

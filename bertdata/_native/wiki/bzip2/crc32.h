@@ -1,4 +1,4 @@
-// bzip2's CRC-32: polynomial 0x04C11DB7, highest bit first.
+// CRC-32 as bzip2 uses it: polynomial 0x04C11DB7, highest bit first.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 
 namespace bertdata::bzip2 {
 
+// rows[k][b] is the CRC of byte b followed by k zero bytes.
 struct Crc32Table {
   static constexpr int kRows = 16;
   uint32_t rows[kRows][256];
@@ -23,12 +24,13 @@ struct Crc32Table {
   }
 };
 
-// The part of four bytes in the checksum. rows: of the last of them.
+// Returns the contribution of four bytes to the checksum. rows: the table's row for the last of them.
 inline uint32_t crc32_of(uint32_t word, const uint32_t (*rows)[256]) {
   return (rows[3][word >> 24] ^ rows[2][word >> 16 & 255]) ^ (rows[1][word >> 8 & 255] ^ rows[0][word & 255]);
 }
 
-// Sixteen bytes a step, of which only the first four wait for the step before.
+// Computes the CRC, 16 bytes at a time. The contributions of the last 12 bytes do not depend on the step before, so
+// only the first four bytes wait for it.
 inline uint32_t crc32(const uint8_t* data, size_t size) {
   static const Crc32Table table;
   const auto& t = table.rows;

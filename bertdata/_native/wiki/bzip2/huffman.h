@@ -1,4 +1,4 @@
-// A bzip2 block's prefix codes: at most 258 symbols, codes of 1 to 20 bits, canonical.
+// Huffman codes of a bzip2 block: at most 258 symbols, canonical codes of 1 to 20 bits.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,33 @@ namespace bertdata::bzip2 {
 constexpr unsigned kLongestCode = 20;
 constexpr unsigned kMostSymbols = 258;
 
-// A symbol as the decoder of a block wants it: the length of its code in the lowest five bits, then these.
+// A symbol in the form that the decoder needs. The lowest five bits are the length of its code. The other bits follow.
 using Symbol = uint32_t;
-constexpr Symbol kIsDigit = 1u << 31;  // of a run's length, counted twice where kIsTwo is set
+constexpr Symbol kIsDigit = 1u << 31;  // a digit of a run length; its value is 2 if kIsTwo is set, else 1
 constexpr Symbol kIsTwo = 1u << 5;
-constexpr Symbol kIsEnd = 1u << 16;    // of the block
-constexpr Symbol kIsNone = 1u << 17;   // the bits begin no code
-constexpr unsigned kPlaceShift = 8;    // eight bits: the place in the list of the byte that is next
+constexpr Symbol kIsEnd = 1u << 16;    // end of the block
+constexpr Symbol kIsNone = 1u << 17;   // the bits are not a valid code
+constexpr unsigned kPlaceShift = 8;    // eight bits: index in the move-to-front list of the next byte
 
+// Converts a symbol's number: 0 and 1 are digits of run lengths, the last is the end, and n is list index n - 1.
 inline Symbol as_symbol(unsigned number, unsigned symbols) {
   if (number <= 1) return kIsDigit | number * kIsTwo;
   return number == symbols - 1 ? kIsEnd : (number - 1) << kPlaceShift;
 }
 
+// A canonical code: codes ascend with their length, then with the symbol's number. Codes of up to 10 bits are decoded
+// by a table, longer codes by comparison with the end of each length's range.
 class PrefixCode {
  public:
-  // symbols: 3 to kMostSymbols. Codes ascend with length, then symbol. False where the lengths leave no room for
-  // all codes.
+  // Builds the code from the code length of each symbol, `symbols` (3 to kMostSymbols) of them. Returns false if the
+  // lengths leave no room for all codes.
   bool build(const uint8_t* lengths, unsigned symbols) {
     uint32_t counts[kLongestCode + 1] = {};
     for (unsigned s = 0; s < symbols; ++s) ++counts[lengths[s]];
     uint32_t code = 0, index = 0;
     for (unsigned length = 1; length <= kLongestCode; ++length) {
+      // The first code of a length is the end of the range of the shorter length, times two.
+      // lengths 1 2 3 3 -> codes 0 10 110 111
       code <<= 1;
       first_[length] = static_cast<int32_t>(index) - static_cast<int32_t>(code);
       code += counts[length];
@@ -45,7 +50,7 @@ class PrefixCode {
     return true;
   }
 
-  // The symbol that these bits begin with, the highest first. At least 20 of them count.
+  // Returns the symbol whose code the bits begin with, from the top bit on. At least 20 bits must be valid.
   Symbol find(uint64_t bits) const {
     const Symbol symbol = short_[bits >> (64 - kShortBits)];
     return symbol ? symbol : find_long(static_cast<uint32_t>(bits >> (64 - kLongestCode)));
@@ -67,7 +72,8 @@ class PrefixCode {
     for (unsigned s = 0; s < symbols; ++s) symbols_[places[lengths[s]]++] = as_symbol(s, symbols) | lengths[s];
   }
 
-  // The symbol whose code each row of ten bits begins with. 0 for a longer code or none.
+  // Fills the table that maps any ten bits to the symbol whose code they begin with, or to 0 if the code is longer or
+  // invalid.
   void fill_short(unsigned symbols) {
     uint32_t row = 0;
     for (unsigned i = 0; i < symbols && (symbols_[i] & 31) <= kShortBits; ++i)
@@ -77,9 +83,9 @@ class PrefixCode {
   }
 
   Symbol short_[1 << kShortBits];
-  uint32_t limits_[kLongestCode + 1];  // the codes of this length and shorter ones end here, as 20 bits
-  int32_t first_[kLongestCode + 1];    // place in symbols_ less code, for codes of this length
-  Symbol symbols_[kMostSymbols];       // by length, then number
+  uint32_t limits_[kLongestCode + 1];  // end of the codes of up to this length, shifted to 20 bits
+  int32_t first_[kLongestCode + 1];    // for codes of this length: index in symbols_ minus code
+  Symbol symbols_[kMostSymbols];       // sorted by code length, then by number
 };
 
 }  // namespace bertdata::bzip2

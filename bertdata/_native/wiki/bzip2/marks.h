@@ -1,4 +1,4 @@
-// The magic numbers of bzip2 blocks and stream ends, at any bit of a byte array.
+// Finds the magic numbers of bzip2 blocks and stream ends, at any bit of a byte array.
 #pragma once
 
 #include <bitset>
@@ -10,11 +10,12 @@ namespace bertdata::bzip2 {
 constexpr uint64_t kBlockMagic = 0x314159265359;
 constexpr uint64_t kEndMagic = 0x177245385090;
 
-// A number that begins at bit k of byte i fills the bytes i+1 to i+5. Whatever i is, two of them begin at a
-// multiple of four: only those pairs are looked at, and few pairs occur in either number.
+// A magic number that begins in byte i covers the bytes i + 1 to i + 5 completely. One of its byte pairs begins at a
+// multiple of four, so only those pairs are looked up in a table of the pairs that occur in magic numbers at any bit
+// offset.
 class MarkFinder {
  public:
-  // Calls found(bit, is_end) for each that begins in the bytes start to stop, in order.
+  // Calls found(bit, is_end) for each magic number that begins in the bytes start to stop, in order.
   template <class Found>
   static void find(const uint8_t* data, size_t size, size_t start, size_t stop, Found found) {
     static const MarkFinder finder;
@@ -32,7 +33,7 @@ class MarkFinder {
         for (unsigned byte = 0; byte < 4; ++byte) pairs_.set(magic >> k >> (24 - 8 * byte) & 0xFFFF);
   }
 
-  // Behind the end of the data come zeros.
+  // Looks for a magic number at each bit of byte i. Zeros follow the end of the data.
   template <class Found>
   static void check(const uint8_t* data, size_t size, size_t i, Found& found) {
     uint64_t bits = 0;

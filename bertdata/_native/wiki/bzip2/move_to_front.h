@@ -1,11 +1,12 @@
-// A list of up to 256 bytes whose items move to the front when they are taken.
+// A list of up to 256 bytes in which an item moves to the front when it is taken.
 #pragma once
 
 #include <cstdint>
 
 namespace bertdata::bzip2 {
 
-// Bits of the first and the second word that move when one of their sixteen items is taken: those up to it.
+// The bits of the first and second word that change when one of their sixteen items is taken: all items up to that
+// item.
 struct MovedBits {
   uint64_t first, second;
 };
@@ -30,22 +31,24 @@ constexpr MovedBits kMovedBits[16] = {
     {kAllMoved, kAllMoved},
 };
 
-// Eight items a word, the first in the lowest byte. The first two words, in which most items taken lie, are
-// variables of their own, which a compiler keeps in registers; the thirty others are an array of the caller's.
+// The list has eight items per word, with the first in the lowest byte. Most taken items are in the first two words.
+// These are separate variables, so that the compiler keeps them in registers. The other thirty words are the caller's
+// array.
 class MoveToFront {
  public:
   static constexpr unsigned kRestWords = 30;
 
   explicit MoveToFront(uint64_t* rest) : rest_(rest) {}
 
-  // place: below 256
+  // Sets an item. place: below 256.
   void set(unsigned place, uint8_t item) {
     uint64_t& word = place < 8 ? first_ : place < 16 ? second_ : rest_[place / 8 - 2];
     const unsigned shift = 8 * (place & 7);
     word = (word & ~(uint64_t{255} << shift)) | static_cast<uint64_t>(item) << shift;
   }
 
-  // place: below 256. One below 16 takes no branch that depends on it, which would often be mispredicted.
+  // Takes an item and moves it to the front. place: below 256. Below 16 there is no branch that depends on `place`,
+  // which the CPU would often mispredict.
   [[gnu::always_inline]] uint8_t take(unsigned place) {
     if (place >= 16) {
       const uint8_t item = take_from_rest(place - 16, static_cast<uint8_t>(second_ >> 56), rest_);
@@ -54,16 +57,17 @@ class MoveToFront {
       return item;
     }
     const MovedBits moved = kMovedBits[place];
-    const uint64_t in_second = uint64_t{0} - (place >> 3);  // all bits or none
+    const uint64_t in_second = uint64_t{0} - (place >> 3);  // all bits set if the item is in the second word
     const uint64_t word = first_ ^ ((first_ ^ second_) & in_second);
     const uint64_t item = word >> (8 * place & 63) & 255;
+    // Shift the items before the taken item by one place, and put the item first.
     second_ ^= (second_ ^ (second_ << 8 | first_ >> 56)) & moved.second;
     first_ = (first_ ^ ((first_ ^ first_ << 8) & moved.first)) | item;
     return static_cast<uint8_t>(item);
   }
 
  private:
-  // Takes an item out and puts another in front.
+  // Takes an item out of the rest and puts another item in front of the rest.
   static uint8_t take_from_rest(unsigned place, uint8_t front, uint64_t* rest) {
     unsigned w = place / 8;
     const uint64_t word = rest[w], moved = kMovedBits[place & 7].first;

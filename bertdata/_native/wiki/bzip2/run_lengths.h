@@ -1,4 +1,5 @@
-// The text before bzip2's first step, which gave four equal bytes a count of those that follow them.
+// Undoes bzip2's first step, which stores a run as four equal bytes and a count of the equal bytes that follow.
+// a a a a 3 b -> a a a a a a a b
 #pragma once
 
 #include <algorithm>
@@ -9,18 +10,18 @@
 
 namespace bertdata::bzip2 {
 
-// True where none of the eight bytes begins four equal ones. Eleven bytes are looked at.
+// Returns true if none of the eight bytes at p starts four equal bytes. Reads eleven bytes.
 inline bool has_no_run(const uint8_t* p) {
   uint64_t a, b, c, d;
   std::memcpy(&a, p, 8);
   std::memcpy(&b, p + 1, 8);
   std::memcpy(&c, p + 2, 8);
   std::memcpy(&d, p + 3, 8);
-  const uint64_t differs = (a ^ b) | (b ^ c) | (c ^ d);  // a byte is 0 where four equal ones begin
+  const uint64_t differs = (a ^ b) | (b ^ c) | (c ^ d);  // a byte of this is 0 where four equal bytes start
   return !((differs - 0x0101010101010101u) & ~differs & 0x8080808080808080u);
 }
 
-// Appends the text to out. Returns false where it has more than most bytes.
+// Appends the text to `out`. Returns false if it has more than `most` bytes.
 inline bool expand_runs(const uint8_t* p, size_t size, size_t most, Column<uint8_t>& out) {
   const uint8_t* const end = p + size;
   size_t left = most;

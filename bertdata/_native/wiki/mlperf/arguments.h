@@ -1,4 +1,4 @@
-// Arguments of a call by name, in the order in which the names came first, as a Python dict holds them.
+// Arguments of a call by name. Names keep the order of their first occurrence, as in a Python dict.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace bertdata::wiki::mlperf {
 
 class Arguments {
  public:
-  // Takes the next argument: with "=" it has the name before the first one, else the next number.
+  // Adds an argument. The name is the text before the first "=". Without "=" the name is the next number.
   void add(std::string_view text) {
     const size_t equals = text.find('=');
     if (equals == npos) {
@@ -28,14 +28,14 @@ class Arguments {
     return at == npos ? nullptr : &items_[at].second;
   }
 
-  // Bytes of all names and values.
+  // Returns the number of bytes in all names and values.
   size_t bytes() const { return bytes_; }
   const std::vector<std::pair<std::string, std::string>>& items() const { return items_; }
 
  private:
-  static constexpr size_t kFew = 16;  // so many are searched one by one
+  static constexpr size_t kFew = 16;  // up to this number of items, a linear search is faster
 
-  // A value keeps its spaces if it holds the end of a link.
+  // Returns the value stripped of white space, except if it contains the end of a link.
   static std::string_view strip_value(std::string_view value) {
     return value.find("]]") == npos ? strip(value) : value;
   }

@@ -1,4 +1,4 @@
-// An article's text, from wikitext to what is written.
+// Turns the wikitext of an article into the text that is written.
 #pragma once
 
 #include <stdexcept>
@@ -18,20 +18,20 @@
 
 namespace bertdata::wiki::mlperf {
 
-// An article that the original loses.
+// The original program fails on this article, and it is lost.
 struct ArticleFails : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 inline constexpr const char* kSurrogate = "a lone surrogate in its text";
 
-// Cleans articles, one after another, in buffers that it keeps.
+// Cleans one article after another in buffers that it reuses.
 class ArticleWriter {
  public:
   ArticleWriter(const Site& site, const Templates& templates, const Compute& compute)
       : site_(site), templates_(templates), compute_(compute) {}
 
-  // Appends the article. The title and the text are XML-escaped, as in the dump.
+  // Appends the article. Title and text are XML-escaped, as in the dump. Throws ArticleFails.
   void append(std::string_view id, std::string_view title, std::string_view text, Work& work, std::string& out) {
     text_.clear();
     try {
@@ -60,9 +60,11 @@ class ArticleWriter {
       out += piece;
   }
 
-  // The steps between expansion and lines, in the original's order.
+  // The steps between expansion and lines, in the original's order. Each step works on the result of the one before,
+  // so the order decides what the text becomes.
   void clean(Work& work) {
     work.spend(8 * text_.size());
+    // Whatever is still in braces after expansion is dropped, then tables.
     cut("{{", "}}");
     cut("{|", "|}");
     clean_quotes(text_, spare_);
@@ -84,6 +86,7 @@ class ArticleWriter {
     clean_typography(text_, spare_);
   }
 
+  // Drops everything between the marks.
   void cut(std::string_view open, std::string_view close) {
     const auto cuts = cut_ranges(text_, LiteralMark(open), LiteralMark(close));
     if (cuts.empty()) return;

@@ -1,4 +1,4 @@
-// The Python face of the kernel for MLPerf's extractor.
+// Python binding of MLPerf's extractor.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace wiki::mlperf;
 
-// Bytes as Python's str holds them, whether they are UTF-8 or not.
+// Decodes bytes to a Python str, also if they are not valid UTF-8.
 py::str decoded(std::string_view text, const char* errors) {
   PyObject* made = PyUnicode_DecodeUTF8(text.data(), static_cast<py::ssize_t>(text.size()), errors);
   if (!made) throw py::error_already_set();
@@ -34,7 +34,7 @@ std::string encoded(const py::handle& text, const char* errors) {
 
 py::str as_str(std::string_view text) { return decoded(text, "surrogateescape"); }
 
-// Calls Python's function, from a thread that does not hold the interpreter.
+// Returns a function that calls Python. It acquires the GIL, because the extractor runs without it.
 Compute call_python(const py::object& compute) {
   return [compute = compute.ptr()](const char* function, const std::vector<std::string>& arguments) {
     py::gil_scoped_acquire acquired;
@@ -44,7 +44,7 @@ Compute call_python(const py::object& compute) {
   };
 }
 
-// (namespace, redirect, inside a text, id of the page emitted last or None)
+// Reads (namespace, redirect, inside a text, id of the last page written or None).
 ReaderState read_state(const py::tuple& state) {
   if (state.size() != 4) throw py::value_error("state: expected four items");
   const bool has_last = !state[3].is_none();
@@ -59,10 +59,10 @@ py::tuple leaving_state(const ReaderState& state) {
 
 py::object as_id(const FirstId& first) { return first.found ? py::object(as_str(first.id)) : py::none(); }
 
-// The extractor with the Python objects that it reads from.
+// The extractor, and the Python objects that it refers to.
 class PyExtractor {
  public:
-  // templates: None or a buffer.
+  // templates: None, or a buffer with a template file.
   PyExtractor(ExtractorSettings settings, py::object compute, const py::object& templates)
       : compute_(std::move(compute)),
         file_(templates.is_none() ? std::nullopt : std::make_optional<Array<uint8_t>>(templates, "templates")),
@@ -106,7 +106,7 @@ class PyExtractor {
   }
 
   py::object compute_;
-  std::optional<Array<uint8_t>> file_;  // held while the extractor lives
+  std::optional<Array<uint8_t>> file_;  // must live as long as the extractor
   Extractor extractor_;
 };
 

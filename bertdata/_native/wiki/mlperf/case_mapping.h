@@ -1,4 +1,4 @@
-// Python's str.lower() and str.upper() of Unicode 11.0.
+// Python's str.lower() and str.upper() with the data of Unicode 11.0.
 #pragma once
 
 #include <string>
@@ -54,7 +54,7 @@ inline std::string upper_case(std::string_view text) {
   return encode(raised);
 }
 
-// The text with its first character mapped alone, as both of Python's x[0].upper() + x[1:] and lower() do.
+// Maps only the first character, as Python's x[0].upper() + x[1:] and x[0].lower() + x[1:] do.
 inline std::string upper_first(std::string_view text) {
   if (text.empty()) return {};
   const size_t length = decode_at(text, 0).length;

@@ -1,4 +1,4 @@
-// The text that a template's page defines.
+// Extracts the text that a template's page defines.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Removes everything from each opening mark to the next closing one.
+// Removes everything from each opening mark to the next closing mark.
 inline void remove_between(std::string& text, std::string_view open, std::string_view close) {
   std::string out;
   size_t behind = 0;
@@ -24,7 +24,7 @@ inline void remove_between(std::string& text, std::string_view open, std::string
   text.swap(out);
 }
 
-// Removes the first unclosed noinclude tag, spaces before its ">" allowed, and all that follows.
+// Removes the first unclosed noinclude tag (white space before its ">" is allowed) and everything after it.
 inline void remove_unclosed_noinclude(std::string& text) {
   constexpr std::string_view kOpen = "<noinclude";
   for (size_t at = find_mark(text, kOpen, 0); at != npos; at = find_mark(text, kOpen, at + 1)) {
@@ -35,7 +35,7 @@ inline void remove_unclosed_noinclude(std::string& text) {
   }
 }
 
-// The contents of the onlyinclude elements, one after another.
+// Returns the contents of the onlyinclude elements, joined.
 inline std::string only_included(std::string_view text) {
   constexpr std::string_view kOpen = "<onlyinclude>", kClose = "</onlyinclude>";
   std::string out;
@@ -49,7 +49,7 @@ inline std::string only_included(std::string_view text) {
   return out;
 }
 
-// What is stored for a page's escaped text. empty: nothing.
+// Returns the text to store for a page's escaped text, or an empty string if there is nothing to store.
 inline std::string definition_text(std::string_view escaped) {
   std::string text, spare;
   append_unescaped(escaped, Words::unicode11(), text);

@@ -1,4 +1,4 @@
-// Elements that are dropped with their content.
+// Drops elements together with their content.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace bertdata::wiki::mlperf {
 
-// The name of the tag that begins at `at`, and whether it closes an element.
+// The name of a tag, and whether the tag closes an element.
 struct TagHead {
   bool closes = false;
-  size_t begin = 0, end = 0;  // of the name; empty where there is none
+  size_t begin = 0, end = 0;  // range of the name in the text, empty if there is none
 };
 
 inline TagHead read_tag_head(std::string_view text, size_t at, const Words& words) {
@@ -27,7 +27,7 @@ inline TagHead read_tag_head(std::string_view text, size_t at, const Words& word
   return head;
 }
 
-// Finds the opening tags of one element that have no "/" or ">" in them, or its closing tags.
+// Finds either the opening tags of an element that contain no "/" or ">", or its closing tags.
 class ElementMark {
  public:
   ElementMark(uint64_t element, bool closes) : element_(element), closes_(closes) {}
@@ -50,7 +50,7 @@ class ElementMark {
   const Words& words_ = Words::unicode11();
 };
 
-// The elements that have both kinds of tags in the text, as bits.
+// Returns the elements that have both opening and closing tags in the text, as bits.
 inline uint64_t present_elements(std::string_view text) {
   const Words& words = Words::unicode11();
   uint64_t opened = 0, closed = 0;
@@ -63,6 +63,7 @@ inline uint64_t present_elements(std::string_view text) {
   return opened & closed;
 }
 
+// Drops all elements of kDiscarded, in that order.
 inline void remove_elements(std::string& text, std::string& spare, Work& work) {
   uint64_t present = present_elements(text);
   for (uint64_t element = 1; element <= present && element; element <<= 1) {
@@ -72,7 +73,7 @@ inline void remove_elements(std::string& text, std::string& spare, Work& work) {
     if (cuts.empty()) continue;
     drop_ranges(text, cuts, spare);
     text.swap(spare);
-    present = present_elements(text);  // what stood around a cut can be a new tag
+    present = present_elements(text);  // the texts around a cut can join to form a new tag
   }
 }
 

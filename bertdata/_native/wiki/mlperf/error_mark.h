@@ -1,4 +1,4 @@
-// The element that marks an error of a parser function.
+// Recognises the HTML element that marks an error of a parser function.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Whether a class attribute's value, which begins at pos, has the word "error" and ends.
+// Returns whether a class attribute's value, which starts at pos, contains the word "error" and is closed by a quote.
 inline bool has_error_class(std::string_view text, size_t pos) {
   constexpr std::string_view kWord = "error";
   while (true) {
@@ -26,7 +26,7 @@ inline bool has_error_class(std::string_view text, size_t pos) {
   }
 }
 
-// Whether the text begins with the tag of a strong, span, p or div whose class is an error's.
+// Returns whether the text begins with a strong, span, p or div tag that has the class "error".
 inline bool begins_with_error(std::string_view text) {
   constexpr std::string_view kClass = "class=\"";
   for (std::string_view tag : {"<strong", "<span", "<p", "<div"}) {

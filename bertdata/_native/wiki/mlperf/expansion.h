@@ -1,4 +1,4 @@
-// Expansion of calls in braces.
+// Expands calls in double braces.
 #pragma once
 
 #include <string>
@@ -13,10 +13,12 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Expands texts of one page. Where it recurses, in calls, is defined in calls.h.
+// Expands the texts of a page. The recursive parts are defined in calls.h.
+// Every step spends from the page's work budget and counts Python's frames, so that pages fail exactly where they fail
+// in the original (WikiExtractor, see extractor.h).
 class Expansion {
  public:
-  // What a called template was given, by its name as the call has it. The calls around it follow.
+  // A template that is being expanded: its name as written in the call, its arguments, and the call around it.
   struct Caller {
     std::string_view name;
     const Arguments& arguments;
@@ -27,7 +29,8 @@ class Expansion {
             Work& budget)
       : limits(budget), words_(site, title), site_(site), templates_(templates), compute_(function) {}
 
-  // Appends the text with its calls expanded, each once, from left to right.
+  // Appends the text with its outermost calls expanded, from left to right.
+  // "a {{b|{{c}}}} d": the call {{b|{{c}}}} is found, and call() expands {{c}} when it reads the argument.
   void expand(std::string_view text, std::string& out) {
     if (depth_ >= kMaxTemplateDepth) return;
     spend_step(text);
@@ -55,7 +58,7 @@ class Expansion {
     return out;
   }
 
-  // The expansion of the text, in the buffer unless the text is its own.
+  // Returns the expansion of the text. The result is in `buffer`, or is the text itself if there is nothing to expand.
   std::string_view expansion_of(std::string_view text, std::string& buffer) {
     if (is_plain(text, 0)) {
       spend_step(text);
@@ -65,7 +68,7 @@ class Expansion {
     return buffer;
   }
 
-  // Appends the text expanded, but what stands between raw nowiki tags on one line is copied.
+  // Appends the expanded text. What is between <nowiki> and </nowiki> on a single line is copied unchanged.
   void transform(std::string_view text, std::string& out) {
     constexpr std::string_view kOpen = "<nowiki>", kClose = "</nowiki>";
     const Limits::Nesting nesting(limits, 1);
@@ -85,12 +88,13 @@ class Expansion {
     expand(text.substr(behind), out);
   }
 
-  // Whether the text is its own expansion and transformation, and so many more frames are left.
+  // Returns whether the text is unchanged by expand() and transform(), and the given number of frames is still
+  // available.
   bool is_plain(std::string_view text, int frames) const {
     return depth_ < kMaxTemplateDepth && limits.has_frames(frames) && find_any<'{', '<'>(text, 0) == npos;
   }
 
-  // Expansion of a text or filling in of its parameters, whether it holds any or not.
+  // Spends the cost of expanding a text or filling in its parameters, whether it contains any or not.
   void spend_step(std::string_view text) { limits.work.spend(text.size() + kStepWork); }
 
   std::string transformed(std::string_view text) {
@@ -99,7 +103,7 @@ class Expansion {
     return out;
   }
 
-  // The value of a function that is left to Python.
+  // Returns the value of a function that is computed by Python.
   std::string computed(const char* function, const std::vector<std::string>& arguments) {
     for (const std::string& argument : arguments) limits.work.spend(kPythonWork + kPythonByteWork * argument.size());
     std::string value = compute_(function, arguments);
@@ -107,7 +111,7 @@ class Expansion {
     return value;
   }
 
-  // Arguments of a call from the part of that number on. Literal ones are not expanded.
+  // Reads the arguments of a call from part `from` on. If literal, they are not expanded.
   Arguments read_arguments(const std::vector<std::string_view>& parts, size_t from, bool literal);
 
   const Caller* caller() const { return caller_; }

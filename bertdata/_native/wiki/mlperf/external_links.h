@@ -1,4 +1,4 @@
-// External links in brackets, which become their labels.
+// Replaces external links in brackets by their labels.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ inline constexpr std::string_view kSchemes[] = {
     "sips:",    "sms:",   "ssh://",  "svn://",   "tel:",   "telnet://", "urn:",    "worldwind://", "xmpp:",
     "//"};
 
-// Bytes of the character of an address at pos. 0 where the address ends.
+// Returns the length of the address character at pos, or 0 where the address ends.
 inline size_t address_character_at(std::string_view text, size_t pos) {
   if (pos >= text.size()) return 0;
   const auto byte = static_cast<uint8_t>(text[pos]);
@@ -29,8 +29,8 @@ inline size_t skip_address(std::string_view text, size_t pos) {
   return pos;
 }
 
-// The end of a scheme and at least one more character of an address. npos without them. Of schemes that
-// begin alike any does: what follows is an address either way.
+// Returns the end of a scheme and at least one more address character, or npos. If a scheme is the prefix of another,
+// it does not matter which one matches: what follows is part of the address in both cases.
 inline size_t skip_scheme_and_address(std::string_view text, size_t pos) {
   if (pos >= text.size() || text[pos] == '[' || text[pos] == ']') return npos;
   for (std::string_view scheme : kSchemes) {
@@ -41,7 +41,7 @@ inline size_t skip_scheme_and_address(std::string_view text, size_t pos) {
   return npos;
 }
 
-// Whether a byte can stand in a label: not in brackets, no control character but TAB.
+// Returns whether a label may contain the byte: everything except brackets and control characters other than TAB.
 inline bool is_label_byte(char byte) {
   return byte != '[' && byte != ']' && (static_cast<uint8_t>(byte) >= 0x20 || byte == '\t');
 }
@@ -51,7 +51,7 @@ inline size_t skip_label_bytes(std::string_view text, size_t pos) {
   return pos;
 }
 
-// The end of a label, where its "]" stands. npos for what is none. It may hold [[...]].
+// Returns the position of the label's "]", or npos if this is no label. A label may contain [[...]].
 inline size_t find_label_end(std::string_view text, size_t pos) {
   while (true) {
     pos = skip_label_bytes(text, pos);
@@ -64,13 +64,14 @@ inline size_t find_label_end(std::string_view text, size_t pos) {
   }
 }
 
-// Whether Python's re, which passes over case, takes the character for one of U+0080 to U+00FF.
+// Returns whether Python's re, ignoring case, matches the character with [\x80-\xff]. Some characters beyond that
+// range have their other case in it.
 inline bool is_latin_letter(uint32_t cp) {
   const bool other_case = cp == 0x178 || cp == 0x39C || cp == 0x3BC || cp == 0x1E9E || cp == 0x212B;
   return other_case || (cp >= 0x80 && cp <= 0xFF);
 }
 
-// Bytes of the character of a file's name at pos. 0 for another.
+// Returns the length of the file name character at pos, or 0.
 inline size_t file_character_at(std::string_view text, size_t pos) {
   const char letter = lower_ascii(text[pos]);
   if ((letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9')) return 1;
@@ -82,7 +83,7 @@ inline size_t file_character_at(std::string_view text, size_t pos) {
   return is_latin_letter(at.cp) ? at.length : 0;
 }
 
-// The length of the text without a picture's file ending. npos without one.
+// Returns the length of the text without a picture's file name extension, or npos.
 inline size_t without_picture_ending(std::string_view text) {
   for (std::string_view ending : {".gif", ".png", ".jpg", ".jpeg"}) {
     const size_t dot = text.rfind('.');
@@ -91,7 +92,7 @@ inline size_t without_picture_ending(std::string_view text) {
   return npos;
 }
 
-// Whether the label is itself the address of a picture.
+// Returns whether the label is the address of a picture. Such a link is dropped without its label.
 inline bool is_picture_address(std::string_view label) {
   size_t host = match_name(label, 0, "http://");
   if (host == npos) host = match_name(label, 0, "https://");

@@ -1,5 +1,5 @@
-// MLPerf's extractor: blocks of pages to articles, or to definitions of templates.
-// Twin of bertdata/wiki/mlperf.
+// MLPerf's extractor: turns blocks of dump pages into articles or template definitions.
+// Twin of bertdata/wiki/mlperf. "The original" in these headers is WikiExtractor at commit 3162bb6, which MLPerf pins.
 #pragma once
 
 #include <string>
@@ -15,28 +15,32 @@
 
 namespace bertdata::wiki::mlperf {
 
-// What became of a page. Reasons are those of wiki/pages.py, empty for an article.
+// What happened to a page. The reasons are listed in wiki/pages.py and empty for an article. size: bytes of the
+// article. begin, end: range of the page in the block.
 struct Outcome {
   std::string reason, detail;
   size_t size, begin, end;
 };
 
-// The id of the first page of a block that could be emitted.
+// Id of the first page in a block that is whole and no redirect.
 struct FirstId {
   bool found = false;
   std::string id;
 };
 
+// The articles of a block.
 struct Articles {
   std::string text;
   std::vector<Outcome> outcomes;
   FirstId first;
 };
 
+// A template definition.
 struct Definition {
   std::string title, text;
 };
 
+// The definitions of a block. pages: number of template pages. left_out: ids of pages left out by --skip-page.
 struct Definitions {
   std::vector<Definition> templates;
   size_t pages = 0;
@@ -52,14 +56,16 @@ struct ExtractorSettings {
   Compute compute;
 };
 
+// Namespace keys of templates and modules.
 inline constexpr const char* kTemplateKeys[] = {"10", "828"};
 
-// Extracts articles. Immutable, so that several threads can share one.
+// Extracts articles. It is immutable, so threads can share it.
 class Extractor {
  public:
   explicit Extractor(ExtractorSettings settings) : settings_(std::move(settings)) {}
 
-  // Extracts the block's articles and moves `state` from the block's begin to its end.
+  // Extracts the block's articles. `state` is the reader's state at the start of the block, and is advanced to its
+  // end.
   Articles extract(std::string_view data, ReaderState& state) const {
     Articles found;
     found.text.reserve(data.size() / 2);
@@ -78,7 +84,7 @@ class Extractor {
     return found;
   }
 
-  // The definitions in the block, in order.
+  // Returns the definitions in the block, in order.
   Definitions definitions(std::string_view data, ReaderState& state) const {
     Definitions found;
     PageReader reader(data, state);
@@ -98,6 +104,7 @@ class Extractor {
   }
 
  private:
+  // Returns whether the original would write this page: whole, no redirect, and not the same id as the page before.
   static bool is_emitted(const ReadPage& page, const ReaderState& state) {
     return page.whole && !page.redirect && !(state.has_last && state.last_id == page.id);
   }
@@ -125,7 +132,7 @@ class Extractor {
     return is_utf8(data.substr(page.begin, page.end - page.begin));
   }
 
-  // Why the page is no article. Empty for one.
+  // Returns the reason why the page is not written, or an empty string.
   std::string check(std::string_view data, const ReadPage& page, const ReaderState& state) const {
     if (is_left_out(page)) return "left out by --skip-page";
     if (!page.whole) return "cut off";
@@ -142,7 +149,8 @@ class Extractor {
     try {
       if (!page.has_title) throw ArticleFails("no title");
       if (page.id.empty()) throw ArticleFails("no id");
-      if (!is_utf8(page.id) || !is_utf8(page.title)) throw ArticleFails(kSurrogate);  // they stood before the page
+      // They can come from bytes before the page, which check() has not looked at.
+      if (!is_utf8(page.id) || !is_utf8(page.title)) throw ArticleFails(kSurrogate);
       writer.append(page.id, page.title, page.text, work, out);
       outcome.size = out.size() - before;
       outcome.detail = page.id;
@@ -156,7 +164,8 @@ class Extractor {
     if (!outcome.size) out.resize(before);
   }
 
-  // An emitted page ends its namespace, others leave it to the next page.
+  // Updates the state after a page. A page that is written resets the namespace. Other pages leave it to the next
+  // page, as in the original.
   static void leave(const ReadPage& page, ReaderState& state) {
     if (!is_emitted(page, state)) return;
     state.last_id = page.id;

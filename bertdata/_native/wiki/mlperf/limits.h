@@ -1,4 +1,4 @@
-// Limits of expansion: the original's, and bounds on work and memory where it has none.
+// Limits of expansion: the original's, and additional limits for work and memory.
 #pragma once
 
 #include <exception>
@@ -7,30 +7,31 @@
 
 namespace bertdata::wiki::mlperf {
 
-constexpr int kMaxTemplateDepth = 30;  // at which expansion yields nothing
-constexpr int kMaxArgumentLevel = 10;  // of arguments within arguments
-constexpr int kMaxFrames = 977;        // what Python's limit of 1000 leaves to expansion
-constexpr int kFunctionFrames = 2;     // that the original takes for a parser function
+constexpr int kMaxTemplateDepth = 30;  // at this depth a text expands to nothing
+constexpr int kMaxArgumentLevel = 10;  // nesting depth of arguments within arguments
+constexpr int kMaxFrames = 977;        // Python's recursion limit of 1000 minus the frames used outside expansion
+constexpr int kFunctionFrames = 2;     // frames that the original uses for a parser function
 
-// Bytes of work, beside those handled, of a call, of any expansion, of nesting that goes too deep, and of
-// each argument of a function that is left to Python, and each of its bytes.
+// Costs in bytes of work, in addition to the bytes handled: of a call, of any expansion, of nesting that is too deep,
+// of an argument passed to Python, and of each byte of such an argument.
 constexpr uint64_t kCallWork = 1024, kStepWork = 64, kTooDeepWork = 4096;
 constexpr uint64_t kPythonWork = 1 << 14, kPythonByteWork = 128;
 
-// Nesting beyond the recursion limit of Python. A parser function around it yields nothing. Without one
+// Nesting exceeds Python's recursion limit. A parser function around it then yields nothing. Without a parser function
 // the article is lost.
 struct TooDeep : std::exception {
   const char* what() const noexcept override { return "calls are nested too deep"; }
 };
 
-// A page's budget of work, frames of the original's recursion, and texts that wait for an inner call.
+// Limits of a page: its work budget, the frames of the original's recursion, and the size of texts that are kept while
+// an inner call runs.
 class Limits {
  public:
   explicit Limits(Work& budget) : work(budget) {}
 
   bool has_frames(int frames) const { return frames_ + frames <= kMaxFrames; }
 
-  // Counts frames while it lives.
+  // Counts frames during its lifetime. Throws TooDeep if they are not available.
   class Nesting {
    public:
     Nesting(Limits& of, int frames) : frames_(of.frames_), before_(of.frames_) {
@@ -49,7 +50,7 @@ class Limits {
     int before_;
   };
 
-  // RAII: adds a pending text's size to the page's limit, which holds for all pending texts together.
+  // Counts a text that is kept in memory during its lifetime. The limit holds for all such texts of the page together.
   class Waiting {
    public:
     Waiting(Limits& of, size_t bytes) : waiting_(of.waiting_), before_(of.waiting_) {

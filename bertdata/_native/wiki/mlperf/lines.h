@@ -1,4 +1,4 @@
-// Keeps an article's lines of text: headings, lists, tables and indented lines fall away.
+// Keeps the lines of an article that are text. Headings, lists, tables and indented lines are dropped.
 #pragma once
 
 #include <string>
@@ -8,11 +8,13 @@
 
 namespace bertdata::wiki::mlperf {
 
+// Decides line by line. Some decisions depend on the lines before: the first line after a list is always kept, and so
+// is an indented line after a heading.
 class LineFilter {
  public:
   explicit LineFilter(std::string& out) : out_(out) {}
 
-  // Takes the next line, without its end.
+  // Takes the next line, without its line break.
   void take(std::string_view line) {
     if (line.empty()) return take_empty();
     if (starts_with(line, 0, "==") && line.find("==", 2) != npos) {
@@ -51,7 +53,8 @@ class LineFilter {
     in_list_ = false;
   }
 
-  // ++title++, less two characters at both ends.
+  // Takes a line ++title++ and drops two characters at both ends. The title gets a full stop unless it ends with ! or
+  // ?
   void take_marked_title(std::string_view line) {
     line.remove_prefix(2);
     for (int i = 0; i < 2 && !line.empty(); ++i) line.remove_suffix(decode_before(line, line.size()).length);
@@ -66,7 +69,7 @@ class LineFilter {
   bool in_list_ = false, heading_pending_ = false, any_ = false, last_empty_ = false;
 };
 
-// Appends the lines of the text that are kept, each with its end.
+// Appends the lines of the text that are kept, each with a line break.
 inline void append_kept_lines(std::string_view text, std::string& out) {
   LineFilter filter(out);
   size_t begin = 0;

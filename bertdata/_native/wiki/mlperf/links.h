@@ -1,4 +1,4 @@
-// Internal links, which become their labels.
+// Replaces internal links by their labels.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Outermost balanced links from left to right. One that never closes ends the search.
+// Finds the outermost balanced links from left to right. A link that is never closed ends the search.
 class LinkFinder {
  public:
   explicit LinkFinder(std::string_view text) : text_(text) {}
 
-  // The next link, from its first bracket to behind its last. Not found at the end.
+  // Returns the next link with its brackets, or a span that is not found() at the end of the text.
   Span next() {
     size_t depth = 0, begin = npos;
     while (true) {
@@ -30,7 +30,7 @@ class LinkFinder {
   }
 
  private:
-  // The next "[[" or "]]".
+  // Returns the position of the next "[[" or "]]", or npos.
   size_t next_mark() {
     for (size_t at = pos_;; ++at) {
       at = find_any<'[', ']'>(text_, at);
@@ -47,7 +47,7 @@ inline bool is_kept_namespace(std::string_view name) {
   return name == "w" || name == "wiktionary" || name == "wikt";
 }
 
-// Whether a link of this title leaves nothing: most namespaces, as the original tells them.
+// Returns whether a link with this title is dropped: its namespace is not one of the few that the original keeps.
 inline bool is_dropped_title(std::string_view title) {
   const size_t colon = title.find(':');
   if (colon == npos) return false;
@@ -56,7 +56,9 @@ inline bool is_dropped_title(std::string_view title) {
   return second != npos && second > 1 && !is_kept_namespace(title.substr(1, second - 1));
 }
 
-// The label behind a title that ends at `bar`: behind the last bar before one of the links within.
+// Returns the label of a link whose title ends at `bar`. It starts after the last bar that comes before one of the
+// inner links.
+// [[File:x.jpg|thumb|see [[A|b]]]] -> "see [[A|b]]"
 inline std::string_view find_label(std::string_view inside, size_t bar) {
   size_t cut = bar + 1, from = cut;
   LinkFinder links(inside);

@@ -1,4 +1,4 @@
-// The functions of #invoke: String, Roman and If empty.
+// The functions of {{#invoke:...}}: those of the modules String, Roman and If empty.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Arguments taken one after another: each by its name, else the next unnamed one, else empty.
+// Reads arguments one after another: by name, else the next unnamed argument, else empty.
 class Taken {
  public:
   explicit Taken(const Arguments& arguments) : arguments_(arguments) {}
@@ -31,7 +31,7 @@ class Taken {
   size_t unnamed_ = 0;
 };
 
-// An integer argument. The default where it is empty, nothing for what is no integer.
+// Returns an integer argument, the default if the text is empty, or nullopt if it is no integer.
 inline std::optional<int64_t> integer_or(std::string_view text, int64_t otherwise) {
   if (text.empty()) return otherwise;
   const auto digits = read_integer(text);
@@ -39,11 +39,12 @@ inline std::optional<int64_t> integer_or(std::string_view text, int64_t otherwis
   return clamp_integer(*digits);
 }
 
-// An integer argument that is read with a 0 put before it.
+// Returns an integer argument after putting a 0 before it, so that an empty text is 0, as in the original.
 inline std::optional<int64_t> integer_after_zero(std::string_view text) {
   return integer_or("0" + std::string(text), 0);
 }
 
+// The functions of Module:String. They return an empty text for bad arguments.
 class StringModule {
  public:
   StringModule(const Arguments& arguments, const Compute& compute, Work& work)
@@ -91,6 +92,7 @@ class StringModule {
     const auto start = integer_after_zero(taken_.text("start")), plain = integer_after_zero(taken_.text("plain"));
     if (source.empty() || target.empty()) return "0";
     if (!start || !plain) return {};
+    // Patterns need Lua's or Python's regular expressions, so Python computes them.
     if (*plain == 0) return compute_("find", {std::string(source), std::string(target)});
     const size_t from = byte_offset(source, *start - 1);
     const size_t at = from == npos ? npos : source.find(target, from);
@@ -115,7 +117,7 @@ class StringModule {
   Work& work_;
 };
 
-// The integer part of a number as Roman numeral. Empty for 0, `otherwise` outside 0-4999.
+// Returns the integer part of a number as a Roman numeral: empty for 0, `otherwise` outside 0 to 4999.
 inline std::string roman(std::string_view text, std::string_view otherwise) {
   const auto value = read_float(text);
   if (!value) return {};
@@ -131,7 +133,7 @@ inline std::string roman(std::string_view text, std::string_view otherwise) {
   return out;
 }
 
-// The value of a module's function.
+// Returns the value of a module's function, empty if it is unknown.
 inline std::string run_module(std::string_view module, std::string_view function, const Arguments& arguments,
                               const Compute& compute, Work& work) {
   if (module == "String") return StringModule(arguments, compute, work).run(function);

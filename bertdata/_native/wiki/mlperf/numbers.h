@@ -1,4 +1,4 @@
-// Numbers as Python reads them from text.
+// Reads integers from text as Python does.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,9 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Python's int(text) as plain decimal digits, "-" before a negative one. Nothing for what is no integer.
-// Spaces at both ends count as nothing; digits of any script, single underscores between them.
+// Returns Python's int(text) as plain decimal digits, with "-" in front if negative, or nullopt if the text is no
+// integer.
+// White space at both ends is ignored. Digits of any script and single underscores between digits are accepted.
 inline std::optional<std::string> read_integer(std::string_view text) {
   const Words& words = Words::unicode11();
   text = strip(text);
@@ -42,10 +43,10 @@ inline std::optional<std::string> read_integer(std::string_view text) {
   return negative ? "-" + digits : digits;
 }
 
-// What an integer beyond 62 bits counts as: no text is as long.
+// Value that replaces all integers beyond 62 bits. It is larger than the length of any text.
 constexpr int64_t kHuge = int64_t{1} << 61;
 
-// An integer of read_integer's form, at most kHuge away from 0.
+// Converts an integer returned by read_integer, limited to -kHuge to kHuge.
 inline int64_t clamp_integer(std::string_view digits) {
   const bool negative = !digits.empty() && digits[0] == '-';
   int64_t value = 0;
@@ -54,7 +55,7 @@ inline int64_t clamp_integer(std::string_view digits) {
   return negative ? -value : value;
 }
 
-// Whether an integer of read_integer's form has 64 bits at most, as Python's counts must.
+// Returns whether an integer returned by read_integer fits into 64 bits, as the counts of Python's str methods must.
 inline bool fits_count(std::string_view digits) {
   int64_t value;
   return std::from_chars(digits.data(), digits.data() + digits.size(), value).ec == std::errc();

@@ -1,4 +1,4 @@
-// Pages of a dump, read as the original reads them: line by line, the first tag of each.
+// Reads the pages of a dump as the original does: line by line, looking only at the first tag of each line.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace bertdata::wiki::mlperf {
 
-// What one page leaves for the next.
+// What carries over from one page to the next.
 struct ReaderState {
   std::string ns = "0";
   bool redirect = false, inside_text = false, has_last = false;
   std::string last_id;
 };
 
-// A page as it was read. Texts are valid until the next page is read. One without an id has an empty one.
+// A page. The texts are valid until the next page is read. The id is empty if the page has none.
 struct ReadPage {
-  size_t begin, end;             // where it lies in the block
-  bool whole;                    // whether it was closed
+  size_t begin, end;             // range of the page in the block
+  bool whole;                    // the page has a closing tag
   bool has_title;
   std::string_view id, title, ns, text;
   bool redirect;
@@ -26,10 +26,10 @@ struct ReadPage {
 
 // The first tag of a line: a name between "<" and ">".
 struct LineTag {
-  std::string_view name;     // with "/" in front in a closing tag; empty without a tag
-  size_t begin = 0, end = 0;  // of the tag in the line
-  std::string_view rest;      // behind it, up to the next "<"
-  bool closer = false;        // whether a tag follows directly
+  std::string_view name;     // begins with "/" if it is a closing tag; empty if there is no tag
+  size_t begin = 0, end = 0;  // range of the tag in the line
+  std::string_view rest;      // text after the tag, up to the next "<"
+  bool closer = false;        // another tag follows directly
 };
 
 inline LineTag find_line_tag(std::string_view line, const Words& words) {
@@ -51,11 +51,13 @@ inline LineTag find_line_tag(std::string_view line, const Words& words) {
   return tag;
 }
 
+// Reads the pages of a block one after another.
 class PageReader {
  public:
   PageReader(std::string_view data, ReaderState& state) : data_(data), state_(state) {}
 
-  // Whether there is another page. The last one of a dump may lack its closing tag: it is not whole.
+  // Reads the next page. Returns false if there is none. The last page of a dump may lack its closing tag, and is then
+  // not whole.
   bool next(ReadPage& page) {
     if (closed_) forget_page();
     while (pos_ < data_.size()) {
@@ -72,7 +74,8 @@ class PageReader {
   }
 
  private:
-  // Appends the lines of a text before the next one with "<". Returns whether there were any.
+  // Appends the lines of page text before the next line that contains "<". Returns whether there were any. Copying
+  // them at once is much faster than looking at each line.
   bool append_plain_lines() {
     const size_t tag = data_.find('<', pos_);
     const size_t feed = tag == npos || tag == pos_ ? npos : data_.rfind('\n', tag);
@@ -83,7 +86,7 @@ class PageReader {
     return any;
   }
 
-  // Takes a line, with its end. Returns whether it ends a page.
+  // Processes a line, including its line break. Returns whether the line ends a page.
   bool take(std::string_view line, size_t line_begin, ReadPage& page) {
     const LineTag tag = find_line_tag(line, words_);
     if (tag.name.empty()) {

@@ -1,4 +1,4 @@
-// Parser functions of a call.
+// Parser functions.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Those that yield something. All others, known or not, yield nothing.
+// The functions that yield something. All other functions, known or not, yield nothing.
 enum class Function { kUnknown, kIf, kIfeq, kIferror, kSwitch, kIfexist, kExpr, kLc, kUc, kLcfirst, kUcfirst,
                       kUrlencode, kInt, kInvoke };
 
@@ -42,7 +42,7 @@ inline Function find_function(std::string_view name) {
   return Function::kUnknown;
 }
 
-// Percent-encoded UTF-8. A surrogate has none, so that such a text yields nothing.
+// Returns percent-encoded UTF-8. A surrogate has no UTF-8, and then the whole text yields nothing.
 inline std::string url_encode(std::string_view text) {
   constexpr std::string_view kPlain = "_.-~/", kDigits = "0123456789ABCDEF";
   std::string out;
@@ -59,7 +59,7 @@ inline std::string url_encode(std::string_view text) {
   return out;
 }
 
-// One call. Argument 0 is evaluated and stripped, the others are raw.
+// A call of a parser function. Argument 0 is expanded and stripped, the other arguments are as written.
 class ParserFunctions {
  public:
   ParserFunctions(Expansion& expansion, const std::vector<std::string_view>& arguments)
@@ -89,7 +89,7 @@ class ParserFunctions {
   }
 
  private:
-  // Appends an argument stripped and expanded. Nothing where it is missing.
+  // Appends an argument, stripped and expanded, or nothing if it is missing.
   void evaluate(size_t i, std::string& out) {
     if (i < arguments_.size()) expansion_.expand(strip(arguments_[i]), out);
   }
@@ -113,6 +113,7 @@ class ParserFunctions {
 
   void append_switch(std::string& out) {
     std::string kept;
+    // "a | b = x": a case without "=" falls through to the next case that has a value.
     bool matched = false;
     for (size_t i = 1; i < arguments_.size(); ++i) {
       const std::string_view argument = arguments_[i];
@@ -133,7 +134,7 @@ class ParserFunctions {
     out += kept;
   }
 
-  // Whether the first argument is among the pieces of the text between bars.
+  // Returns whether the first argument is one of the pieces between the bars of the text.
   bool is_piece(std::string_view text) const {
     while (true) {
       const size_t bar = text.find('|');
@@ -143,7 +144,7 @@ class ParserFunctions {
     }
   }
 
-  // Without arguments of its own a function takes those of the nearest caller named like the module.
+  // Without arguments, the function uses those of the nearest caller that is named like the module.
   std::string invoke() {
     if (arguments_.size() < 2) return {};
     const std::string_view module = first_, function = strip(arguments_[1]);

@@ -1,4 +1,4 @@
-// Formulas and code, for which numbered placeholders stand.
+// Replaces formulas and code by numbered placeholders.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace bertdata::wiki::mlperf {
 
-// One element name with its placeholder.
+// The placeholders for elements of a single name.
 class Placeholders {
  public:
   Placeholders(std::string_view name, std::string_view placeholder, Work& work)
       : name_(name), placeholder_(placeholder), work_(work) {}
 
-  // Replaces the k-th element found, and every text equal to it, by placeholder_k.
+  // Replaces element number k by "placeholder_k", and every equal text elsewhere as well.
   void replace(std::string& text, std::string& spare) {
     const std::vector<Span> elements = find(text);
     if (elements.empty()) return;
@@ -35,7 +35,8 @@ class Placeholders {
  private:
   std::string numbered(size_t i) const { return std::string(placeholder_) + "_" + std::to_string(i + 1); }
 
-  // Where no element holds another one's tag, equal texts are elements too: one pass is enough.
+  // Fast way if no element contains the opening tag of another. Equal texts are then elements themselves, so a single
+  // pass is enough.
   void replace_apart(std::string& text, const std::vector<Span>& elements, std::string& spare) const {
     const std::string_view in = text;
     std::unordered_map<std::string_view, size_t> first;
@@ -51,7 +52,7 @@ class Placeholders {
     text.swap(spare);
   }
 
-  // The end of the opening tag that begins at `at`. npos for another text.
+  // Returns the end of the opening tag that begins at `at`, or npos.
   size_t opening_end(std::string_view text, size_t at) {
     const size_t name_end = match_name(text, skip_spaces(text, at + 1), name_);
     if (name_end == npos) return npos;
@@ -63,7 +64,7 @@ class Placeholders {
     return close + 1;
   }
 
-  // The first closing tag at `from` or later.
+  // Returns the first closing tag at `from` or later.
   Span closing_tag(std::string_view text, size_t from) {
     for (size_t at = text.find('<', from); at != npos; at = text.find('<', at + 1)) {
       size_t pos = skip_spaces(text, at + 1);
@@ -102,7 +103,7 @@ class Placeholders {
   std::string_view name_, placeholder_;
   Work& work_;
   NextAny<'>'> close_;
-  bool nested_ = false;  // whether an element holds another one's opening tag
+  bool nested_ = false;  // an element contains the opening tag of another
 };
 
 inline void insert_placeholders(std::string& text, std::string& spare, Work& work) {

@@ -1,4 +1,4 @@
-// Texts as Python's str handles them: slices by characters, replacement, repr, floats.
+// Operations of Python's str: slices by characters, replacement, repr, and conversion to float.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Where the character of that index begins, from the end if negative (at most at the begin). npos if the
-// text has fewer characters.
+// Returns the byte offset of the character with this index. A negative index counts from the end, and stops at 0.
+// Returns npos if the text has fewer characters.
 inline size_t byte_offset(std::string_view text, int64_t index) {
   if (index < 0) {
     size_t pos = text.size();
@@ -30,14 +30,14 @@ inline size_t byte_offset(std::string_view text, int64_t index) {
   return index > 0 ? npos : pos;
 }
 
-// Python's text[begin:end].
+// Returns Python's text[begin:end].
 inline std::string_view slice(std::string_view text, int64_t begin, int64_t end) {
   const size_t first = std::min(byte_offset(text, begin), text.size());
   const size_t last = std::min(byte_offset(text, end), text.size());
   return first < last ? text.substr(first, last - first) : std::string_view();
 }
 
-// Python's text.replace(pattern, with, most). An empty pattern stands before each character and at the end.
+// Returns Python's text.replace(pattern, with, most). An empty pattern matches before each character and at the end.
 inline std::string replaced(std::string_view text, std::string_view pattern, std::string_view with, int64_t most,
                             Work& work) {
   std::string out;
@@ -70,8 +70,8 @@ inline std::string replaced(std::string_view text, std::string_view pattern, std
   return out;
 }
 
-// ASCII digits for those of any script, underscores between digits gone. Nothing for another character
-// beyond ASCII or another underscore.
+// Replaces digits of any script by ASCII digits and removes underscores between digits. Returns nullopt for any other
+// character beyond ASCII and for any other underscore.
 inline std::optional<std::string> plain_digits(std::string_view text) {
   const Words& words = Words::unicode11();
   const auto is_digit_at = [&](size_t pos) {
@@ -96,7 +96,7 @@ inline std::optional<std::string> plain_digits(std::string_view text) {
   return plain;
 }
 
-// Whether the text is a decimal number: digits with at most one point, and perhaps an exponent.
+// Returns whether the text is a decimal number: digits with at most one point, and an optional exponent.
 inline bool is_decimal_number(std::string_view text) {
   size_t pos = 0;
   const auto skip_sign = [&] { pos += pos < text.size() && (text[pos] == '+' || text[pos] == '-'); };
@@ -120,7 +120,7 @@ inline bool is_decimal_number(std::string_view text) {
   return pos == text.size();
 }
 
-// Python's float(text) where that is finite. Nothing for what is no number, and for infinity.
+// Returns Python's float(text) if it is finite, or nullopt if the text is no number or is infinite.
 inline std::optional<double> read_float(std::string_view text) {
   const auto plain = plain_digits(strip(text));
   if (!plain || !is_decimal_number(*plain)) return std::nullopt;
@@ -132,7 +132,7 @@ inline std::optional<double> read_float(std::string_view text) {
   return too_large ? std::nullopt : std::optional(value);
 }
 
-// Whether Python's repr shows the character as it is.
+// Returns whether Python's repr shows the character as it is.
 inline bool is_printable(uint32_t cp) {
   if (cp < 0x80) return cp >= 32 && cp < 127;
   if (cp >= kNoCharacter || cp == 0x2028 || cp == 0x2029) return false;
@@ -140,7 +140,7 @@ inline bool is_printable(uint32_t cp) {
   return category != kSpace && category != kControl && category != kUnassigned;
 }
 
-// Python's repr(text).
+// Appends Python's repr(text).
 inline void append_representation(std::string_view text, Work& work, std::string& out) {
   const char quote = text.find('\'') != npos && text.find('"') == npos ? '"' : '\'';
   const auto escaped = [&](char kind, uint32_t cp, int digits) {
@@ -169,7 +169,7 @@ inline void append_representation(std::string_view text, Work& work, std::string
   out += quote;
 }
 
-// Python's repr of a dict of texts.
+// Returns Python's repr of a dict of strings.
 inline std::string representation(const std::vector<std::pair<std::string, std::string>>& items, Work& work) {
   std::string out = "{";
   for (const auto& [name, value] : items) {

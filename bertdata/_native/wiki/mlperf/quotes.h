@@ -1,4 +1,4 @@
-// Bold and italic marks, and doubled quotes.
+// Removes or replaces bold and italic marks and doubled quotes.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace bertdata::wiki::mlperf {
 
-// What a pair of marks becomes: its content, quoted or not.
+// Replaces a pair of marks by its content, with or without quotes around it.
 struct QuoteRule {
   std::string_view open, close;
   bool quoted;
-  char barrier;  // that no content holds: the line's end, or a quote
+  char barrier;  // byte that the content must not contain: a line break or a quote
 };
 
-// Where the mark stands that closes a content from `begin` on. npos without one. `barrier`: where the first
-// barrier stands in that content; if it is a quote, the closing mark begins with it.
+// Returns the position of the mark that closes a content starting at `begin`, or npos.
+// barrier: position of the first barrier in the content. If the barrier is a quote, the closing mark must begin with
+// it.
 inline size_t find_close(const QuoteRule& rule, std::string_view text, size_t begin, size_t barrier) {
   if (rule.barrier == '\n') return find_mark(text.substr(0, barrier), rule.close, begin);
   return barrier != npos && starts_with(text, barrier, rule.close) ? barrier : npos;
@@ -31,6 +32,7 @@ inline void apply_quote_rule(const QuoteRule& rule, std::string& text, std::stri
     if (barrier != npos && barrier < begin) barrier = in.find(rule.barrier, begin);
     const size_t close = find_close(rule, in, begin, barrier);
     if (close == npos) {
+      // No further barrier means no further closing mark either.
       if (barrier == npos) break;
       at = find_mark(in, rule.open, rule.barrier == '\n' ? barrier : at + 1);
       continue;
@@ -47,6 +49,7 @@ inline void apply_quote_rule(const QuoteRule& rule, std::string& text, std::stri
   text.swap(spare);
 }
 
+// Longest marks first, else '''bold''' would be read as '' followed by 'bold.
 inline void clean_quotes(std::string& text, std::string& spare) {
   static constexpr QuoteRule kRules[] = {{"'''''", "'''''", false, '\n'},
                                          {"'''", "'''", false, '\n'},

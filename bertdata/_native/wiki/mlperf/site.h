@@ -1,4 +1,4 @@
-// Facts about the wiki, the day and the templates that expansion needs.
+// Facts about the wiki and the day that expansion needs.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace bertdata::wiki::mlperf {
 
-// A function that is left to Python: its name and arguments as text.
+// A function that Python computes. Parameters: its name and its arguments as text.
 using Compute = std::function<std::string(const char* function, const std::vector<std::string>& arguments)>;
 
-// Names are XML-escaped, as in the dump. Prefixes end with ":".
+// Names are XML-escaped, as in the dump. Prefixes include the ":".
 struct Site {
   std::string url_base;
-  std::unordered_map<std::string, std::string> namespaces;  // name to key
+  std::unordered_map<std::string, std::string> namespaces;  // namespace key by name
   std::string template_prefix;
   std::string year, month, day;
 
@@ -30,8 +30,8 @@ struct Site {
   }
 };
 
-// The full title of the page that a call of this name means: ":x" is x, "x:y" with a namespace of one
-// letter stays as it is, all else is a template, whose first character is a capital.
+// Returns the full title of the page that a call's name refers to. ":x" is the page x. "x:y" stays unchanged if x is a
+// namespace. Any other name is a template, and its first character is capitalised.
 inline std::string called_title(std::string_view name, const Site& site) {
   if (!name.empty() && name[0] == ':') return std::string(name.substr(1));
   const size_t colon = name.find(':');
@@ -39,7 +39,7 @@ inline std::string called_title(std::string_view name, const Site& site) {
   return site.template_prefix + upper_first(name);
 }
 
-// Magic words, of a title as it stands in the dump.
+// Values of magic words on a page. `title` is as in the dump.
 class MagicWords {
  public:
   MagicWords(const Site& site, std::string_view title) : site_(site), title_(title) {
@@ -48,9 +48,10 @@ class MagicWords {
     page_ = colon == npos ? title : title.substr(colon + 1);
   }
 
-  // The value of a magic word. Nothing for another name.
+  // Returns the value of a magic word, or nullopt for any other name.
   std::optional<std::string_view> value(std::string_view name) const {
     if (name == "!") return "|";
+    // All names below begin with B to S and have at least 8 characters, so most names are rejected here.
     if (name.size() < 8 || name[0] < 'B' || name[0] > 'S') return std::nullopt;
     if (name == "PAGENAME") return page_;
     if (name == "FULLPAGENAME") return title_;

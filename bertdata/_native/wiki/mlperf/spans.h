@@ -1,4 +1,4 @@
-// Balanced braces and brackets of wikitext, and the parts of a call.
+// Finds balanced braces and brackets in wikitext, and splits a call into its parts.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// A maximal sequence of two or more equal braces or brackets.
+// A maximal run of two or more equal braces or brackets.
 struct Run {
   size_t begin, length;
   char mark;
@@ -21,7 +21,7 @@ struct Run {
 
 enum class Marks { kBraces, kBracesAndBrackets };
 
-// Whether there is a run at pos or later. It goes into `run`.
+// Finds the next run at pos or later. Returns false if there is none.
 template <Marks marks>
 bool next_run(std::string_view text, size_t pos, Run& run) {
   while (true) {
@@ -38,7 +38,7 @@ bool next_run(std::string_view text, size_t pos, Run& run) {
   }
 }
 
-// The stack of runs that are open, as WikiExtractor keeps it: brackets are negative.
+// The stack of open runs, as WikiExtractor keeps it. Lengths of braces are positive, of brackets negative.
 class OpenRuns {
  public:
   void begin(const Run& run) {
@@ -51,13 +51,14 @@ class OpenRuns {
   }
   bool closed() const { return lengths_.empty(); }
 
-  // Whether a single run is left, too short for a call or an argument.
+  // Returns whether only a single run is open and is too short for a call or parameter.
   bool too_short(size_t least) const {
     return lengths_.size() == 1 && lengths_[0] > 0 && lengths_[0] < static_cast<int64_t>(least);
   }
 
-  // Closes what it can with `length` closing braces. Returns how many are left. An open bracket in the
-  // way adds its length, a fault of the original.
+  // Closes open braces with `length` closing braces and returns how many are left over. An open bracket in between
+  // adds its length to the closing braces. That is an error of the original, which is reproduced here.
+  // open 2, closing 3 -> 1 left over. open 3, closing 2 -> 1 stays open
   int64_t close_braces(int64_t length) {
     while (!lengths_.empty()) {
       const int64_t open = lengths_.back();
@@ -73,6 +74,7 @@ class OpenRuns {
     return length;
   }
 
+  // Closes open brackets in the same way, as far as brackets are on top of the stack.
   int64_t close_brackets(int64_t length) {
     while (!lengths_.empty() && lengths_.back() < 0) {
       const int64_t open = -lengths_.back();
@@ -91,14 +93,16 @@ class OpenRuns {
   std::vector<int64_t> lengths_;
 };
 
-// So many characters before a position. Those that a fault leaves over can reach beyond the closing run.
+// Returns the position `characters` characters before `end`. Because of the error above, this can go back beyond the
+// closing run.
 inline size_t step_back(std::string_view text, size_t end, int64_t characters) {
   for (; characters > 0 && end > 0; --characters) end -= decode_before(text, end).length;
   return end;
 }
 
-// Appends the outermost balanced spans from pos on. least: braces that open one (2: a call, 3: an argument). 0: two
-// braces or brackets. An opening run that never closes ends the search.
+// Appends the outermost balanced spans from pos on. An opening run that is never closed ends the search.
+// least: number of braces that open a span (2 for a call, 3 for a parameter), or 0 for two braces or brackets.
+// "{{a}} {{b|{{c}}}}" -> [0, 5) and [6, 17)
 template <Marks marks>
 void find_spans(std::string_view text, size_t pos, size_t least, std::vector<Span>& spans) {
   OpenRuns open;
@@ -118,12 +122,13 @@ void find_spans(std::string_view text, size_t pos, size_t least, std::vector<Spa
       const auto length = static_cast<int64_t>(run.length);
       const int64_t left = run.mark == '}' ? open.close_braces(length) : open.close_brackets(length);
       if (open.closed()) spans.push_back({first.begin, step_back(text, run.end(), left)});
+      // Also done if too few braces are left open to make a span.
       settled = open.closed() || (run.mark == '}' && open.too_short(least));
     }
   }
 }
 
-// The span less n bytes at both ends.
+// Returns the span without n bytes at both ends.
 inline std::string_view inside(std::string_view text, const Span& span, size_t n) {
   if (span.end < span.begin + 2 * n) return {};
   return text.substr(span.begin + n, span.end - span.begin - 2 * n);
@@ -142,7 +147,8 @@ inline std::vector<Span> find_arguments(std::string_view text) {
   return spans;
 }
 
-// The text cut at each "|" outside balanced braces and brackets.
+// Splits the text at each "|" outside balanced braces and brackets.
+// "a|{{b|c}}|d" -> "a", "{{b|c}}", "d"
 inline std::vector<std::string_view> split_parts(std::string_view text) {
   std::vector<std::string_view> parts;
   if (text.find('|') == npos) return {text};
@@ -165,7 +171,7 @@ inline std::vector<std::string_view> split_parts(std::string_view text) {
   return parts;
 }
 
-// The first of the parts, as a rule without a look at the others.
+// Returns the first part, usually without looking at the others.
 inline std::string_view first_part(std::string_view text) {
   for (size_t pos = 0;; ++pos) {
     pos = find_any<'|', '{', '['>(text, pos);

@@ -1,4 +1,4 @@
-// Behaviour switches, which are removed.
+// Removes behaviour switches such as __NOTOC__.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace bertdata::wiki::mlperf {
 
-// What follows the first "__" of a switch.
+// The switches without their first "__".
 inline constexpr std::string_view kSwitches[] = {
     "NOTOC__",     "FORCETOC__",          "TOC__",  "NEWSECTIONLINK__", "NONEWSECTIONLINK__", "NOGALLERY__",
     "HIDDENCAT__", "NOCONTENTCONVERT__",  "NOCC__", "NOTITLECONVERT__", "NOTC__",             "START__",
     "END__",       "INDEX__",             "NOINDEX__", "STATICREDIRECT__", "DISAMBIG__"};
 
-// The end of the switch whose first "__" stands at `at`. npos without one.
+// Returns the end of the switch whose first "__" is at `at`, or npos.
 inline size_t switch_end(std::string_view text, size_t at) {
   for (std::string_view name : kSwitches)
     if (starts_with(text, at + 2, name)) return at + 2 + name.size();

@@ -1,4 +1,4 @@
-// Names of tags, and what is done to elements of that name.
+// Names of tags and what is done to the elements with these names.
 #pragma once
 
 #include <array>
@@ -11,14 +11,14 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Elements that are dropped with their content, in the order in which it is done.
+// Elements that are dropped with their content, in this order.
 inline constexpr std::array<std::string_view, 32> kDiscarded = {
     "gallery", "timeline", "noinclude", "pre",    "table",  "tr",         "td",  "th",       "caption",
     "div",     "form",     "input",     "select", "option", "textarea",   "ul",  "li",       "ol",
     "dl",      "dt",       "dd",        "menu",   "dir",    "ref",        "references", "img", "imagemap",
     "source",  "small",    "sub",       "sup",    "indicator"};
 
-// Elements whose tags are dropped.
+// Elements whose tags are dropped and whose content stays.
 inline constexpr std::array<std::string_view, 25> kIgnored = {
     "abbr", "b",  "big", "blockquote", "center", "cite", "em",   "font",   "h1",     "h2", "h3", "h4", "hiero",
     "i",    "kbd", "p",  "plaintext",  "s",      "span", "strike", "strong", "tt",   "u",  "var", "a"};
@@ -26,13 +26,14 @@ inline constexpr std::array<std::string_view, 25> kIgnored = {
 // Elements whose self-closing tags are dropped.
 inline constexpr std::array<std::string_view, 6> kSelfClosing = {"br", "hr", "nobr", "ref", "references", "nowiki"};
 
+// What is done to an element.
 struct TagKind {
-  uint64_t discarded = 0;  // a bit for each place in kDiscarded
+  uint64_t discarded = 0;  // bit i is set for kDiscarded[i]
   bool ignored = false, self_closing = false;
 };
 
-// A name in lower case of ASCII, as letters without regard to case match it. Empty for one that is none of
-// these letters and digits, or too long.
+// Returns the name in lower-case ASCII, where a few other letters count as i, s or k (see match_name). Returns an
+// empty name if it contains any other character beyond ASCII or is too long.
 inline std::string_view plain_name(std::string_view name, std::array<char, 16>& plain) {
   size_t size = 0;
   for (size_t pos = 0; pos < name.size();) {
@@ -52,7 +53,8 @@ inline std::string_view plain_name(std::string_view name, std::array<char, 16>& 
   return {plain.data(), size};
 }
 
-// What is done to elements of the name, a run of word characters. Nothing for unknown ones.
+// Returns what is done to elements with this name, which must be a run of word characters. Nothing is done to unknown
+// elements.
 inline const TagKind& tag_kind(std::string_view name) {
   static const auto kinds = [] {
     std::unordered_map<std::string_view, TagKind> made;

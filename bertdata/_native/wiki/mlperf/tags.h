@@ -1,4 +1,4 @@
-// Comments and tags that are dropped while their elements' content stays.
+// Drops comments and those tags whose content stays.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Finds the ranges to drop. All of them are found in one text: a range that begins within a dropped one is
-// passed over, and a comment that is passed over still hides the comments within it.
+// Finds the ranges to drop. All are found in the same text: a range that begins inside a dropped range is skipped, and
+// a comment that is skipped still hides the comments inside it.
 class TagCleaner {
  public:
   TagCleaner(std::string_view text, const Words& words) : text_(text), words_(words) {}
@@ -19,6 +19,7 @@ class TagCleaner {
     size_t behind = 0;
     for (size_t at = text_.find('<'); at != npos; at = text_.find('<', at + 1)) {
       size_t end = comment_end(at);
+      // comment_end() is called first even inside a dropped range, because it remembers where the comment ends.
       if (at < behind) continue;
       if (!end) end = tag_end(at);
       if (!end) continue;
@@ -29,7 +30,7 @@ class TagCleaner {
   }
 
  private:
-  // The end of the comment that begins at `at`. 0 without one.
+  // Returns the end of the comment that begins at `at`, or 0.
   size_t comment_end(size_t at) {
     if (at < comments_behind_ || !starts_with(text_, at, "<!--")) return 0;
     const size_t close = text_.find("-->", at + 4);
@@ -37,7 +38,7 @@ class TagCleaner {
     return close == npos ? 0 : close + 3;
   }
 
-  // The end of the tag that begins at `at`, if it is one to drop, else 0.
+  // Returns the end of the tag that begins at `at` if it is to be dropped, else 0.
   size_t tag_end(size_t at) {
     size_t name = at + 1;
     if (starts_with(text_, name, "/")) {
@@ -58,7 +59,8 @@ class TagCleaner {
 
   const TagKind& kind(size_t begin, size_t end) const { return tag_kind(text_.substr(begin, end - begin)); }
 
-  // Finds the next ">" and the "/" before it, if only spaces stand between.
+  // Finds the next ">", and the "/" before it if only white space is between them. Keeps the result, so that all
+  // searches together are linear.
   void find_close(size_t pos) {
     if (close_ == npos || (searched_ && close_ >= pos)) return;
     searched_ = true;

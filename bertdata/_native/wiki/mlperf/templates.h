@@ -1,4 +1,4 @@
-// Definitions of templates by full title.
+// Template definitions by full title.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Those of a template file. Of several with one title the last counts.
+// The definitions of a template file. If several have the same title, the last one counts.
 class Templates {
  public:
   Templates() = default;
@@ -15,10 +15,10 @@ class Templates {
 
   bool empty() const { return file_.count(TemplateFile::kTemplate) == 0; }
 
-  // Whether the title is defined. Its text goes into `text`.
+  // Finds the definition of a title and sets `text`. Returns false if there is none.
   bool find(std::string_view title, std::string_view& text) const {
     uint64_t first = 0, last = file_.count(TemplateFile::kTemplate);
-    while (first < last) {  // the first record with a greater title lies in [first, last]
+    while (first < last) {  // the first record with a greater title is in [first, last]
       const uint64_t middle = first + (last - first) / 2;
       if (title < file_.at(TemplateFile::kTemplate, middle).title)
         last = middle;

@@ -1,4 +1,4 @@
-// Spaces, dots and punctuation.
+// Tidies spaces, dots and punctuation.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Shortens each run of `count` equal bytes or more to `to`.
+// Replaces each run of at least `count` equal bytes by `to`.
 inline void shorten_runs(std::string& text, char byte, size_t count, std::string_view to, std::string& spare) {
   const std::string mark(count, byte);
   size_t at = find_mark(text, mark, 0);
@@ -25,8 +25,8 @@ inline void shorten_runs(std::string& text, char byte, size_t count, std::string
   text.swap(spare);
 }
 
-// The end of the shortest range that begins with the line's end at `at`, holds no word character, at least
-// one character, and ends with another line's end; npos without one.
+// Returns the end of the shortest range that starts with the line break at `at`, ends with another line break, and has
+// at least one character and no word character between them. Returns npos if there is none.
 inline size_t wordless_end(std::string_view text, size_t at, const Words& words) {
   size_t pos = at + 1;
   while (pos < text.size() && !words.length_at(text, pos)) {
@@ -36,7 +36,8 @@ inline size_t wordless_end(std::string_view text, size_t at, const Words& words)
   return npos;
 }
 
-// Such ranges become one line's end: lines of marks go, runs of empty lines get shorter.
+// Replaces each range that wordless_end() finds by a single line break. This removes lines of only punctuation, and
+// shortens runs of empty lines.
 inline void remove_wordless_lines(std::string& text, std::string& spare) {
   const Words& words = Words::unicode11();
   const std::string_view in = text;
@@ -55,6 +56,8 @@ inline void remove_wordless_lines(std::string& text, std::string& spare) {
   text.swap(spare);
 }
 
+// Texts such as " ,:.)]»" make little sense: the original means any of these characters, but its regular expression
+// matches only the whole sequence. That is reproduced here.
 inline void clean_typography(std::string& text, std::string& spare) {
   replace_all(text, "<<", "«", spare);
   replace_all(text, ">>", "»", spare);

@@ -1,4 +1,4 @@
-// Arguments within each other in a template's text, counted as the package parses them.
+// Counts how deeply arguments are nested in a template's text, as the wikiextractor package parses them.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// Counts each text once. A text is known by its place in the template file. The package parses a text whole,
-// with defaults that no call needs.
+// Counts each text once. A text is identified by its address in the template file. The package parses a text
+// completely, including defaults that a call does not need, so the whole text counts.
 class ArgumentNesting {
  public:
-  // Levels of the text's arguments, or as many as their braces could open. At most kMost.
+  // Returns the nesting depth of the text's arguments, or an upper bound if that is small enough. At most kMost.
   int of(std::string_view text, Work& work) {
     const int possible = bound(text);
     work.spend(text.size());
@@ -33,15 +33,16 @@ class ArgumentNesting {
   }
 
  private:
-  static constexpr int kFew = (kMostFrames - kTextFrames * kMostNestedTexts) / kArgumentFrames;  // always allowed
+  // Depths up to this are always allowed.
+  static constexpr int kFew = (kMostFrames - kTextFrames * kMostNestedTexts) / kArgumentFrames;
   static constexpr int kMost = kMostFrames / kArgumentFrames + 1;
 
   struct Counted {
     int levels;
-    uint64_t work;  // of counting, which each use spends again: a page's limit does not depend on other pages
+    uint64_t work;  // work of counting; spent again by each use, so that a page's limit does not depend on other pages
   };
 
-  // A level opens with three braces.
+  // Returns an upper bound of the depth: each level needs three opening braces.
   static int bound(std::string_view text) {
     size_t braces = 0;
     for (size_t at = find_mark(text, "{{{", 0); at != npos; at = find_mark(text, "{{{", at)) {

@@ -1,4 +1,4 @@
-// Arguments of a template's call, and the calls around them.
+// Arguments of a template call, and the calls around it.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace bertdata::wiki::wikiextractor {
 
 class Arguments {
  public:
-  // Takes the next argument: with "=" it has the name before the first one, else the next number. A quote
-  // before it leaves it unnamed.
+  // Adds an argument. The name is the text before the first "=". Without "=", or with a quote before it, the name is
+  // the next number.
   void add(std::string_view text) {
     const size_t mark = find_name_end(text);
     if (mark == npos)
@@ -38,14 +38,14 @@ class Arguments {
   }
 
  private:
-  static constexpr size_t kFew = 32;  // so many are searched one by one
+  static constexpr size_t kFew = 32;  // up to this number of items, a linear search is faster
 
   static size_t find_name_end(std::string_view text) {
     const size_t mark = text.find_first_of("='");
     return mark == npos || text[mark] == '\'' ? npos : mark;
   }
 
-  // A value keeps its spaces if it holds the end of a link.
+  // Returns the value stripped of white space, except if it contains the end of a link.
   static std::string_view value_of(std::string_view text) { return text.find("]]") == npos ? strip(text) : text; }
 
   size_t index(std::string_view name) const {
@@ -77,7 +77,7 @@ class Arguments {
   size_t unnamed_ = 0;
 };
 
-// A template that is being expanded, and the one that calls it.
+// A template that is being expanded, and the template that calls it.
 struct Frame {
   std::string_view title;
   const Arguments* arguments;
@@ -86,7 +86,7 @@ struct Frame {
 
   static size_t depth_of(const Frame* frame) { return frame ? frame->depth : 0; }
 
-  // Whether the same template is being expanded with equal arguments already.
+  // Returns whether the same template is already being expanded with equal arguments.
   static bool repeats(const Frame* frame, std::string_view title, const Arguments& arguments) {
     for (; frame; frame = frame->caller)
       if (frame->title == title && *frame->arguments == arguments) return true;

@@ -1,4 +1,4 @@
-// A page's text to an article: the steps in order.
+// Turns a page's text into an article. The steps are listed in order in clean().
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// Renders articles. Its buffers are kept between pages.
+// Renders articles. The buffers are reused for the next page.
 class Renderer {
  public:
   Renderer(const Site& site, CallMemo& memo) : site_(site), memo_(memo) {}
 
-  // Appends the article from <doc ...> to </doc>.
+  // Appends the article, from <doc ...> to </doc>. Throws Unknown or LimitReached.
   void render(std::string_view id, std::string_view title, std::string_view text, Work& work, std::string& out) {
     text_.clear();
     Expander(site_, title, memo_, work).expand(text, text_);
@@ -37,8 +37,9 @@ class Renderer {
   }
 
  private:
-  static constexpr uint64_t kSteps = 10;  // scans of a text that has nothing to replace
+  static constexpr uint64_t kSteps = 10;  // number of scans of a text that has nothing to replace
 
+  // Each step works on the result of the one before, so the order decides what the text becomes.
   void clean(Work& work) {
     drop_tables();
     replace_links(work);
@@ -71,7 +72,7 @@ class Renderer {
   }
 
   void replace_links(Work& work) {
-    // The package has two of these stand for an opener that it sets aside.
+    // The package uses two NUL characters as the mark for a set-aside opener.
     if (find_mark(text_, std::string_view("\0\0", 2), 0) != npos) throw Unknown("two NUL characters");
     spare_.clear();
     if (ExternalLinks::replace(text_, spare_)) text_.swap(spare_);
@@ -84,7 +85,7 @@ class Renderer {
     if (links_.replace(text_, spare_, work)) text_.swap(spare_);
   }
 
-  // Drops switches such as __NOTOC__.
+  // Drops behaviour switches such as __NOTOC__.
   void drop_switches() {
     constexpr std::string_view kNames[] = {
         "NOTOC", "FORCETOC", "TOC", "NEWSECTIONLINK", "NONEWSECTIONLINK", "NOGALLERY", "HIDDENCAT", "NOCONTENTCONVERT",

@@ -1,4 +1,4 @@
-// The Python face of the kernel for wikiextractor 3.1.0.
+// Python binding of the wikiextractor 3.1.0 kernel.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -24,7 +24,7 @@ py::str as_str(const std::string& text) {
   return py::reinterpret_steal<py::str>(made);
 }
 
-// The state but its last item, the id of the article before, is handed through.
+// Reads the last item of the state, the id of the article before. The other items are passed through unchanged.
 Id read_last_id(const py::tuple& state) {
   if (state.size() != 4) throw py::value_error("state: expected four items");
   return state[3].cast<Id>();
@@ -36,10 +36,10 @@ py::tuple leaving_state(const py::tuple& state, const py::object& last_id) {
   return py::make_tuple(state[0], state[1], state[2], last_id);
 }
 
-// The extractor with the Python buffer that it reads from.
+// The extractor, and the Python buffer that it refers to.
 class PyWikiextractor {
  public:
-  // templates: None or a buffer.
+  // templates: None, or a buffer with a template file.
   PyWikiextractor(ExtractorSettings settings, const py::object& templates)
       : file_(templates.is_none() ? std::nullopt : std::make_optional<Array<uint8_t>>(templates, "templates")),
         extractor_(with_templates(std::move(settings))) {}
@@ -85,7 +85,7 @@ class PyWikiextractor {
     return settings;
   }
 
-  std::optional<Array<uint8_t>> file_;  // held while the extractor lives
+  std::optional<Array<uint8_t>> file_;  // must live as long as the extractor
   Extractor extractor_;
 };
 

@@ -1,4 +1,4 @@
-// Parser functions that choose one of their arguments, or evaluate an expression.
+// Parser functions that choose one of their arguments or evaluate an expression.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// Whether "error" is a word of the attribute's value that begins at pos. The value's end must be there.
+// Returns whether the attribute value that begins at pos contains the word "error" and is closed by a quote.
 inline bool names_error(std::string_view text, size_t pos) {
   constexpr std::string_view kWord = "error";
   const size_t end = text.find_first_of("\">", pos);
@@ -22,7 +22,7 @@ inline bool names_error(std::string_view text, size_t pos) {
   return false;
 }
 
-// Whether the text begins with an element whose class tells an error.
+// Returns whether the text begins with an element that has the class "error".
 inline bool begins_with_error(std::string_view text) {
   if (text.empty() || text[0] != '<') return false;
   const std::string_view tag = text.substr(0, text.find('>'));
@@ -35,7 +35,7 @@ inline bool begins_with_error(std::string_view text) {
   return false;
 }
 
-// Whether one of the pieces between the "|" of a case is this text.
+// Returns whether one of the pieces between the "|" of a case equals the text.
 inline bool has_piece(std::string_view cases, std::string_view text) {
   while (true) {
     const size_t bar = cases.find('|');
@@ -45,6 +45,8 @@ inline bool has_piece(std::string_view cases, std::string_view text) {
   }
 }
 
+// Returns the value of the first #switch case that matches, else of #default. A case without "=" falls through to the
+// next case that has a value.
 inline std::string_view choose_case(std::string_view text, Rest rest) {
   std::string_view otherwise;
   bool matched = false;
@@ -62,8 +64,8 @@ inline std::string_view choose_case(std::string_view text, Rest rest) {
   return otherwise;
 }
 
-// Whether the function is one of these. Then `chosen`, one of its texts, is to be expanded. `room` holds
-// a text that was made.
+// Evaluates one of the functions that choose. Returns false if `name` is not one of them. Sets `chosen` to the text to
+// be expanded. `room` holds that text if it is not one of the arguments.
 inline bool choose_branch(std::string_view name, std::string_view first, Rest rest, std::string_view& chosen,
                           std::string& room) {
   chosen = {};

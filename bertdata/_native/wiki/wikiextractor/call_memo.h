@@ -1,4 +1,4 @@
-// Facts of calls and templates, kept between pages: navigation boxes and notes of stubs are called alike on many.
+// Results that are kept between pages. The calls of navigation boxes and stub notes are the same on many pages.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// Values by the text of the call. A value must depend on nothing else: not on the page, nor on callers.
+// Values by the text of the call. A value must depend on nothing else, neither on the page nor on callers.
 class CallMemo {
  public:
   struct Value {
     std::string text;
-    uint64_t work;  // spent on it, which each use spends again: a page's limit does not depend on the memo
+    // Work spent on the value. Each use spends it again, so that a page's limit does not depend on the memo.
+    uint64_t work;
   };
 
   const Value* find(std::string_view call) const {
@@ -27,7 +28,7 @@ class CallMemo {
     return found == values_.end() ? nullptr : &found->second;
   }
 
-  // Calls that cost little more than to read them are not worth a place.
+  // Keeps a value, unless the call costs little more than looking it up. Forgets everything when full.
   void keep(std::string_view call, std::string_view text, uint64_t work) {
     if (work < 2 * call.size() + kLeastWork) return;
     bytes_ += call.size() + text.size() + sizeof(Value);
@@ -49,7 +50,7 @@ class CallMemo {
   size_t bytes_ = 0;
 };
 
-// The memos of an extractor, of which each thread takes one for itself.
+// The memos of an extractor. Each thread takes one while it works.
 class CallMemos {
  public:
   std::unique_ptr<CallMemo> take() {

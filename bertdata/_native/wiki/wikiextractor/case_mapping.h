@@ -1,4 +1,4 @@
-// Python's str.lower() and str.upper() of Unicode 14.0.
+// Python's str.lower() and str.upper() with the data of Unicode 14.0.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,8 @@ void append_mapped(const unicode14::Mapping (&table)[N], uint32_t cp, std::strin
     if (to) append_character(to, out);
 }
 
-// Whether a capital sigma of two bytes at pos ends a word: a cased character before it, none after it,
-// case-ignorable ones skipped.
+// Returns whether the capital sigma (two bytes) at pos ends a word: a cased character comes before it and none after
+// it, with case-ignorable characters skipped.
 inline bool is_final_sigma(std::string_view text, size_t pos) {
   size_t before = pos;
   uint32_t cp = kNoCharacter;
@@ -86,7 +86,7 @@ inline std::string upper_case(std::string_view text) {
   return out;
 }
 
-// The text with its first character mapped alone.
+// Maps only the first character to upper case.
 inline std::string upper_first(std::string_view text) {
   if (text.empty()) return {};
   const size_t length = decode_at(text, 0).length;

@@ -1,4 +1,4 @@
-// Definitions of templates: their pages in a block, and the text or redirect that each defines.
+// Finds template pages in a block, and the text or redirect that each defines.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// A definition: title and text as the template file has them. A redirect's text is its target.
+// A template definition. Title and text are as in the template file. The text of a redirect is its target.
 struct Definition {
   bool is_redirect;
   std::string title, text;
 };
 
-// The whole pages that hold the mark, in time that grows with the data, not with the marks.
+// Calls take(page) for each whole page that contains the mark. The time is linear in the data, however many marks
+// there are.
 template <class Take>
 void find_marked_pages(std::string_view data, std::string_view mark, Take&& take) {
   size_t behind = 0;
@@ -33,9 +34,10 @@ void find_marked_pages(std::string_view data, std::string_view mark, Take&& take
   }
 }
 
+// Extracts what a template's page defines.
 class DefinitionText {
  public:
-  // The target of a text whose first line is a redirect. None otherwise.
+  // Returns the target if the text's first line is a redirect.
   static std::optional<std::string_view> find_target(std::string_view text) {
     const std::string_view line = text.substr(0, text.find('\n'));
     size_t pos = npos;
@@ -51,7 +53,7 @@ class DefinitionText {
     return std::nullopt;
   }
 
-  // What a call of the template inserts.
+  // Returns what a call of the template inserts.
   static std::string included(std::string_view escaped) {
     std::string text, spare;
     append_unescaped(escaped, Words::unicode14(), text);
@@ -66,14 +68,14 @@ class DefinitionText {
   }
 
  private:
-  // Lone surrogates cannot be kept in a file of UTF-8.
+  // Replaces lone surrogates by U+FFFD, because a UTF-8 file cannot contain them.
   static void replace_surrogates(std::string& text) {
     if (!has_surrogate(text)) return;
     for (size_t at = text.find('\xED'); at != npos; at = text.find('\xED', at + 1))
       if (at + 2 < text.size() && static_cast<uint8_t>(text[at + 1]) >= 0xA0) text.replace(at, 3, "\xEF\xBF\xBD");
   }
 
-  // Drops what the marks enclose, and if wanted one line end behind it.
+  // Drops what the marks enclose, and if line_end is true also a line break after it.
   static void drop(std::string& text, std::string& spare, std::string_view open, std::string_view close,
                    bool line_end) {
     size_t behind = 0;
@@ -90,7 +92,7 @@ class DefinitionText {
     text.swap(spare);
   }
 
-  // Drops the marks, which begin with "<", in one pass: what comes together around one stays.
+  // Drops the marks, which begin with "<", in a single pass. A mark that only forms when another one is dropped stays.
   static void drop_each(std::string& text, std::string& spare, std::initializer_list<std::string_view> marks) {
     spare.clear();
     size_t behind = 0;
@@ -117,7 +119,7 @@ class DefinitionText {
       if (starts_with(text, skip_spaces(text, at + kOpen.size()), ">")) return text.resize(at);
   }
 
-  // The contents of all elements, without a line end at their begin and end.
+  // Returns the contents of all elements, each without a line break at its start and end.
   static std::string contents(std::string_view text, std::string_view open, std::string_view close) {
     std::string out;
     for (size_t at = find_mark(text, open, 0); at != npos;) {

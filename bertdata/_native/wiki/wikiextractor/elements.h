@@ -1,4 +1,4 @@
-// Elements that are dropped with their content.
+// Drops elements together with their content.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline constexpr std::string_view kDropped[] = {
     "dir",     "ref",      "references", "img",     "imagemap", "source", "small", "inputbox", "includeonly",
     "categorytree"};
 
-// The names of each first letter, one bit for each name.
+// For each first letter, the names that begin with it: bit i is set for kDropped[i].
 struct DroppedByLetter {
   uint64_t names[128] = {};
 
@@ -33,17 +33,17 @@ class Elements {
   static void drop(std::string& text, std::string& spare, Work& work) {
     if (text.find('<') == npos) return;
     uint64_t present = 0;
-    bool stale = true;  // what is dropped may bring the pieces of another tag together
+    bool stale = true;  // the text has changed since `present` was found; dropping can join pieces to form another tag
     for (size_t i = 0; i < std::size(kDropped); ++i) {
       if (stale) present = find_names(text);
       stale = present >> i & 1 && drop(text, spare, kDropped[i], work);
     }
     drop_all(text, spare, BareTag{"noinclude"});
-    drop_all(text, spare, Closer{"noinclude"});  // one may come together where an opening tag fell away
+    drop_all(text, spare, Closer{"noinclude"});  // a closing tag may have formed where an opening tag was dropped
   }
 
  private:
-  // One bit for each name of which a tag, whole or not, is in the text.
+  // Returns the names that have a tag, complete or not, in the text: bit i for kDropped[i].
   static uint64_t find_names(std::string_view text) {
     static constexpr DroppedByLetter kByLetter;
     uint64_t present = 0;
@@ -53,18 +53,19 @@ class Elements {
       if (starts_with(text, pos, "/")) pos = skip_spaces(text, pos + 1);
       const auto first = static_cast<uint8_t>(pos < text.size() ? lower_ascii(text[pos]) : 0);
       uint64_t missing = ~present;
-      if (first < 0x80) missing &= kByLetter.names[first];  // else case may hide the letter
+      // Letters beyond ASCII can match without regard to case, so all names are tried.
+      if (first < 0x80) missing &= kByLetter.names[first];
       for (size_t i = 0; i < std::size(kDropped) && missing >> i; ++i)
         if (missing >> i & 1 && match_name(text, pos, kDropped[i]) != npos) present |= uint64_t{1} << i;
     }
     return present;
   }
 
-  // An opening tag that does not close itself.
+  // Finds opening tags that do not close themselves.
   struct Opener {
     std::string_view name;
     Work& work;
-    size_t last_close;  // the last ">" of the text
+    size_t last_close;  // position of the text's last ">"
 
     Span next(std::string_view text, size_t from) const {
       if (last_close == npos) return {};
@@ -78,6 +79,7 @@ class Elements {
     }
   };
 
+  // Finds closing tags.
   struct Closer {
     std::string_view name;
 
@@ -93,7 +95,7 @@ class Elements {
     }
   };
 
-  // Finds tags of one name without attributes: <name> and <name/>.
+  // Finds tags without attributes: <name> and <name/>.
   struct BareTag {
     std::string_view name;
 
@@ -109,7 +111,7 @@ class Elements {
     }
   };
 
-  // Drops the elements of that name and closing tags that are left. Returns whether there were any.
+  // Drops the elements with this name, and closing tags that are left over. Returns whether there were any.
   static bool drop(std::string& text, std::string& spare, std::string_view name, Work& work) {
     const std::vector<Span> cuts = cut_ranges(text, Opener{name, work, text.rfind('>')}, Closer{name});
     if (!cuts.empty()) {

@@ -1,4 +1,4 @@
-// Expansion of a page's templates, parser functions and magic words.
+// Expands the templates, parser functions and magic words of a page.
 #pragma once
 
 #include <string>
@@ -17,6 +17,9 @@
 
 namespace bertdata::wiki::wikiextractor {
 
+// Expands the calls of a page as wikiextractor 3.1.0 does.
+// Texts without calls are returned as they are, without a copy. spans_ and parts_ are shared stacks: each level of the
+// recursion works on the items from its `base` on, and removes them when it is done.
 class Expander {
  public:
   Expander(const Site& site, std::string_view title, CallMemo& memo, Work& work)
@@ -26,8 +29,9 @@ class Expander {
   void expand(std::string_view text, std::string& out) { expand(text, nullptr, out); }
 
  private:
-  static constexpr size_t kCallCost = 1000;  // bytes of work that a call costs besides its texts
+  static constexpr size_t kCallCost = 1000;  // bytes of work that a call costs in addition to its texts
 
+  // Counts nested texts during its lifetime.
   struct Nested {
     explicit Nested(int& depth) : depth(depth) {
       if (++depth > kMostNestedTexts) throw Unknown("calls nested too deeply");
@@ -36,11 +40,12 @@ class Expander {
     int& depth;
   };
 
-  // Unknown unless the package has so many frames left.
+  // Throws Unknown unless the package would have this number of frames left.
   void need_frames(int frames) const {
     if (kTextFrames * depth_ + frames > kMostFrames) throw Unknown("calls nested too deeply");
   }
 
+  // Appends the expanded text. frame: the template that the text belongs to, null for the page's own text.
   void expand(std::string_view text, const Frame* frame, std::string& out) {
     if (Frame::depth_of(frame) >= kMostNestedTemplates) return;
     work_.spend(text.size() + kCallCost);
@@ -49,6 +54,7 @@ class Expander {
       return work_.grow(out.size());
     }
     const Nested nested(depth_);
+    // <nowiki> elements are replaced by marks before expansion and put back after it.
     NowikiMask nowiki;
     std::string masked;
     if (!nowiki.mask(text, masked)) {
@@ -62,6 +68,7 @@ class Expander {
     work_.grow(out.size());
   }
 
+  // Appends the text with its outermost calls expanded, from left to right.
   void expand_calls(std::string_view text, const Frame* frame, std::string& out) {
     const size_t base = spans_.size();
     finder_.find<Kind::kCall>(text, spans_);
@@ -80,14 +87,15 @@ class Expander {
     work_.grow(out.size());
   }
 
-  // Whether the text stays as it is: it holds no call, and no NUL, of which the marks of <nowiki> are made.
+  // Returns whether the text is unchanged by expansion: it contains no call, and no NUL, which the marks for <nowiki>
+  // contain.
   static bool is_plain(std::string_view text) {
     for (size_t at = find_any<'{', '\0'>(text, 0); at != npos; at = find_any<'{', '\0'>(text, at + 1))
       if (text[at] == '\0' || starts_with(text, at + 1, "{")) return false;
     return true;
   }
 
-  // A text on its own, expanded. Without calls it is the text itself.
+  // Returns the expanded text. The result is in `room`, or is the text itself if it has no calls.
   std::string_view expanded(std::string_view text, const Frame* frame, std::string& room) {
     if (is_plain(text) && Frame::depth_of(frame) < kMostNestedTemplates) return text;
     room.clear();
@@ -95,7 +103,7 @@ class Expander {
     return room;
   }
 
-  // A call in the page's own text, whose value is kept unless it depends on the page.
+  // Expands a call in the page's own text. Its value is remembered unless it depends on the page.
   void call_of_page(std::string_view body, std::string& out) {
     if (const CallMemo::Value* value = memo_.find(body)) {
       work_.spend(value->work);
@@ -109,11 +117,15 @@ class Expander {
     if (!names_page_) memo_.keep(body, std::string_view(out).substr(begin), work_.spent() - before);
   }
 
+  // Appends the value of a call: a magic word, a parser function (name:...) or a template, tried in this order.
+  // {{#if: {{{1|}}} | a | b}}: the parts are "#if: {{{1|}}} ", " a ", " b". The name is "#if", the first argument what
+  // follows the colon.
   void call(std::string_view body, const Frame* frame, std::string& out) {
     work_.spend(body.size() + kCallCost);
     const size_t base = parts_.size();
     split_parts(body, finder_, spans_, parts_);
     std::string room;
+    // Only the name is expanded here. The other parts are expanded where they are used.
     std::string_view name = expanded(strip(parts_[base]), frame, room);
     const bool substituted = drop_subst(name);
     const size_t colon = name.find(':');
@@ -128,7 +140,7 @@ class Expander {
 
   static bool is_one_character(std::string_view text) { return count_characters(text) == 1; }
 
-  // A leading subst: or safesubst: goes, once.
+  // Removes a leading subst: or safesubst:, once. Returns whether there was one.
   static bool drop_subst(std::string_view& name) {
     for (std::string_view word : {"subst:", "safesubst:"}) {
       const size_t end = match_name(name, 0, word);
@@ -168,9 +180,9 @@ class Expander {
     return true;
   }
 
-  // Appends the function's value, which is expanded as a whole.
+  // Appends the function's value, which is then expanded as a whole.
   void call_function(std::string_view name, std::string_view first, size_t base, const Frame* frame, std::string& out) {
-    // The parts are copied, since the calls in them append more.
+    // Copy the parts, because nested calls append to parts_ and may move it.
     const std::vector<std::string_view> parts(parts_.begin() + static_cast<ptrdiff_t>(base) + 1, parts_.end());
     const Rest rest{parts.data(), parts.size()};
     if (name == "#expr" || name == "#ifexpr") need_frames(kExpressionFrames);
@@ -186,7 +198,7 @@ class Expander {
     expand(*value, frame, out);
   }
 
-  // The one module: numbers of a conversion as they stand.
+  // The only supported module, convert: returns the number and unit unchanged.
   static Result invoke(std::string_view module, Rest rest, const Frame* frame) {
     if (module != "convert" || strip(rest[0]) != "convert" || !frame) return std::nullopt;
     const std::string *number = frame->arguments->find("1"), *unit = frame->arguments->find("2");
@@ -194,7 +206,7 @@ class Expander {
     return *number + " " + *unit;
   }
 
-  // The full title that a call's name means.
+  // Returns the full title that a call's name refers to.
   std::string title_of(std::string_view name) const {
     if (name.empty()) return {};
     if (name[0] == ':') return upper_first(name.substr(1));
@@ -209,6 +221,7 @@ class Expander {
     std::string title = title_of(name);
     std::string_view text;
     if (title.empty() || !site_.find_template(title, text)) return;
+    // The package parses the template's text before it reads the arguments, and can run out of frames there.
     need_frames(kArgumentFrames * memo_.nesting().of(text, work_));
     Arguments arguments;
     for (size_t i = base + 1; i < parts_.size(); ++i) {
@@ -217,6 +230,7 @@ class Expander {
       arguments.add(substituted ? part : expanded(part, frame, room));
     }
     work_.spend(text.size() + kCallCost);
+    // A template that calls itself with the same arguments would never end. The package leaves the call as text.
     if (Frame::repeats(frame, title, arguments)) {
       out.append("{{").append(body).append("}}");
       return;
@@ -227,7 +241,7 @@ class Expander {
     expand(with_values(text, own, 0, room), &own, out);
   }
 
-  // Appends the text with its {{{arguments}}} replaced.
+  // Appends the text with its {{{arguments}}} replaced by their values.
   void substitute(std::string_view text, const Frame& frame, int level, std::string& out) {
     if (level > kMostNestedArguments) return;
     const Nested nested(depth_);
@@ -246,6 +260,7 @@ class Expander {
     work_.grow(out.size());
   }
 
+  // Appends the value of {{{name|default}}}: the argument's value if the call has it, else the expanded default.
   void append_argument(std::string_view body, const Frame& frame, int level, std::string& out) {
     const size_t base = parts_.size();
     split_parts(body, finder_, spans_, parts_);
@@ -264,7 +279,7 @@ class Expander {
     work_.grow(out.size());
   }
 
-  // A text with the values of its arguments. Without any it is the text itself.
+  // Returns the text with its arguments replaced. The result is in `room`, or is the text itself if it has none.
   std::string_view with_values(std::string_view text, const Frame& frame, int level, std::string& room) {
     if (level <= kMostNestedArguments && find_mark(text, "{{{", 0) == npos) return text;
     substitute(text, frame, level, room);
@@ -276,10 +291,10 @@ class Expander {
   CallMemo& memo_;
   Work& work_;
   SpanFinder finder_;
-  std::vector<Span> spans_;                // of the texts that are being expanded
-  std::vector<std::string_view> parts_;    // of the calls that are being made
+  std::vector<Span> spans_;                // of the texts that are being expanded, outermost first
+  std::vector<std::string_view> parts_;    // of the calls that are being expanded, outermost first
   int depth_ = 0;
-  bool names_page_ = false;  // whether the call of the page that is being made has asked for its title
+  bool names_page_ = false;  // the current call of the page has used the page's title
 };
 
 }  // namespace bertdata::wiki::wikiextractor

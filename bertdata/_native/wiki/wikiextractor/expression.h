@@ -1,4 +1,4 @@
-// #expr: arithmetic as wikiextractor 3.1.0 evaluates it, with Python's grammar, integers and floats.
+// Arithmetic of #expr as wikiextractor 3.1.0 evaluates it, with Python's integers and floats.
 #pragma once
 
 #include <cmath>
@@ -13,17 +13,17 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// What makes an expression an error, whose formula does not show.
+// The expression is an error. The error's text is not shown.
 struct BadExpression {};
 
-// What makes a value too large to compute. The text finishes the sentence "page X: ...".
+// A value is too large to compute. The text completes the sentence "page X: ...".
 struct TooLarge {
   std::string text;
 };
 
 constexpr std::string_view kErrorSpan = "<span class=\"error\"></span>";
 
-// A value: an integer, or a float.
+// A value: an integer or a float.
 struct Number {
   bool is_float = false;
   int64_t integer = 0;
@@ -41,7 +41,7 @@ inline int64_t checked(bool overflowed, int64_t value) {
   return value;
 }
 
-// A float of this integer, which both are equal only up to 2**53.
+// Converts to float. Throws Unknown for integers beyond 2**53, where the float would differ from the integer.
 inline double exact_float(const Number& number) {
   constexpr int64_t kExact = int64_t{1} << 53;
   if (!number.is_float && (number.integer > kExact || number.integer < -kExact))
@@ -117,7 +117,7 @@ inline Number power(const Number& a, const Number& b) {
   return out;
 }
 
-// Python's trunc, or int of a float.
+// Returns Python's trunc(a).
 inline int64_t truncate(const Number& a) {
   if (!a.is_float) return a.integer;
   if (!std::isfinite(a.real)) throw BadExpression();
@@ -125,7 +125,9 @@ inline int64_t truncate(const Number& a) {
   return static_cast<int64_t>(a.real);
 }
 
-// Rounds a run of digits after `keep` of them, half to even. The digits may grow by one.
+// Rounds a number's decimal digits after the first `keep` digits, half to even. grown: whether the result has a digit
+// more.
+// digits "9951", keep 2 -> "100", grown
 inline std::string round_digits(const std::string& digits, size_t keep, bool& grown) {
   std::string kept = digits.substr(0, keep);
   const char next = keep < digits.size() ? digits[keep] : '0';

@@ -1,4 +1,4 @@
-// The grammar of #expr: reads and evaluates an expression in one pass.
+// Parser of #expr that evaluates an expression while reading it.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// The expression as Python would read it: "=" alone doubled, the words mod and div as operators. Round is
-// one of ours, the byte 1.
+// Converts the expression to Python's syntax, as the package does: a single "=" becomes "==", mod and div become
+// operators. Round has no operator in Python and becomes the byte 1.
 inline std::string to_python(std::string_view text) {
   const Words& words = Words::unicode14();
   std::string out;
@@ -24,18 +24,22 @@ inline std::string to_python(std::string_view text) {
     }
     const char before = pos ? text[pos - 1] : '\0', after = pos + 1 < text.size() ? text[pos + 1] : '\0';
     const bool alone = text[pos] == '=' && after != '=' && std::string_view("!<>=").find(before) == npos;
-    out += text[pos] == '\1' ? '?' : text[pos];  // neither can be in an expression
+    out += text[pos] == '\1' ? '?' : text[pos];  // neither byte can occur in a valid expression
     if (alone) out += '=';
     ++pos;
   }
   return out;
 }
 
+// Recursive descent, with a function for each level of precedence: or, and, not, comparison, round, + -, * /, sign and
+// **, and single values.
+// The right side of "or" and "and" is read even if its value is not needed. While skipped_ is not 0, nothing is
+// evaluated.
 class ExpressionParser {
  public:
   explicit ExpressionParser(std::string_view text) : text_(text) {}
 
-  // Throws BadExpression, Unknown, or LimitReached.
+  // Evaluates the expression. Throws BadExpression, Unknown or LimitReached.
   Number evaluate() {
     try {
       skip();
@@ -44,7 +48,8 @@ class ExpressionParser {
       if (!refusal_.empty()) throw LimitReached(refusal_);
       return value;
     } catch (const BadExpression&) {
-      // What Python does not evaluate behind "or" and "and" may be anything that it can read.
+      // Python does not evaluate the right side of "or" and "and" if the left side decides. It may contain anything
+      // that Python can parse, which is more than this parser knows, so the page is left to the package.
       if (has_skipped_) throw Unknown("an #expr that is not evaluated to its end");
       throw;
     }
@@ -53,6 +58,7 @@ class ExpressionParser {
  private:
   [[noreturn]] static void fail() { throw BadExpression(); }
 
+  // Limits the depth of the recursion.
   struct Nested {
     explicit Nested(int& depth) : depth(depth) {
       if (++depth > kMostNestedOperators) throw Unknown("a deeply nested #expr");
@@ -64,7 +70,7 @@ class ExpressionParser {
   char peek() const { return pos_ < text_.size() ? text_[pos_] : '\0'; }
   bool at(std::string_view mark) const { return starts_with(text_, pos_, mark); }
 
-  // Passes spaces and comments. Lines may end within brackets only.
+  // Skips spaces and comments. Line breaks are allowed only within brackets.
   void skip() {
     while (pos_ < text_.size()) {
       const char c = text_[pos_];
@@ -78,13 +84,14 @@ class ExpressionParser {
         return;
     }
   }
+  // Handles a backslash, comment or line break.
   void other(char c) {
     const bool comment_at_end = c == '#' && text_.find_first_of("\n\r", pos_) == npos;
     if (!comment_at_end && c != '\n') throw Unknown("comments or lines in #expr");
     if (comment_at_end || only_comments_from(pos_)) pos_ = text_.size();
-    // Else the expression ends at the line's end, which is an error.
+    // Otherwise the expression ends at the line break, which is an error.
   }
-  // Whether all that follows is empty lines and comments, behind which an expression may end.
+  // Returns whether only empty lines and comments follow. An expression may end before them.
   bool only_comments_from(size_t pos) const {
     while ((pos = text_.find_first_not_of(" \t\f\n\r", pos)) != npos) {
       if (text_[pos] == '\\') throw Unknown("comments or lines in #expr");
@@ -106,7 +113,7 @@ class ExpressionParser {
     return take(word);
   }
 
-  // The first value that is true, else 0.
+  // a or b: the first value that is true, else 0.
   Number disjunction() {
     Number left = conjunction();
     while (take_word("or")) {
@@ -120,7 +127,7 @@ class ExpressionParser {
     return left;
   }
 
-  // The last value if all are true, else 0.
+  // a and b: the last value if all are true, else 0.
   Number conjunction() {
     Number left = inversion();
     while (take_word("and")) {
@@ -157,7 +164,7 @@ class ExpressionParser {
     if (!take_comparison(how)) return left;
     const Number right = rounding();
     const Number value = live() ? compare(left, right, how) : left;
-    if (take_comparison(how)) fail();  // one at a time
+    if (take_comparison(how)) fail();  // comparisons cannot be chained
     return value;
   }
 
@@ -209,8 +216,8 @@ class ExpressionParser {
     return live() ? bounded(power, base, exponent) : base;
   }
 
-  // The function's value. Of an expression with one that is too large nothing more is evaluated, but it is read
-  // on: Python evaluates none that it cannot read.
+  // Returns the function's value. If it is too large, the rest of the expression is only parsed, not evaluated: Python
+  // evaluates nothing if it cannot parse everything, so a syntax error counts before the size.
   Number bounded(Number (*function)(const Number&, const Number&), const Number& a, const Number& b) {
     try {
       return function(a, b);
@@ -262,11 +269,11 @@ class ExpressionParser {
   std::string refusal_;  // why the value is not computed
 };
 
-// Value of #expr, kErrorSpan for an error. `truth` tells whether it counts as true (#ifexpr).
+// Returns the value of #expr, or kErrorSpan for an error. Sets `truth` to whether the value counts as true (#ifexpr).
 inline std::string evaluate_expression(std::string_view formula, bool* truth = nullptr) {
   const std::string text = to_python(strip(formula));
   try {
-    if (text.find('\0') != npos) throw BadExpression();  // of a comment too
+    if (text.find('\0') != npos) throw BadExpression();  // a NUL is an error even within a comment
     const Number value = ExpressionParser(strip(text)).evaluate();
     if (truth) *truth = value.truth();
     return value.text();

@@ -1,4 +1,4 @@
-// External links in brackets become their labels.
+// Replaces external links in brackets by their labels.
 #pragma once
 
 #include <iterator>
@@ -14,7 +14,7 @@ inline constexpr std::string_view kSchemes[] = {
     "magnet:", "mailto:", "mms://", "news:", "nntp://", "redis://", "sftp://", "sip:", "sips:", "sms:",
     "ssh://", "svn://", "tel:", "telnet://", "urn:", "worldwind://", "xmpp:"};
 
-// Where the schemes of each first letter begin and end among all, which are sorted.
+// For each first letter, the range of its schemes in kSchemes, which is sorted.
 struct SchemesByLetter {
   uint8_t begins[128] = {}, ends[128] = {};
 
@@ -29,7 +29,7 @@ struct SchemesByLetter {
 
 class ExternalLinks {
  public:
-  // Appends the text with its links replaced to `out`. Returns false, with nothing done, where there is none.
+  // Appends the text with its links replaced. Returns false, and appends nothing, if there are no links.
   static bool replace(std::string_view text, std::string& out) {
     size_t behind = 0, label_end = 0;
     for (size_t at = text.find('['); at != npos; at = text.find('[', at + 1)) {
@@ -53,13 +53,14 @@ class ExternalLinks {
   }
 
  private:
-  // Behind the scheme of a link at pos. npos where none stands there.
+  // Returns the end of the scheme at pos, or npos.
   static size_t match_scheme(std::string_view text, size_t pos) {
     if (pos >= text.size()) return npos;
     const auto first = static_cast<uint8_t>(lower_ascii(text[pos]));
     static constexpr SchemesByLetter kByLetter;
     size_t i = first < 0x80 ? kByLetter.begins[first] : 0;
-    const size_t end = first < 0x80 ? kByLetter.ends[first] : std::size(kSchemes);  // case may hide the letter
+    // Letters beyond ASCII can match without regard to case, so all schemes are tried.
+    const size_t end = first < 0x80 ? kByLetter.ends[first] : std::size(kSchemes);
     for (; i < end; ++i)
       if (const size_t behind = match_name(text, pos, kSchemes[i]); behind != npos) return behind;
     return npos;
@@ -83,14 +84,14 @@ class ExternalLinks {
     return pos;
   }
 
-  // The first "]" or control but the tabulator. A label cannot hold it.
+  // Returns the position of the first "]" or control character other than TAB. A label can contain neither.
   static size_t find_label_end(std::string_view text, size_t pos) {
     const auto is_control = [](char byte) { return static_cast<uint8_t>(byte) < 0x20 && byte != '\t'; };
     while (pos < text.size() && text[pos] != ']' && !is_control(text[pos])) ++pos;
     return pos;
   }
 
-  // Whether the label is itself the address of an image.
+  // Returns whether the label is the address of an image.
   static bool is_image(std::string_view label) {
     size_t pos = match_name(label, 0, "http");
     if (pos == npos) return false;
@@ -112,7 +113,8 @@ class ExternalLinks {
     return image;
   }
 
-  // Letters, digits, some marks, U+0080 to U+00FF, and what is one of these without regard to case.
+  // Returns whether a file name may contain the character: letters, digits, some punctuation, U+0080 to U+00FF, and
+  // characters that equal one of these without regard to case.
   static bool is_of_file_name(uint32_t cp) {
     if (cp >= 0x80) {
       for (uint32_t folded : {0x130u, 0x131u, 0x17Fu, 0x212Au, 0x178u, 0x39Cu, 0x3BCu, 0x1E9Eu, 0x212Bu})

@@ -1,4 +1,5 @@
-// wikiextractor 3.1.0: blocks of pages to articles, or to definitions of templates.
+// Turns blocks of dump pages into articles or template definitions, as the Python package wikiextractor 3.1.0 does.
+// "The package" in these headers is that package.
 #pragma once
 
 #include <memory>
@@ -17,37 +18,41 @@ namespace bertdata::wiki::wikiextractor {
 
 struct ExtractorSettings {
   Site site;
-  std::unordered_set<std::string> skip_pages;  // ids
+  std::unordered_set<std::string> skip_pages;  // page ids
   uint64_t max_page_bytes;
-  uint64_t max_work;  // on one page
+  uint64_t max_work;  // bytes of work allowed for a page
 };
 
-// What became of a page: an article of that many bytes, or the reason why it is none.
+// What happened to a page: an article of `size` bytes, or the reason why there is none. begin, end: range of the page
+// in the block.
 struct Outcome {
   std::string reason, detail;
   uint64_t size, begin, end;
 };
 
-// An id that there may be.
+// The id of a page, if there is one.
 using Id = std::optional<std::string>;
 
+// The articles of a block.
 struct Articles {
   std::string text;
   std::vector<Outcome> outcomes;
   Id first_id, last_id;  // of the pages that could be articles
 };
 
+// The definitions of a block. pages: number of template pages. left_out: ids of pages left out by --skip-page.
 struct Definitions {
   std::vector<Definition> found;
   uint64_t pages = 0;
   std::vector<std::string> left_out;
 };
 
-// Shared by threads: a call changes nothing but the memos, of which it takes one for itself.
+// Extracts articles. Threads share it: it is immutable except for the memos, and each call takes its own memo.
 class Extractor {
  public:
   explicit Extractor(ExtractorSettings settings) : settings_(std::move(settings)) {}
 
+  // Extracts the block's articles. last_id: id of the last page before the block that could be an article.
   Articles extract(std::string_view data, Id last_id) const {
     Articles articles;
     articles.last_id = std::move(last_id);
@@ -68,6 +73,7 @@ class Extractor {
     return articles;
   }
 
+  // Returns the definitions in the block, in order.
   Definitions definitions(std::string_view data) const {
     Definitions out;
     const std::string mark = "<title>" + settings_.site.template_namespace + ":";
@@ -93,7 +99,7 @@ class Extractor {
   }
 
  private:
-  // The page's outcome but for its place and size. An article goes to the others.
+  // Returns the page's outcome, without range and size. An article is appended to articles.text.
   Outcome take(std::string_view data, bool whole, Renderer& renderer, std::string& joined, Articles& articles) const {
     if (!settings_.skip_pages.empty()) {
       std::string id(find_page_id(data));
@@ -109,6 +115,7 @@ class Extractor {
     return render(page, renderer, articles.text);
   }
 
+  // Renders the page. On an exception the partial article is removed.
   Outcome render(const Page& page, Renderer& renderer, std::string& out) const {
     const size_t before = out.size();
     Work work(settings_.max_work);

@@ -1,4 +1,4 @@
-// Internal links become their labels.
+// Replaces internal links by their labels.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// Finds balanced [[ ... ]]. Openers that never close are set aside.
+// Finds balanced [[ ... ]]. Openers that are never closed are ignored.
 class LinkFinder {
  public:
-  // The outermost links at pos or later, read two characters at a time.
+  // Returns the outermost links, in order. Brackets are read in pairs.
   const std::vector<Span>& find(std::string_view text) {
     links_.clear();
     open_.clear();
@@ -29,7 +29,7 @@ class LinkFinder {
       } else if (!open_.empty()) {
         const Span link{open_.back(), pos + 2};
         open_.pop_back();
-        while (!links_.empty() && links_.back().begin > link.begin) links_.pop_back();  // those inside
+        while (!links_.empty() && links_.back().begin > link.begin) links_.pop_back();  // links inside this link
         links_.push_back(link);
       }
       pos += 2;
@@ -42,7 +42,7 @@ class LinkFinder {
   std::vector<size_t> open_;
 };
 
-// The end of the link that begins at pos. npos where it never closes.
+// Returns the end of the link that begins at pos, or npos if it is never closed.
 inline size_t find_link_end(std::string_view text, size_t pos) {
   size_t depth = 0;
   while ((pos = find_any<'[', ']'>(text, pos)) != npos) {
@@ -57,8 +57,9 @@ inline size_t find_link_end(std::string_view text, size_t pos) {
   return npos;
 }
 
-// Appends the text with brackets beyond two at the begin of a link, and as many at its end, dropped. Returns false,
-// with nothing done, where none are.
+// Appends the text, and drops brackets beyond two at the start of a link and as many at its end. Returns false, and
+// appends nothing, if there are none.
+// "[[[A]]]" -> "[[A]]"
 inline bool drop_extra_brackets(std::string_view text, std::string& out, Work& work) {
   size_t behind = 0, pos = 0;
   bool changed = false;
@@ -85,7 +86,7 @@ inline bool drop_extra_brackets(std::string_view text, std::string& out, Work& w
   return changed;
 }
 
-// Whether nothing remains of a link to that title: it is of another namespace or wiki.
+// Returns whether a link with this title is dropped: it belongs to another namespace or wiki.
 inline bool is_dropped(std::string_view title) {
   const auto is_kept = [](std::string_view place) { return place == "w" || place == "wiktionary" || place == "wikt"; };
   const size_t colon = title.find(':');
@@ -97,7 +98,7 @@ inline bool is_dropped(std::string_view title) {
 
 class InternalLinks {
  public:
-  // Appends the text with its links replaced. Returns false, with nothing done, where there is none.
+  // Appends the text with its links replaced. Returns false, and appends nothing, if there are no links.
   bool replace(std::string_view text, std::string& out, Work& work) {
     const std::vector<Span>& links = outer_.find(text);
     size_t behind = 0;
@@ -112,6 +113,8 @@ class InternalLinks {
   }
 
  private:
+  // Appends the label of a link. It starts after the last bar that comes before one of the inner links.
+  // File:x.jpg|thumb|see [[A|b]] -> "see [[A|b]]"
   void append_label(std::string_view link, std::string& out, Work& work) {
     work.spend(link.size());
     size_t bar = link.find('|');

@@ -1,4 +1,4 @@
-// The lines that are kept of a text, with the headings above them.
+// Keeps the lines of an article that are text, and the headings above them.
 #pragma once
 
 #include <string>
@@ -10,9 +10,10 @@
 
 namespace bertdata::wiki::wikiextractor {
 
+// Decides line by line. A heading is written only when a line of text follows below it.
 class Lines {
  public:
-  // Appends the kept lines of an escaped text, with line ends between them.
+  // Appends the kept lines of an escaped text, separated by line breaks.
   static void append(std::string_view text, std::string& out) {
     Lines lines(out);
     for (size_t begin = 0; begin <= text.size();) {
@@ -51,7 +52,8 @@ class Lines {
     if (line.find_first_not_of(".-") != npos) keep(line);
   }
 
-  // "==" or more, and as many, or fewer but two, again: the text between them.
+  // Takes a heading. The title is between two equal runs of at least two "=". Longer runs are tried first. Returns
+  // false if this is no heading.
   bool take_heading(std::string_view line) {
     size_t most = 0;
     while (most < line.size() && line[most] == '=') ++most;
@@ -67,7 +69,8 @@ class Lines {
     return false;
   }
 
-  // Less two characters at both ends. Like a line of ":", it takes no heading along.
+  // Takes a line ++title++ and drops two characters at both ends. Like a line that starts with ":", it does not cause
+  // pending headings to be written.
   void take_title(std::string_view line) {
     for (int i = 0; i < 2; ++i) {
       if (!line.empty()) line.remove_prefix(decode_at(line, 0).length);
@@ -95,7 +98,7 @@ class Lines {
   }
 
   std::string& out_;
-  std::vector<std::pair<size_t, std::string>> headings_;  // pending, by level
+  std::vector<std::pair<size_t, std::string>> headings_;  // headings that wait for a line of text, with their levels
   bool first_ = true;
 };
 

@@ -1,4 +1,4 @@
-// Raw <nowiki> elements, which stand aside while a text is expanded.
+// Protects raw <nowiki> elements while a text is expanded.
 #pragma once
 
 #include <string>
@@ -10,17 +10,18 @@
 
 namespace bertdata::wiki::wikiextractor {
 
+// Replaces <nowiki> elements by marks ("\0NOWIKI0\0") and puts them back later.
 class NowikiMask {
  public:
-  // Copies the text to `masked` with a mark in place of each <nowiki> element. False, with nothing copied,
-  // where there is none.
+  // Copies the text to `masked` with a mark in place of each <nowiki> element. Returns false, and copies nothing, if
+  // there is none.
   bool mask(std::string_view text, std::string& masked) {
     if (find_mark(text, "<n", 0) == npos && find_mark(text, "<N", 0) == npos) return false;
     size_t behind = 0;
     for (size_t at = text.find('<'); at != npos; at = text.find('<', at)) {
       const size_t inside = end_of(text, at + 1, "nowiki");
       const size_t end = inside == npos ? npos : find_close(text, inside);
-      if (inside != npos && end == npos) break;  // no other one is closed either
+      if (inside != npos && end == npos) break;  // no later element is closed either
       if (end == npos) {
         ++at;
         continue;
@@ -34,7 +35,7 @@ class NowikiMask {
     return true;
   }
 
-  // Puts the elements back, one after the other, wherever their marks stand.
+  // Puts the elements back wherever their marks are.
   void unmask(std::string& text, Work& work) const {
     std::string spare;
     for (size_t i = 0; i < elements_.size(); ++i) {
@@ -49,7 +50,7 @@ class NowikiMask {
     std::string out(1, '\0');
     return out.append("NOWIKI").append(std::to_string(i)).append(1, '\0');
   }
-  // Behind the rest of a tag. npos where another text stands there.
+  // Returns the end of the tag whose name is expected at pos, or npos.
   static size_t end_of(std::string_view text, size_t pos, std::string_view name) {
     const size_t end = match_name(text, pos, name);
     const size_t close = end == npos ? npos : skip_spaces(text, end);
@@ -61,7 +62,7 @@ class NowikiMask {
     return npos;
   }
 
-  std::vector<std::string_view> elements_;  // of the text, which must stay
+  std::vector<std::string_view> elements_;  // views into the masked text, which must outlive them
 };
 
 }  // namespace bertdata::wiki::wikiextractor

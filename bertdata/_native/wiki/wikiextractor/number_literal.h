@@ -1,4 +1,4 @@
-// Numbers in an expression, as Python writes them.
+// Reads numbers in an expression with Python's syntax.
 #pragma once
 
 #include <charconv>
@@ -15,8 +15,8 @@ inline bool is_letter(char c) {
   return (lower >= 'a' && lower <= 'z') || c == '_' || static_cast<uint8_t>(c) >= 0x80;
 }
 
-// Reads the number that begins at pos with a digit or a point, and moves pos behind it. Throws BadExpression.
-// Underscores may stand between digits; only floats and zero have leading zeros.
+// Reads the number at pos, which begins with a digit or a point, and moves pos past it. Throws BadExpression.
+// Single underscores between digits are allowed. Integers other than zero must not have leading zeros.
 class NumberLiteral {
  public:
   NumberLiteral(std::string_view text, size_t& pos) : text_(text), pos_(pos) {}
@@ -60,7 +60,7 @@ class NumberLiteral {
     return true;
   }
 
-  // With a prefix such as 0x.
+  // Reads an integer with a prefix such as 0x.
   Number read_based() {
     const char base = lower_ascii(text_[pos_ + 1]);
     const int size = base == 'x' ? 16 : base == 'o' ? 8 : 2;
@@ -98,7 +98,7 @@ class NumberLiteral {
   }
   bool follows_digit() const { return pos_ + 1 < text_.size() && is_digit(text_[pos_ + 1]); }
 
-  // Only a keyword may follow a number at once.
+  // Only a keyword may follow directly after a number.
   void check_end() const {
     if (is_letter(peek()) && !starts_with(text_, pos_, "or") && !starts_with(text_, pos_, "and")) throw BadExpression();
   }

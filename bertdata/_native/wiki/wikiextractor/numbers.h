@@ -1,4 +1,4 @@
-// Numbers as Python reads and prints them.
+// Reads and prints numbers as Python does.
 #pragma once
 
 #include <algorithm>
@@ -15,21 +15,21 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// An integer of any length: its digits without leading zeros ("0" for zero).
+// An integer of any size: its digits without leading zeros, "0" for zero.
 struct Integer {
   bool negative = false;
   std::string digits;
 
   std::string text() const { return negative && digits != "0" ? "-" + digits : digits; }
 
-  // True if the value is at most so many, given by its digits: as a count for a function of Python's str, whose
-  // counts have 64 bits, or OverflowError.
+  // Returns whether the value is at most `most`, given as digits, and not below -2**63. Python's str functions take
+  // counts of 64 bits, and raise OverflowError for others.
   bool is_count(std::string_view most) const {
     const std::string_view bound = negative ? "9223372036854775808" : most;
     return digits.size() < bound.size() || (digits.size() == bound.size() && digits <= bound);
   }
 
-  // The value, or the nearest one within 2**62.
+  // Returns the value, limited to -2**62 to 2**62.
   int64_t clamped() const {
     constexpr int64_t kMost = int64_t{1} << 62;
     if (digits.size() > 18) return negative ? -kMost : kMost;
@@ -39,8 +39,8 @@ struct Integer {
   }
 };
 
-// Digits of any script as ASCII, single underscores between them dropped. None where Python's int()
-// and float() would not take the text.
+// Replaces digits of any script by ASCII digits and removes single underscores between digits. Returns nullopt if
+// Python's int() and float() would refuse the text.
 inline std::optional<std::string> plain_digits(std::string_view text) {
   const Words& words = Words::unicode14();
   std::string out;
@@ -64,7 +64,7 @@ inline std::optional<std::string> plain_digits(std::string_view text) {
   return out;
 }
 
-// Python's int(text).
+// Returns Python's int(text).
 inline std::optional<Integer> read_integer(std::string_view text) {
   text = strip(text);
   Integer number;
@@ -80,13 +80,14 @@ inline std::optional<Integer> read_integer(std::string_view text) {
   return number;
 }
 
-// The double nearest to a plain decimal number. Infinite or zero beyond the range.
+// Returns the double nearest to a plain decimal number: infinity or zero if it is out of range.
 inline std::optional<double> read_decimal(std::string_view text) {
   double value = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end != text.data() + text.size() || fault == std::errc::invalid_argument) return std::nullopt;
   if (fault != std::errc::result_out_of_range) return value;
-  // Too large or too small: the place of the first digit that is not 0 tells.
+  // from_chars does not say whether the number is too large or too small. The exponent's sign tells, or else whether a
+  // nonzero digit comes before the point.
   const size_t mark = std::min(text.find_first_of("eE"), text.size());
   const std::string_view mantissa = text.substr(0, mark);
   const size_t point = std::min(mantissa.find('.'), mantissa.size());
@@ -98,7 +99,7 @@ inline std::optional<double> read_decimal(std::string_view text) {
   return large ? std::numeric_limits<double>::infinity() : 0.0;
 }
 
-// Python's float(text).
+// Returns Python's float(text).
 inline std::optional<double> read_float(std::string_view text) {
   std::optional<std::string> plain = plain_digits(strip(text));
   if (!plain || plain->empty()) return std::nullopt;
@@ -122,7 +123,7 @@ inline std::optional<double> read_float(std::string_view text) {
   return negative ? -*value : *value;
 }
 
-// Python's repr of a float: the shortest digits that read back as the same.
+// Returns Python's repr of a float: the shortest digits that are read back as the same value.
 inline std::string print_float(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -134,7 +135,7 @@ inline std::string print_float(double value) {
   std::string digits(1, text[0]);
   if (mark > 2) digits.append(text.substr(2, mark - 2));
   int exponent = 0;
-  const size_t sign = text[mark + 1] == '+' ? 1 : 0;  // from_chars takes no plus
+  const size_t sign = text[mark + 1] == '+' ? 1 : 0;  // from_chars does not accept a plus sign
   std::from_chars(text.data() + mark + 1 + sign, end, exponent);
   std::string out = std::signbit(value) ? "-" : "";
   if (exponent < -4 || exponent >= 16) {
@@ -150,7 +151,7 @@ inline std::string print_float(double value) {
   return out.append(digits, 0, whole).append(".").append(digits, whole);
 }
 
-// All digits of a finite double before and after the point.
+// Returns all digits of a finite double before the point, and `places` digits after it.
 inline std::string exact_digits(double value, int places) {
   std::string buffer(400 + static_cast<size_t>(places), '\0');
   char *const begin = buffer.data(), *const room_end = begin + buffer.size();
@@ -159,7 +160,7 @@ inline std::string exact_digits(double value, int places) {
   return buffer;
 }
 
-// The text with a comma before each third digit from the right of its leading digits.
+// Returns the text with commas between groups of three digits in its leading digits.
 inline std::string with_commas(std::string_view text) {
   size_t begin = !text.empty() && text[0] == '-' ? 1 : 0, end = begin;
   while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;

@@ -1,4 +1,4 @@
-// The pages of a block, and what each is, as wikiextractor takes them.
+// Finds the pages of a block, and decides what each page is, as wikiextractor does.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// <page ...> or </page> in bytes.
+// A <page ...> or </page> tag.
 struct PageTag {
   size_t begin = npos, end = npos;
   bool closing = false;
@@ -20,7 +20,7 @@ struct PageTag {
 
 inline bool is_byte_space(char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
 
-// The tag of a page that begins at pos.
+// Returns the page tag that begins at pos, if there is one.
 inline PageTag match_page_tag(std::string_view data, size_t pos) {
   const bool closing = starts_with(data, pos + 1, "/");
   const size_t name = pos + 1 + closing;
@@ -37,12 +37,14 @@ inline PageTag find_page_tag(std::string_view data, size_t pos) {
   return {};
 }
 
-// From a page's opening tag to its closing one, or to where its bytes end too early: then it is not whole.
+// A page from its opening to its closing tag. If the closing tag is missing, the page ends at the next opening tag or
+// at the end of the data, and is not whole.
 struct RawPage {
   size_t begin, end;
   bool whole;
 };
 
+// Splits a block into its pages.
 class PageSplitter {
  public:
   explicit PageSplitter(std::string_view data) : data_(data) {}
@@ -69,7 +71,7 @@ class PageSplitter {
   size_t pos_ = 0, start_ = npos;
 };
 
-// The content of the first element of that name that holds no "<". None where there is none.
+// Returns the content of the first element with this name that contains no "<".
 inline std::optional<std::string_view> find_element(std::string_view text, std::string_view open,
                                                     std::string_view close, bool may_be_empty) {
   for (size_t at = find_mark(text, open, 0); at != npos; at = find_mark(text, open, at + 1)) {
@@ -80,7 +82,7 @@ inline std::optional<std::string_view> find_element(std::string_view text, std::
   return std::nullopt;
 }
 
-// An opening tag <text ...> of a page.
+// The opening tag <text ...> of a page.
 struct TextTag {
   size_t begin = npos, end = npos;
 };
@@ -95,7 +97,7 @@ inline TextTag find_text_tag(std::string_view page, size_t pos) {
   return {};
 }
 
-// The id of a page as bytes, empty where it has none.
+// Returns the id of a page that may be invalid UTF-8, or an empty text.
 inline std::string_view find_page_id(std::string_view page) {
   size_t text = find_mark(page, "<text", 0);
   const auto is_word = [&](size_t i) {
@@ -106,7 +108,8 @@ inline std::string_view find_page_id(std::string_view page) {
   return find_element(page.substr(0, text), "<id>", "</id>", false).value_or(std::string_view());
 }
 
-// The text elements of a page, joined. Returns false where one is not closed.
+// Joins the text elements of a page. Returns false if one is not closed. `text` is a view of the page, or of `joined`
+// if there are several elements.
 inline bool read_text(std::string_view page, std::string& joined, std::string_view& text) {
   text = {};
   joined.clear();
@@ -139,7 +142,7 @@ inline bool is_utf8(std::string_view text) {
   }
 }
 
-// Reasons that a page is no article, as the Python side names them.
+// Reasons why a page is no article. The Python side uses the same texts.
 constexpr const char* kCutOff = "cut off";
 constexpr const char* kTooLarge = "too large";
 constexpr const char* kBadUtf8 = "invalid UTF-8";
@@ -151,12 +154,12 @@ constexpr const char* kLeftOut = "left out by --skip-page";
 constexpr const char* kLimit = "limit";
 constexpr const char* kUnknown = "unknown";
 
-// An article as the dump holds it, or the reason why a page is none.
+// An article as in the dump, or the reason why the page is none.
 struct Page {
   std::string reason;
   std::string_view id, title, text;
 
-  // joined: room for the text of several elements.
+  // Reads a page. joined: buffer for the joined text of several text elements.
   static Page read(std::string_view data, bool whole, std::string_view template_namespace, std::string& joined) {
     if (!whole) return {kCutOff, {}, {}, {}};
     if (!is_utf8(data)) return {kBadUtf8, {}, {}, {}};

@@ -1,4 +1,4 @@
-// Formulas and pieces of code become numbered words.
+// Replaces formulas and code by numbered words.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,8 @@ class Placeholders {
   }
 
  private:
-  // Elements are numbered in order. Every text equal to one that is numbered gets its number.
+  // Numbers the elements in order and replaces each by `word` and its number. A text equal to a numbered element gets
+  // the same number.
   static void replace(std::string& text, std::string& spare, std::string_view name, std::string_view word, Work& work) {
     const std::vector<Span> found = find(text, name);
     if (found.empty()) return;
@@ -32,7 +33,7 @@ class Placeholders {
       if (match_open(element, element.find('<', 1), name, true) != npos)
         return replace_anywhere(text, spare, found, prefix, work);
     }
-    // No element holds another one's begin: each stands in the text only where it was found.
+    // No element contains the opening tag of another, so a single pass is enough.
     std::unordered_map<std::string_view, size_t> numbers;
     spare.clear();
     size_t behind = 0;
@@ -46,6 +47,7 @@ class Placeholders {
     text.swap(spare);
   }
 
+  // Slow way: an element can occur inside another, so the whole text is searched for each element.
   static void replace_anywhere(std::string& text, std::string& spare, const std::vector<Span>& found,
                                const std::string& prefix, Work& work) {
     std::vector<std::string> elements;
@@ -62,14 +64,14 @@ class Placeholders {
     for (size_t at = text.find('<'); at != npos && last != npos && at < last; at = text.find('<', at)) {
       const size_t inside = match_open(text, at, name, false);
       const size_t end = inside == npos ? npos : find_close(text, inside, name);
-      if (inside != npos && end == npos) break;  // no other one is closed either
+      if (inside != npos && end == npos) break;  // no later element is closed either
       if (end != npos) found.push_back({at, end});
       at = end == npos ? at + 1 : end;
     }
     return found;
   }
 
-  // Behind an opening tag at pos. npos where none stands there (or, if anywhere, later).
+  // Returns the end of the opening tag at pos, or npos. If `anywhere`, the tag may also come later.
   static size_t match_open(std::string_view text, size_t pos, std::string_view name, bool anywhere) {
     for (; pos != npos; pos = text.find('<', pos + 1)) {
       const size_t end = match_name(text, skip_spaces(text, pos + 1), name);

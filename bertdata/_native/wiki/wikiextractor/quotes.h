@@ -1,4 +1,4 @@
-// Bold and italics: their marks go, or become quotation marks.
+// Removes the marks of bold and italics, or replaces them by quotation marks.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ class Quotes {
   }
 
  private:
-  // What a mark encloses within a line, both marks replaced. The next mark always closes.
+  // Replaces pairs of marks within a line by `with`. A mark is always closed by the next mark.
   static void replace_pairs(std::string& text, std::string_view mark, std::string_view with, std::string& spare) {
     size_t open = find_mark(text, mark, 0);
     if (open == npos) return;
@@ -50,7 +50,7 @@ class Quotes {
     text.swap(spare);
   }
 
-  // What stands between `open` and `close` without a quotation mark in it, in a pair of these.
+  // Puts what is between `open` and `close` into quotation marks if it contains none.
   static void replace_quoted(std::string& text, std::string_view open, std::string_view close, std::string& spare) {
     size_t behind = 0;
     for (size_t at = find_mark(text, open, 0); at != npos; at = find_mark(text, open, at)) {

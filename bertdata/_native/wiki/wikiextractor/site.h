@@ -1,4 +1,4 @@
-// Facts of the dump and of the run that pages are rendered with.
+// Facts about the dump and the run that rendering needs.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace bertdata::wiki::wikiextractor {
 
+// Facts about the dump and the day.
 struct Site {
-  std::string url_base;            // without the last "/"
-  std::string template_namespace;  // without ":"
+  std::string url_base;            // without the "/" at the end
+  std::string template_namespace;  // without the ":"
   std::string year, month, day;
   std::unordered_set<std::string> namespaces;
   TemplateFile templates;
 
-  // Whether there is a definition of that title. A redirect is followed once and changes the title.
+  // Finds a template's text. A redirect is followed once and changes the title. Returns false if there is none.
   bool find_template(std::string& title, std::string_view& text) const {
     if (const auto target = templates.bisect(TemplateFile::kRedirect, title)) title = std::string(*target);
     const std::optional<std::string_view> found = templates.bisect(TemplateFile::kTemplate, title);

@@ -1,4 +1,4 @@
-// Balanced braces and brackets of wikitext as wikiextractor 3.1.0 pairs them, and the parts of a call.
+// Finds balanced braces and brackets in wikitext as wikiextractor 3.1.0 pairs them, and splits a call into its parts.
 #pragma once
 
 #include <algorithm>
@@ -11,19 +11,22 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// So many characters before a position: those that brackets in the way add can reach beyond the closing run.
+// Returns the position `characters` characters before `end`. Because brackets can add to the count (see close_braces),
+// this can go back beyond the closing run.
 inline size_t step_back(std::string_view text, size_t end, int64_t characters) {
   for (; characters > 0 && end > 0; --characters) end -= decode_before(text, end).length;
   return end;
 }
 
+// What to find. The values are the numbers of opening braces.
 enum class Kind { kParts = 0, kCall = 2, kArgument = 3 };
 
-// Finds balanced spans. Its stacks are kept between texts.
+// Finds balanced spans. The stack is reused for the next text.
 class SpanFinder {
  public:
-  // Appends the outermost spans: calls, arguments, or (kParts) whatever hides a "|". An opening run that
-  // never closes ends the search.
+  // Appends the outermost spans: calls, arguments, or for kParts everything that hides a "|". An opening run that is
+  // never closed ends the search.
+  // kCall in "{{a}} {{b|{{c}}}}" -> [0, 5) and [6, 17)
   template <Kind kind>
   void find(std::string_view text, std::vector<Span>& spans) {
     constexpr size_t kLeast = kind == Kind::kArgument ? 3 : 2;
@@ -33,13 +36,14 @@ class SpanFinder {
     while (next_run<kind>(text, pos, first)) {
       pos = first.end();
       if (first.mark == '}' || first.mark == ']' || first.length < kLeast) continue;
+      // Of four or more opening braces only the last three count: "{{{{x}}}" is "{" and an argument.
       if (first.mark == '{' && first.length > 3) first = {first.end() - 3, 3, '{'};
       if (!close<kind>(text, first, pos, spans)) return;
     }
   }
 
  private:
-  // A maximal sequence of two or more equal braces or brackets.
+  // A maximal run of two or more equal braces or brackets.
   struct Run {
     size_t begin, length;
     char mark;
@@ -62,9 +66,11 @@ class SpanFinder {
     }
   }
 
-  // Looks for the end of what `first` opens. Returns false where the text ends before. pos: behind the last run read.
+  // Looks for the end of the span that `first` opens. Returns false if the text ends before it. Moves pos past the
+  // last run read.
   template <Kind kind>
   bool close(std::string_view text, const Run& first, size_t& pos, std::vector<Span>& spans) {
+    // The stack holds the lengths of open runs, braces positive and brackets negative.
     open_.assign(1, first.mark == '{' ? static_cast<int64_t>(first.length) : -static_cast<int64_t>(first.length));
     Run run;
     while (next_run<kind>(text, pos, run)) {
@@ -79,6 +85,7 @@ class SpanFinder {
         add<kind>(text, {first.begin, step_back(text, run.end(), left)}, spans);
         return true;
       }
+      // Too few braces are left open for another span, so this span begins after them.
       if (run.mark == '}' && open_.size() == 1 && open_[0] > 0 && open_[0] < static_cast<int64_t>(kind)) {
         add<kind>(text, {first.begin + static_cast<size_t>(open_[0]), run.end()}, spans);
         return true;
@@ -87,7 +94,7 @@ class SpanFinder {
     return false;
   }
 
-  // An argument takes in the triple braces around it.
+  // Adds a span. An argument is extended to triple braces around it.
   template <Kind kind>
   void add(std::string_view text, Span span, std::vector<Span>& spans) {
     if (kind == Kind::kArgument) {
@@ -101,8 +108,8 @@ class SpanFinder {
     spans.push_back(span);
   }
 
-  // Pairs `length` closing braces with open ones and returns how many have no partner. An open bracket on the
-  // way is dropped and adds its length to them.
+  // Closes open braces with `length` closing braces and returns how many are left over. An open bracket in between is
+  // dropped, and its length is added to them, as in the package.
   int64_t close_braces(int64_t length) {
     while (!open_.empty()) {
       const int64_t open = open_.back();
@@ -133,10 +140,10 @@ class SpanFinder {
   }
 
   std::vector<int64_t> open_;
-  size_t base_ = 0;  // where the text's spans begin
+  size_t base_ = 0;  // index of the current text's first span
 };
 
-// The span less n characters at both ends. What falls away need not be braces.
+// Returns the span without n characters at both ends. These need not be braces.
 inline std::string_view inside(std::string_view text, const Span& span, size_t n) {
   size_t begin = span.begin, end = span.end;
   for (size_t i = 0; i < n; ++i) {
@@ -150,7 +157,8 @@ inline std::string_view inside(std::string_view text, const Span& span, size_t n
   return text.substr(begin, end - begin);
 }
 
-// Appends the parts of the text between the "|" outside the spans.
+// Appends the parts of the text between each "|" outside the spans.
+// "a|{{b|c}}|d" -> "a", "{{b|c}}", "d"
 inline void split_parts(std::string_view text, SpanFinder& finder, std::vector<Span>& spans,
                         std::vector<std::string_view>& parts) {
   size_t bar = text.find('|');

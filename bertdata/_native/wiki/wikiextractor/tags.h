@@ -1,4 +1,4 @@
-// Tags of HTML and of wiki mark-up, and comments.
+// Drops or replaces comments and tags of HTML and wiki mark-up.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,14 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// The end of a tag's name at pos, at an edge. npos where another name stands there.
+// Returns the end of the tag name at pos, where a word must end, or npos if another name is there.
 inline size_t match_tag_name(std::string_view text, size_t pos, std::string_view name) {
   const size_t end = match_name(text, pos, name);
   return end != npos && Words::unicode14().is_edge(text, end) ? end : npos;
 }
 
-// The ">" of a tag, from behind its name on. Quoted values whose end exists are passed over.
+// Returns the position of a tag's ">", searching from the end of its name. Quoted attribute values are skipped if the
+// closing quote exists.
 inline size_t find_tag_end(std::string_view text, size_t pos, Work& work) {
   const size_t begin = pos;
   while ((pos = find_any<'>', '"', '\''>(text, pos)) != npos && text[pos] != '>') {
@@ -30,14 +31,14 @@ inline size_t find_tag_end(std::string_view text, size_t pos, Work& work) {
   return pos;
 }
 
-// Whether a tag that ends at `close` (its ">") closes itself.
+// Returns whether the tag that ends with the ">" at `close` closes itself.
 inline bool closes_itself(std::string_view text, size_t begin, size_t close) {
   const std::string_view tag = strip_right(text.substr(begin, close - begin));
   return !tag.empty() && tag.back() == '/';
 }
 
-// Replaces tags that break a line or a paragraph by a space or a line end. Nothing replaces one beside a
-// space or at an end of the text.
+// Replaces tags that break a line or a paragraph by a space or a line break. Next to white space, and at the start or
+// end of the text, they are just dropped.
 class BreakTags {
  public:
   static void replace(std::string& text, std::string& spare, Work& work) {
@@ -101,7 +102,7 @@ class BreakTags {
   }
 };
 
-// Drops comments, tags that close themselves, and tags whose content stays.
+// Drops comments, self-closing tags, and tags whose content stays.
 class LooseTags {
  public:
   static void drop(std::string& text, std::string& spare, Work& work) {
@@ -130,8 +131,8 @@ class LooseTags {
 
   LooseTags(std::string_view text, Work& work) : text_(text), work_(work), last_close_(text.rfind('>')) {}
 
-  // The ranges to drop. Of those that begin in a dropped one only the search for their own kind goes on
-  // behind them.
+  // Returns the ranges to drop. All searches run on the original text, each for its own construct: a range that begins
+  // inside another is not dropped again, but the search for its construct continues after it.
   const std::vector<Span>& find() {
     if (last_close_ == npos) return found_;
     for (size_t at = text_.find('<'); at != npos && at < last_close_; at = text_.find('<', at + 1)) {
@@ -182,7 +183,7 @@ class LooseTags {
 
   std::string_view text_;
   Work& work_;
-  size_t last_close_;  // the last ">" of the text
+  size_t last_close_;  // position of the text's last ">"
   std::vector<Span> found_;
   size_t comment_end_ = 0, self_closing_end_[kSelfClosings] = {}, next_close_ = 0;
 };

@@ -1,5 +1,5 @@
-// Parser functions that change a text or count in it. Each takes the evaluated first argument and the other
-// arguments as they stand; none means that the call gives an empty text.
+// Parser functions that change a text or count in it. Each takes the expanded first argument and the other arguments
+// as written. The result nullopt means that the call gives an empty text.
 #pragma once
 
 #include <optional>
@@ -16,20 +16,20 @@ namespace bertdata::wiki::wikiextractor {
 
 using Result = std::optional<std::string>;
 
-// The arguments after the first. Those that are missing are empty.
+// The arguments after the first. Missing arguments are empty.
 struct Rest {
   const std::string_view* items;
   size_t count;
 
   std::string_view operator[](size_t i) const { return i < count ? items[i] : std::string_view(); }
-  // A number, or 0 where it is none.
+  // Returns argument i as a number, or 0 if it is no number.
   int64_t number(size_t i) const {
     const auto value = read_integer((*this)[i]);
     return value ? value->clamped() : 0;
   }
 };
 
-// The offset of the n-th character. The text's size for one at its end or beyond.
+// Returns the byte offset of the n-th character, or the text's size if the text is shorter.
 inline size_t offset_of(std::string_view text, int64_t n) {
   size_t pos = 0;
   while (n > 0 && pos < text.size()) {
@@ -40,7 +40,7 @@ inline size_t offset_of(std::string_view text, int64_t n) {
   return pos;
 }
 
-// Characters [begin, end) of the text.
+// Returns the characters [begin, end) of the text.
 inline std::string_view characters(std::string_view text, int64_t begin, int64_t end) {
   if (begin >= end) return {};
   const size_t first = offset_of(text, begin);
@@ -63,7 +63,7 @@ inline Result url_encode(std::string_view text) {
   return out;
 }
 
-// Appends bytes as UTF-8, each longest piece that begins no character as U+FFFD.
+// Appends bytes as UTF-8. Each maximal piece that is no character becomes U+FFFD, as in Python.
 inline void append_decoded(std::string_view bytes, std::string& out) {
   for (size_t pos = 0; pos < bytes.size();) {
     const auto lead = static_cast<uint8_t>(bytes[pos]);
@@ -89,7 +89,7 @@ inline int hex_digit(char byte) {
   return byte >= '0' && byte <= '9' ? byte - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-// The byte that "%XX" at pos stands for. -1 where another text stands there.
+// Returns the byte that "%XX" at pos encodes, or -1.
 inline int percent_byte(std::string_view text, size_t pos) {
   if (text[pos] != '%' || pos + 2 >= text.size()) return -1;
   const int high = hex_digit(text[pos + 1]), low = hex_digit(text[pos + 2]);
@@ -99,7 +99,7 @@ inline int percent_byte(std::string_view text, size_t pos) {
 inline Result url_decode(std::string_view text) {
   std::string out, bytes;
   for (size_t pos = 0; pos < text.size();) {
-    if (static_cast<uint8_t>(text[pos]) >= 0x80) {  // decoded apart
+    if (static_cast<uint8_t>(text[pos]) >= 0x80) {  // not part of the encoded bytes, so those are decoded first
       append_decoded(bytes, out);
       bytes.clear();
       out += text[pos++];
@@ -114,7 +114,7 @@ inline Result url_decode(std::string_view text) {
   return out;
 }
 
-// Without commas, Arabic digits as European ones.
+// Removes commas and replaces Arabic digits by European digits.
 inline std::string plain_number(std::string_view text) {
   std::string out;
   for (size_t pos = 0; pos < text.size();) {
@@ -155,7 +155,7 @@ inline Result pad(std::string_view text, Rest rest, bool left, Work& work) {
   return left ? padding.append(text) : std::string(text).append(padding);
 }
 
-// The place of the first occurrence from a character on, which may be counted from the end.
+// Returns the position of the first occurrence at or after a start position, which counts from the end if negative.
 inline Result position(std::string_view text, Rest rest) {
   int64_t from = rest.number(1);
   const auto size = static_cast<int64_t>(count_characters(text));
@@ -170,7 +170,7 @@ inline Result last_position(std::string_view text, Rest rest) {
   return at == npos ? "-1" : std::to_string(count_characters(text.substr(0, at)));
 }
 
-// PHP's substr.
+// Implements PHP's substr.
 inline Result substring(std::string_view text, Rest rest) {
   const auto size = static_cast<int64_t>(count_characters(text));
   int64_t begin = rest.number(0);
@@ -208,13 +208,14 @@ inline Result replace(std::string_view text, Rest rest, Work& work) {
   return out;
 }
 
-// One of the pieces between the delimiters. Counted from the end if the number is negative.
+// Returns one of the pieces between the delimiters. A negative number counts from the end.
 inline Result explode(std::string_view text, Rest rest) {
   const std::string_view mark = rest[0];
   if (mark.empty()) return std::nullopt;
   const auto limit = read_integer(rest[2]);
   const bool is_limited = limit && limit->clamped() > 0;
-  if (is_limited && !limit->is_count("9223372036854775808")) return std::nullopt;  // one less is the count
+  // The package passes the limit minus one to Python, so the bound here is one higher.
+  if (is_limited && !limit->is_count("9223372036854775808")) return std::nullopt;
   const uint64_t most = is_limited ? static_cast<uint64_t>(limit->clamped()) : std::numeric_limits<uint64_t>::max();
   std::vector<std::string_view> pieces;
   size_t behind = 0;
@@ -228,7 +229,7 @@ inline Result explode(std::string_view text, Rest rest) {
   return place < 0 || place >= size ? std::string() : std::string(pieces[static_cast<size_t>(place)]);
 }
 
-// The value of the function. None also for a name that is not one of these.
+// Returns the value of the function, or nullopt also if the name is unknown.
 inline Result call_text_function(std::string_view name, std::string_view text, Rest rest, Work& work) {
   if (name == "lc") return lower_case(text);
   if (name == "uc") return upper_case(text);

@@ -1,4 +1,4 @@
-// Marks and spaces as print has them.
+// Tidies punctuation and spaces.
 #pragma once
 
 #include <string>
@@ -35,13 +35,15 @@ class Typography {
     return pos > 0 && (text[pos - 1] == '[' || text[pos - 1] == '(');
   }
 
-  // The next space, tabulator or dot at pos or later that tidying may change, npos without one. Most of those
-  // that stay as they are (a single space between words, a single dot) are passed over.
+  // Returns the next space, tab or dot at pos or later that tidying may change, or npos. Most of those that stay
+  // unchanged (a single space between words, a single dot) are skipped.
   static size_t find_untidy(std::string_view text, size_t pos) {
     if (pos == 0 && !text.empty() && (text[0] == ' ' || text[0] == '\t' || text[0] == '.')) return 0;
     if (pos == 0) pos = 1;
 #if defined(__SSE2__)
     for (; pos + 17 <= text.size(); pos += 16) {
+      // A space counts only next to certain characters, and a dot only before another dot. Loading the text at pos - 1
+      // and pos + 1 shows the neighbours of all 16 bytes at once.
       const __m128i here = load(text, pos), before = load(text, pos - 1), behind = load(text, pos + 1);
       const __m128i space = equal<' '>(here), dots = _mm_and_si128(equal<'.'>(here), equal<'.'>(behind));
       const __m128i beside = _mm_or_si128(equal<'[', '(', '\xAB'>(before),
@@ -66,8 +68,8 @@ class Typography {
   }
 #endif
 
-  // Runs of spaces and tabulators become one space, of four dots or more three. Then no space stands before
-  // a mark that closes nor behind one that opens.
+  // Replaces runs of spaces and tabs by a single space, and runs of four or more dots by three. Then drops the space
+  // before closing and after opening punctuation.
   static void tidy_spaces(std::string& text, std::string& spare) {
     spare.clear();
     size_t behind = 0, pos = 0;
@@ -95,7 +97,7 @@ class Typography {
     text.swap(spare);
   }
 
-  // Lines without a word character go, with one of the line ends around them.
+  // Drops lines without a word character, with one of the line breaks around them.
   static void drop_marks_between_lines(std::string& text, std::string& spare) {
     const Words& words = Words::unicode14();
     size_t behind = 0;
@@ -116,7 +118,8 @@ class Typography {
     text.swap(spare);
   }
 
-  // The line end behind one or more characters that are not of words. npos where one of those comes first.
+  // Returns the position of the line break that follows one or more characters, or npos if a word character comes
+  // first.
   static size_t find_next_line(std::string_view text, size_t pos, const Words& words) {
     for (bool first = true; pos < text.size(); first = false) {
       if (text[pos] == '\n' && !first) return pos;
