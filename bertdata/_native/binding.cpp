@@ -331,9 +331,9 @@ PYBIND11_MODULE(_kernels, m) {
            py::arg("max_word_chars"), py::arg("left_out_points") = std::vector<std::pair<uint32_t, uint32_t>>{},
            py::arg("left_out_strings") = std::vector<std::string>{})
       .def("tokenize", &PyTokenizer::tokenize,
-           "(ids, sentence_ends, document_ends, number of [UNK], documents left out) of a UTF-8 text")
+           "Tokenise a UTF-8 text: (ids, sentence_ends, document_ends, number of [UNK], documents left out)")
       .def("tokenize_each", &PyTokenizer::tokenize_each, py::arg("text"), py::arg("ends"),
-           "(ids, end of each text's ids) of joined UTF-8 texts with the end of each");
+           "Tokenise joined UTF-8 texts, given the end of each: (ids, end of each text's ids)");
 
   bind_byte_bpe(m);
 
@@ -348,7 +348,7 @@ PYBIND11_MODULE(_kernels, m) {
            py::arg("contexts"), py::arg("variant"))
       .def("split", &split_paragraph, py::arg("paragraph"), "The sentences of one paragraph")
       .def("segment_lines", &segment_lines, py::arg("text"), py::arg("keeps_indent"),
-           "The sentences of UTF-8 lines, one a line");
+           "Split UTF-8 lines into sentences, one per line");
 
   bind_bert(m);
   bind_dynamic_masking(m);
@@ -373,7 +373,7 @@ PYBIND11_MODULE(_kernels, m) {
            py::arg("first_slot"))
       .def("encode", &PyRecordFormat::encode, py::arg("columns"), "Framed canonical records of a batch's columns")
       .def("decode", &PyRecordFormat::decode, py::arg("block"), py::arg("limit"),
-           "(columns, bytes used) of the examples of a block");
+           "Decode the examples of a block: (columns, bytes used)");
 
   m.def("canonicalize", &canonicalize_block, py::arg("block"), "(canonical frames, bytes used, records) of a block");
   m.def(
@@ -382,7 +382,7 @@ PYBIND11_MODULE(_kernels, m) {
         const Array<uint8_t> array(data, "data");
         return crc32c(array.data, array.size);
       },
-      "CRC-32C of a buffer");
+      "Return the CRC-32C of a buffer");
 
   py::class_<RandomStream>(m, "RandomStream")
       .def(py::init([](const std::vector<uint32_t>& key) {

@@ -40,7 +40,7 @@ inline pybind11::tuple take_ragged(const pybind11::buffer& ends, const std::vect
 
 inline void bind_take(pybind11::module_& m) {
   m.def("take_ragged", &take_ragged, pybind11::arg("ends"), pybind11::arg("columns"), pybind11::arg("order"),
-        "(ends, bytes of each column's items) of the examples of these numbers, in this order");
+        "Copy the examples with these numbers, in this order: (ends, bytes of each column's items)");
 }
 
 }  // namespace bertdata

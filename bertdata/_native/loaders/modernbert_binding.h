@@ -91,10 +91,10 @@ inline py::object take_sequences(const py::buffer& ids, const py::buffer& bounds
 
 inline void bind_modernbert(py::module_& m) {
   m.def("dxsm_permutation", &dxsm_permutation, py::arg("seed"), py::arg("count"),
-        "Generator(PCG64DXSM(seed)).permutation(count), as NumPy draws it");
+        "Draw NumPy's Generator(PCG64DXSM(seed)).permutation(count)");
 
   m.def("take_sequences", &take_sequences, py::arg("ids"), py::arg("bounds"), py::arg("numbers"), py::arg("most"),
-        "The ids of these sequences one behind the other, at most so many of each");
+        "Join the ids of these sequences, at most `most` of each");
 
   py::class_<ModernBertPacker>(m, "ModernBertPacker")
       .def(py::init([](const py::buffer& lengths, size_t batch_size, size_t buffer_size, uint32_t width) {
@@ -133,7 +133,7 @@ inline void bind_modernbert(py::module_& m) {
            },
            py::arg("ids"), py::arg("row_ends"), py::arg("made"), py::kw_only(), py::arg("mask_prob"),
            py::arg("mask_id"), py::arg("padding_id"),
-           "Rows of ids, masked, into ids, labels and attention mask one behind the other: (integers drawn anew, cells without padding)");
+           "Mask rows of ids into one buffer of ids, labels and attention mask: (integers drawn again, cells without padding)");
 }
 
 }  // namespace bertdata

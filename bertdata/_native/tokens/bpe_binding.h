@@ -121,9 +121,9 @@ inline void bind_byte_bpe(py::module_& m) {
            py::arg("added"), py::arg("lengths"), py::arg("characters"), py::arg("newer_marks"),
            py::arg("never_composed"))
       .def("tokenize", &PyByteBpe::tokenize, py::arg("text"), py::arg("between"),
-           "(ids, sentence_ends, document_ends, word_starts, number of the unknown token) of a UTF-8 text")
+           "Tokenise a UTF-8 text: (ids, sentence_ends, document_ends, word_starts, number of unknown tokens)")
       .def("tokenize_each", &PyByteBpe::tokenize_each, py::arg("text"), py::arg("ends"),
-           "(ids, end of each text's ids, starts, stops, word_starts) of joined UTF-8 texts with the end of each");
+           "Tokenise joined UTF-8 texts, given the end of each: (ids, end of each text's ids, starts, stops, word_starts)");
 }
 
 }  // namespace bertdata

@@ -70,7 +70,7 @@ void bind_bzip2(py::module_& m) {
         "The text of the bzip2 block in the bits first to end of the data; None where it is damaged, cut off or "
         "randomised, OverflowError where it has more than most bytes");
   m.def("find_bzip2_marks", &find_marks, py::arg("data"), py::arg("start"), py::arg("stop"),
-        "(bit, whether it ends a stream) of the bzip2 magic numbers that begin in the bytes start to stop");
+        "List (bit, whether it ends a stream) for each bzip2 magic number that begins in bytes start to stop");
 }
 
 }  // namespace bertdata

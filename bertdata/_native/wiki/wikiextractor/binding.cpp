@@ -118,9 +118,9 @@ void bind_wikiextractor(py::module_& m) {
            py::arg("template_namespace"), py::arg("module_namespace"), py::arg("day"), py::arg("templates"),
            py::arg("skip_pages"), py::arg("max_page_bytes"), py::arg("max_work"))
       .def("extract", &PyWikiextractor::extract, py::arg("data"), py::arg("state"),
-           "(articles, outcomes, first id, state behind) of a block of whole pages")
+           "Extract a block of whole pages: (articles, outcomes, first id, state after the block)")
       .def("definitions", &PyWikiextractor::definitions, py::arg("data"), py::arg("state"),
-           "(definitions, template pages, ids left out, first id, state behind) of a block of whole pages");
+           "Read a block of whole pages: (definitions, template pages, ids of pages left out, first id, state after it)");
 }
 
 }  // namespace bertdata
