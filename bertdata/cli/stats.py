@@ -7,6 +7,7 @@ from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.examples.counting import QUANTILES, quantile
+from bertdata.examples.objectives import describe_objective
 from bertdata.io.terminal import say, say_error, say_text
 from bertdata.report.summary import Statistics
 from bertdata.steps.stats import stats
@@ -74,7 +75,7 @@ def run(arguments: list[str]) -> int:
 def _lines(one: Statistics) -> list[str]:
     """Return all lines about a dataset."""
     rows = [*_size_rows(one), *_length_rows(one), *one.findings.rows, *_shard_rows(one)]
-    lines = [f"{one.path}: {one.title}"]
+    lines = [f"{one.path}: {describe_objective(one.title)}"]  # without a recipe, the title is the objective
     lines += [f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in rows]
     return [*lines, "", *_histogram_lines(one)]
 

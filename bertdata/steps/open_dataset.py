@@ -74,6 +74,8 @@ def open_dataset(
         opened = _open_blocks(paths_of(paths), blocks, tokens_per_sample)
     else:
         opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
+    if objective is not None:
+        objective = opened.layout.objective  # "mlm" was accepted for mlm_word_starts, whose columns differ
     return ExampleDataset(opened=opened, objective=objective)
 
 
