@@ -127,7 +127,7 @@ def binarise_text(
             commit.release_finished()
         else:
             with commit.run():
-                manifest = _write(commit, tasks, names, record, pool, told)
+                manifest = _write_text(commit, tasks, names, record, pool, told)
     return BinarisedText(directory=output, lines=manifest.lines, tokens=manifest.tokens)
 
 
@@ -144,7 +144,7 @@ def _find_finished(commit: Commit, paths: Sequence[str], pool: ProcessPool) -> B
     return manifest if md5s == [one.md5 for one in manifest.inputs] else None
 
 
-def _write(
+def _write_text(
     commit: Commit,
     tasks: Sequence[LinesTask],
     names: Sequence[str],

@@ -78,7 +78,7 @@ def describe_settings(target: Target) -> str:
     return f"{plan.title}: {settings}; vocabulary of {vocabulary['tokens']} tokens, md5 {vocabulary['md5']}"
 
 
-def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
+def preview_shards(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
     """Return what a run on these parts would write and keep, for each target dataset.
 
     Parts need not exist yet. DatasetError if the run would refuse a directory, InputError if a part is

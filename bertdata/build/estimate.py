@@ -48,17 +48,17 @@ class Estimate:
         ]
 
 
-def estimate_lines(
+def format_estimate(
     plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview], workers: int | None
 ) -> list[str]:
     """Return the estimate as lines of text. Empty if no shard must be written."""
     if all(one.kept == len(one.shards) for one in previews):
         return []
-    found = estimate(plan, parts, previews)
+    found = estimate_run(plan, parts, previews)
     return [found] if isinstance(found, str) else found.lines(workers)
 
 
-def estimate(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) -> Estimate | str:
+def estimate_run(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) -> Estimate | str:
     """Return the estimate for the shards that must be written, or a text that says why there is none."""
     wanted = {one.directory: one.bytes_to_make for one in previews if one.bytes_to_make}
     targets = [target for target in plan.targets if target.dataset.directory in wanted]
@@ -109,9 +109,9 @@ def _grow_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sampl
     size = storage.size(part)
     with storage.open_input(part) as file:
         text = file.read(SMALLEST_BYTES)
-        _measure(plan, targets, part, _cut_documents(text, size))
+        _measure_sample(plan, targets, part, _cut_documents(text, size))
         while True:
-            sample = _measure(plan, targets, part, _cut_documents(text, size))
+            sample = _measure_sample(plan, targets, part, _cut_documents(text, size))
             if sample.seconds >= ENOUGH_SECONDS or len(text) >= min(size, LARGEST_BYTES):
                 return sample
             text += file.read(len(text))
@@ -128,7 +128,7 @@ def _cut_documents(text: bytes, size: int) -> bytes:
     return text
 
 
-def _measure(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) -> _Sample:
+def _measure_sample(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) -> _Sample:
     """Tokenise the text, create its examples for each dataset, and measure both."""
     start = perf_counter()
     documents = tokenizer_of(plan.tokenizer, plan.engine).encode([text], [part])

@@ -25,7 +25,7 @@ _OF_VOCABULARIES = {
 """Settings that only apply to a WordPiece vocabulary, with their flags."""
 
 
-def given_tokenizer(
+def find_given_tokenizer(
     settings: ExampleSettings,
     changes: Mapping[str, Any],
     *,

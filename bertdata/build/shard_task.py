@@ -21,7 +21,7 @@ from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import InputError
-from bertdata.examples.bins import bin_names
+from bertdata.examples.bins import format_bin_names
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
@@ -126,7 +126,7 @@ class ShardTask:
         settings = target.settings
         if settings.files_of_run:
             return settings.files_of_run
-        names = bin_names(self.stem, settings.max_seq_length, settings.bin_size)
+        names = format_bin_names(self.stem, settings.max_seq_length, settings.bin_size)
         return tuple(f"{name}.{settings.format}" for name in names)
 
     def layout(self, target: Target) -> ShardLayout:
@@ -225,7 +225,7 @@ def run_task(task: ShardTask, tell: Tell = _ignore_progress) -> TaskResult:
         except InputError as error:
             if not task.plan.skip_bad:
                 raise
-            return _skip(task, task.reader.skipped(error))
+            return _skip_input(task, task.reader.skipped(error))
         warnings = loaded.warnings
         # Progress of two targets: loading 0 to 0.1, first target 0.1 to 0.55, second target 0.55 to 1.
         fraction = (1 - LOADING_FRACTION) / len(missing)
@@ -341,14 +341,14 @@ def _write_bins(
     )
 
 
-def _skip(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
+def _skip_input(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
     """Leave out the task's input, and remove shards that an earlier run made from it."""
     for target in task.plan.targets:
         for name in task.shards(target):
             target.dataset.discard(name)
-    return TaskResult(entries=(), warnings=(left_out(task.inputs[0], skipped),), skipped=skipped)
+    return TaskResult(entries=(), warnings=(warn_of_left_out(task.inputs[0], skipped),), skipped=skipped)
 
 
-def left_out(path: str, skipped: SkippedEntry) -> str:
+def warn_of_left_out(path: str, skipped: SkippedEntry) -> str:
     """Return the warning for an input that is left out."""
     return f"{path}: {skipped.reason}; the part is left out"

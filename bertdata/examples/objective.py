@@ -244,7 +244,9 @@ class Objective(ABC):
         try:
             if slots.has_slots(found):
                 example = slots.restore_slotted_example(features, found, self.batch_type)
-                layout = replace(layout, pad_position=slots.pad_position(features, found, self.batch_type))
+                layout = replace(
+                    layout, pad_position=slots.find_pad_position(features, found, self.batch_type)
+                )
             else:
                 example = fields.restore_example(features, found, self.batch_type)
             # Convert the example back. Any difference shows that it cannot hold the record without loss.
@@ -271,7 +273,7 @@ class Objective(ABC):
 @lru_cache(maxsize=8)
 def _make_record_format(objective: Objective, layout: ShardLayout) -> Any:
     """Make the encoder and decoder, once for each objective and layout."""
-    return fields.record_format(objective.fields("tfrecord", layout), objective.batch_type, layout)
+    return fields.make_record_format(objective.fields("tfrecord", layout), objective.batch_type, layout)
 
 
 def join_tokens(ids: list[int], words: list[str]) -> str:

@@ -83,7 +83,7 @@ def import_object(kind: str, name: str) -> Any:
         raise SettingsError(f"{kind} {name!r}: {error}") from None
 
 
-def objective_of_file(name: str, where: str) -> Objective:
+def find_objective_of_file(name: str, where: str) -> Objective:
     """Return the objective that a file names, if it belongs to this package or was imported already.
 
     Nothing is imported, because a file must not choose code to run. The SettingsError says how to import the

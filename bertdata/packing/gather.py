@@ -60,11 +60,11 @@ def keep_shard(task: PackedShardTask) -> PackedShard | None:
 
 def gather_shard(task: PackedShardTask) -> PackedShard:
     """Write the task's shard, or keep it if an earlier run finished it."""
-    [made] = gather_together([task])
+    [made] = gather_rows_together([task])
     return made
 
 
-def gather_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
+def gather_rows_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
     """Run ``gather_shard`` for each task. Their md5s are computed together, in parallel."""
     kept = [keep_shard(task) for task in tasks]
     left = [task for task, shard in zip(tasks, kept, strict=True) if shard is None]
@@ -144,10 +144,10 @@ def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
     for bucket in task.job.cuts.buckets_of(task.number):
         packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
         for start in range(0, len(packs), _ROWS):
-            yield _narrow_ends(cut_packs(packs, start, min(start + _ROWS, len(packs))))
+            yield _convert_ends(cut_packs(packs, start, min(start + _ROWS, len(packs))))
 
 
-def _narrow_ends(packs: PackBatch) -> PackBatch:
+def _convert_ends(packs: PackBatch) -> PackBatch:
     """Return the rows with 32-bit offsets, as the native kernels expect."""
     examples = packs.examples
     ends = {name: getattr(examples, name).astype(np.uint32) for name in examples.ragged()}

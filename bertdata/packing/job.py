@@ -33,9 +33,9 @@ class PackJob:
 
     def placement(self) -> Placement:
         """Return the placement of the plan. It is computed once per process."""
-        return _placement(self.plan, self.seed)
+        return _make_placement(self.plan, self.seed)
 
 
 @lru_cache(maxsize=1)
-def _placement(plan: PackPlan, seed: int) -> Placement:
+def _make_placement(plan: PackPlan, seed: int) -> Placement:
     return Placement(plan, seed)

@@ -23,7 +23,7 @@ _MASK = (1 << 64) - 1
 Numbers = npt.NDArray[np.uint64]
 
 
-def round_keys(name: str) -> tuple[int, ...]:
+def derive_round_keys(name: str) -> tuple[int, ...]:
     """Return one 64-bit key per round, derived from the name with BLAKE2b."""
     digest = hashlib.blake2b(name.encode(), digest_size=8 * ROUNDS).digest()
     return tuple(int.from_bytes(digest[at : at + 8], "little") for at in range(0, 8 * ROUNDS, 8))
@@ -73,7 +73,9 @@ class Permutations:
         self._sizes = np.array(sizes, np.uint64)
         self._a = np.array([a for a, _ in both], np.uint64)
         self._b = np.array([b for _, b in both], np.uint64)
-        self._keys = np.array([round_keys(name) for name in names], np.uint64).reshape(len(names), ROUNDS).T
+        self._keys = (
+            np.array([derive_round_keys(name) for name in names], np.uint64).reshape(len(names), ROUNDS).T
+        )
 
     def permute(self, which: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Permute each number. which: index of the permutation for each number. See ``permute_number``."""

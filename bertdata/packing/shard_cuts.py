@@ -62,7 +62,7 @@ def cut_rows(
     return RowCuts(starts=tuple(starts), bucket_rows=max(1, BUCKET_POSITIONS // max_seq_length))
 
 
-def packed_shard_names(layout: str, format: str, shards: int) -> list[str]:
+def format_packed_shard_names(layout: str, format: str, shards: int) -> list[str]:
     """Return the shard names, in the form that the layout's trainer looks for."""
     forms = {
         "habana": "mixed_strategies_part_{number}.{format}",

@@ -28,7 +28,7 @@ from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.io.home import expand_values
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.create_request import CreateRequest, GivenDatasetSettings
-from bertdata.steps.values import path_of
+from bertdata.steps.values import convert_path
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import SegmentSettings
@@ -57,7 +57,9 @@ _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 @contextmanager
-def with_file(request: CreateRequest) -> Iterator[tuple[CreateRequest, Mapping[int, dict[str, Any]]]]:
+def apply_settings_file(
+    request: CreateRequest,
+) -> Iterator[tuple[CreateRequest, Mapping[int, dict[str, Any]]]]:
     """Yield the request completed by its file's settings, and the file's settings per phase number.
 
     If a SettingsError in the block concerns a setting of the file, it is raised as SettingsFileError with the
@@ -67,7 +69,7 @@ def with_file(request: CreateRequest) -> Iterator[tuple[CreateRequest, Mapping[i
         yield request, {}
         return
     given = request.dataset_settings | request.example_settings
-    file = DatasetFile(path_of(request.config), given.get("objective"), given.get("recipe"))
+    file = DatasetFile(convert_path(request.config), given.get("objective"), given.get("recipe"))
     with file.naming(given):
         yield request.with_settings(file.under(given)), file.of_phases(given)
 

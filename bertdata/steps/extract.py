@@ -7,8 +7,8 @@ from bertdata._native import Engine
 from bertdata.config.recipes import find_recipe
 from bertdata.errors import SettingsError
 from bertdata.io.patterns import expand
-from bertdata.steps.progress import OnProgress, StepProgress, silent
-from bertdata.steps.values import AnyPath, path_of, workers_of
+from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
+from bertdata.steps.values import AnyPath, convert_path, count_workers
 from bertdata.wiki import extract as wiki
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.settings import ExtractorName, ExtractSettings
@@ -47,27 +47,27 @@ def extract(
     """
     pages = [skip_page] if isinstance(skip_page, int | str) else skip_page
     settings = ExtractSettings(
-        extractor=extractor or extractor_of(recipe),
-        date=day_of(date),
+        extractor=extractor or find_recipe_extractor(recipe),
+        date=parse_day(date),
         templates=templates,
         skip_pages=tuple(map(str, pages)),
     )
-    tell = progress or silent
+    tell = progress or ignore_progress
 
     def show(stage: str, done: int, total: int) -> None:
         tell(StepProgress(stage=STAGES[stage], done=done, total=total))
 
     return wiki.extract_dump(
-        path_of(dump),
-        path_of(output),
+        convert_path(dump),
+        convert_path(output),
         settings,
         engine=engine,
-        workers=workers_of(workers),
+        workers=count_workers(workers),
         progress=show,
     )
 
 
-def one_dump(names: Sequence[str], taker: str) -> str:
+def find_single_dump(names: Sequence[str], taker: str) -> str:
     """Return the path of the single dump that the names or the pattern stand for.
 
     SettingsError if there are several, since Wikipedia publishes large dumps in parts.
@@ -85,12 +85,12 @@ def one_dump(names: Sequence[str], taker: str) -> str:
     return found[0]
 
 
-def extractor_of(recipe: str | None) -> ExtractorName:
+def find_recipe_extractor(recipe: str | None) -> ExtractorName:
     """Return the extractor that the recipe uses. SettingsError if the recipe is unknown."""
     return "3.1.0" if recipe is None else find_recipe(recipe).extractor
 
 
-def day_of(date: datetime.date | str | None) -> datetime.date | None:
+def parse_day(date: datetime.date | str | None) -> datetime.date | None:
     """Return the date as a ``datetime.date``. SettingsError for a text that is not a date."""
     if isinstance(date, datetime.datetime):
         return date.date()

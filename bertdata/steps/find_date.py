@@ -15,9 +15,9 @@ from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import md5_of
-from bertdata.steps.extract import day_of
-from bertdata.steps.progress import OnProgress, StepProgress, silent
-from bertdata.steps.values import AnyPath, path_of, workers_of
+from bertdata.steps.extract import parse_day
+from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
+from bertdata.steps.values import AnyPath, convert_path, count_workers
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.mlperf import make_sentences
 from bertdata.text.mlperf_parts import plan_parts, trim_part_text
@@ -106,34 +106,34 @@ def find_date(
     templates, skip_page, engine: as in ``extract``.
     punkt_tables: directory or URL of NLTK's punkt_tab tables.
     """
-    first_given, last_given = day_of(date), day_of(until)
+    first_given, last_given = parse_day(date), parse_day(until)
     settings = ExtractSettings(
         extractor=extractor or "mlperf", date=first_given, templates=templates, skip_pages=skip_page
     )
     rows = load_table(table)
-    _check_dump(path_of(dump), rows)
+    _check_dump(convert_path(dump), rows)
     target = _find_target(rows, table, LoadSplitter("3.4.5", engine, punkt_tables))
-    tell = progress or silent
+    tell = progress or ignore_progress
 
     def reading(stage: str, done: int, total: int) -> None:
         tell(StepProgress(stage="reading the first articles", done=done, total=total))
 
     with extract_first_articles(
-        path_of(dump),
+        convert_path(dump),
         settings,
         target.has_enough,
         engine=engine,
-        workers=workers_of(workers),
+        workers=count_workers(workers),
         progress=reading,
     ) as articles:
         first = articles.first_day
         last = last_given or first.replace(year=first.year + _YEARS, day=min(first.day, 28))
         if last < first:
             raise SettingsError(f"until is {last}, expected a day from {first} on")
-        return _search(target, articles, first, last, tell)
+        return _search_days(target, articles, first, last, tell)
 
 
-def _search(
+def _search_days(
     target: "_Target", articles: DatedArticles, first: datetime.date, last: datetime.date, tell: OnProgress
 ) -> DateSearch:
     """Create the file for each day and compare it."""
@@ -188,7 +188,7 @@ def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplit
     for row in _find_rows(rows, make_file_name(0)):
         return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
     for row in _find_rows(rows, f"results/{mlperf_part_name(0)}"):
-        return _Target(row, _holds_a_part, _PartMaker(_number_of_files(rows, table), load_splitter))
+        return _Target(row, _has_whole_part, _PartMaker(_count_files(rows, table), load_splitter))
     raise SettingsError(
         f"table {table}: has no row for {make_file_name(0)} nor for results/{mlperf_part_name(0)}; "
         "one of them tells the day"
@@ -202,7 +202,7 @@ def _find_rows(rows: list[PublishedFile], path: str) -> Iterator[PublishedFile]:
             yield row
 
 
-def _number_of_files(rows: list[PublishedFile], table: str) -> int:
+def _count_files(rows: list[PublishedFile], table: str) -> int:
     """Return the number of extracted files in the table.
 
     Each file contributes the same number of articles to the evaluation set, so the text parts depend on it.
@@ -219,7 +219,7 @@ def _number_of_files(rows: list[PublishedFile], table: str) -> int:
     )
 
 
-def _holds_a_part(sizes: list[int]) -> bool:
+def _has_whole_part(sizes: list[int]) -> bool:
     """Return True if files of these sizes hold a whole part. That is known once a second part begins."""
     return bool(sizes) and max(plan_parts(sizes, SegmentSettings().block_size, ["the first file"])) > 0
 

@@ -30,7 +30,7 @@ OnProgress = Callable[[StepProgress], None]
 """Callback that a step calls now and then, in the thread that runs the step."""
 
 
-def silent(progress: StepProgress) -> None:
+def ignore_progress(progress: StepProgress) -> None:
     """Ignore the progress."""
 
 

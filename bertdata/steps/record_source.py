@@ -56,17 +56,17 @@ def reads_records(
     if kind is None and not own and (others or books or _find_first_kind(sources) == ARTICLES):
         return False
     check_record_settings(given)
-    _refuse(["books"] if books else [], "articles; give books as a source: --input-kind text")
+    _refuse_settings(["books"] if books else [], "articles; give books as a source: --input-kind text")
     return True
 
 
 def check_record_settings(given: Mapping[str, Any]) -> None:
     """Raise SettingsError if a setting only applies to articles."""
     others = [name for name in ARTICLE_SETTINGS if name in given]
-    _refuse(others, "articles and books; parts of records have --part-size, --sentences")
+    _refuse_settings(others, "articles and books; parts of records have --part-size, --sentences")
 
 
-def _refuse(names: Sequence[str], reason: str) -> None:
+def _refuse_settings(names: Sequence[str], reason: str) -> None:
     """Raise SettingsError for the first of the settings, if there are any."""
     if names:
         raise SettingsError(f"--{names[0].replace('_', '-')} goes with {reason}")
@@ -103,7 +103,7 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
     return None
 
 
-def part_settings(given: Mapping[str, Any]) -> PartSettings:
+def make_part_settings(given: Mapping[str, Any]) -> PartSettings:
     """Return the settings as an object. given: values by field. abbreviations, exclude: file paths."""
     nested = (*_OF_RECORDS, *_OF_SELECTION)
     values = convert_values(PartSettings, {n: value for n, value in given.items() if n not in nested})
@@ -129,7 +129,7 @@ def run_records(
 ) -> SegmentCounts:
     """Write the text parts of the sources' records into ``output``."""
     plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
-    progress = add_warnings_first(plan_warnings(plan), progress)
+    progress = add_warnings_first(warn_of_plan(plan), progress)
     sizes = storage.each(plan.files, storage.size)
     progress(StepProgress(stage=STAGE, done=0, total=sum(sizes), warnings=plan.notes))
     counts = segment_records(
@@ -177,7 +177,7 @@ def preview_records(
     return [*plan.notes, *plan.lines(output)]
 
 
-def plan_warnings(plan: RecordPlan) -> tuple[str, ...]:
+def warn_of_plan(plan: RecordPlan) -> tuple[str, ...]:
     """Return warnings about the text of the plan's files."""
     return tuple(find_escape_warnings(plan.files, plan.kinds, plan.settings.escaped_articles))
 

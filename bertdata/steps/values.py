@@ -16,7 +16,7 @@ AnyPaths = AnyPath | Iterable[AnyPath]
 """One path or several."""
 
 
-def path_of(path: AnyPath) -> str:
+def convert_path(path: AnyPath) -> str:
     """Return the path as a string."""
     found = os.fspath(path) if isinstance(path, str | os.PathLike) else path
     if not isinstance(found, str):
@@ -24,33 +24,33 @@ def path_of(path: AnyPath) -> str:
     return found
 
 
-def paths_of(paths: AnyPaths) -> list[str]:
+def list_paths(paths: AnyPaths) -> list[str]:
     """Return all paths as strings, in the same order."""
     if isinstance(paths, Iterable) and not isinstance(paths, str | bytes):
-        return [path_of(path) for path in paths]
-    return [path_of(paths)]
+        return [convert_path(path) for path in paths]
+    return [convert_path(paths)]
 
 
-def optional_path(path: AnyPath | None) -> str | None:
+def convert_optional_path(path: AnyPath | None) -> str | None:
     """Return the path as a string, or None."""
-    return None if path is None else path_of(path)
+    return None if path is None else convert_path(path)
 
 
 MOST_WORKERS = 4096
 """Most processes of a command. Starting more takes minutes before any of them works."""
 
 
-def workers_of(workers: int | None) -> int:
+def count_workers(workers: int | None) -> int:
     """Return the number of processes. None: one per core."""
     if workers is None:
         return available_cores()
-    number = whole_number("workers", workers)
+    number = check_positive_integer("workers", workers)
     if number > MOST_WORKERS:
         raise SettingsError(f"workers is {number}, expected at most {MOST_WORKERS}")
     return number
 
 
-def whole_number(name: str, value: int) -> int:
+def check_positive_integer(name: str, value: int) -> int:
     """Return the value. SettingsError unless it is an integer from 1 on."""
     if type(value) is not int:
         raise SettingsError(f"{name} is {value!r}, expected an integer")

@@ -112,7 +112,7 @@ class DocumentsBuilder:
         )
 
 
-def not_utf8(texts: list[bytes], names: list[str]) -> InputError:
+def make_utf8_error(texts: list[bytes], names: list[str]) -> InputError:
     """Make the error for the first text that is not UTF-8."""
     for text, name in zip(texts, names, strict=True):
         try:

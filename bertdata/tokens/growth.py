@@ -19,7 +19,7 @@ _PIECE_CHARACTERS = 1 << 24
 Normalize = Callable[[str], str]
 
 
-class TooLong(Exception):
+class TooMuchGrowth(Exception):
     """The text became longer than allowed."""
 
 
@@ -52,7 +52,7 @@ class GrowthMeter:
                 made.append(normalize(text[start : start + size]))
                 length += len(made[-1])
                 if length > limit:
-                    raise TooLong
+                    raise TooMuchGrowth
             text = "".join(made)
 
 

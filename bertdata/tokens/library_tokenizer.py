@@ -18,13 +18,13 @@ from bertdata.tokens.document_text import (
     DocumentsBuilder,
     DocumentText,
     compute_word_starts,
-    not_utf8,
+    make_utf8_error,
     read_documents,
 )
-from bertdata.tokens.growth import MOST_GROWTH, GrowthMeter, TooLong
+from bertdata.tokens.growth import MOST_GROWTH, GrowthMeter, TooMuchGrowth
 from bertdata.tokens.library_process import needs_trial, try_in_process
 from bertdata.tokens.lines import join_inputs
-from bertdata.tokens.time_limit import TooSlow, call_within, without_stderr
+from bertdata.tokens.time_limit import TimeLimitExceeded, call_with_time_limit, without_stderr
 from bertdata.tokens.tokenizer import TextTokens
 
 SLICE_CHARACTERS = 1 << 19
@@ -100,7 +100,7 @@ class LibraryTokenizer:
         """
         try:
             self._meter.check(text)
-        except TooLong:
+        except TooMuchGrowth:
             raise VocabularyError(
                 f"{self.vocabulary.name}: its normalizer makes {what} more than {MOST_GROWTH} times as long "
                 "as it is; expected replacements that keep a text's length about the same"
@@ -179,7 +179,7 @@ class LibraryTokenizer:
                 encoded = self._run(self._library, [document.text for document in documents], names)
                 self._add(found, documents, encoded)
         except UnicodeDecodeError:
-            raise not_utf8(texts, names) from None
+            raise make_utf8_error(texts, names) from None
         return found.documents()
 
     def _add(self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]) -> None:
@@ -224,8 +224,8 @@ class LibraryTokenizer:
         seconds = SLICE_SECONDS * max(1, sum(map(len, texts)) // SLICE_CHARACTERS)
         try:
             with without_stderr():
-                return self._call_library(lambda: call_within(seconds, work), names)
-        except TooSlow:
+                return self._call_library(lambda: call_with_time_limit(seconds, work), names)
+        except TimeLimitExceeded:
             raise VocabularyError(
                 f"{self.vocabulary.name}: the pattern {self._describe_patterns()} takes more than "
                 f"{seconds:g} s on a document of {', '.join(names)}; repair the pattern in the file"
@@ -235,7 +235,7 @@ class LibraryTokenizer:
         """Call ``work`` and convert the library's errors to VocabularyError."""
         try:
             found: list[Any] = work()
-        except TooSlow:
+        except TimeLimitExceeded:
             raise
         except BaseException as error:
             what = f"cannot encode a document of {', '.join(names)}"

@@ -14,11 +14,11 @@ _STDERR = 2
 _redirecting = threading.Lock()
 
 
-class TooSlow(Exception):
+class TimeLimitExceeded(Exception):
     """The call did not end in time."""
 
 
-def call_within(seconds: float, function: Callable[[], Result]) -> Result:
+def call_with_time_limit(seconds: float, function: Callable[[], Result]) -> Result:
     """Call a function that releases Python's lock (GIL), and return its result. TooSlow if it takes too long.
 
     A call that is too slow continues in its daemon thread, because nothing can stop it. The process does not
@@ -40,7 +40,7 @@ def call_within(seconds: float, function: Callable[[], Result]) -> Result:
     if failed:
         raise failed[0]
     if not found:
-        raise TooSlow
+        raise TimeLimitExceeded
     return found[0]
 
 

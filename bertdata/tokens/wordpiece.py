@@ -133,7 +133,7 @@ class WordPieceTokenizer:
         return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
 
 
-def tokenize(
+def tokenize_text(
     text: bytes,
     vocabulary: WordPieceVocabulary,
     dialect: Dialect,

@@ -17,7 +17,7 @@ from bertdata._native import kernels
 from bertdata.errors import VocabularyError
 from bertdata.io.foreign_text import universal_newlines
 from bertdata.records import Buffer, Documents, Vocabulary
-from bertdata.tokens.added_ids import library_ids
+from bertdata.tokens.added_ids import number_added_tokens
 from bertdata.tokens.library_form import find_odd_part
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.lines import join_inputs
@@ -50,7 +50,8 @@ def find_obstacle(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: st
         ),
         "an added token is empty or holds white space": any(token.split() != [token] for token in added),
         "an added token has an id of more bits than the model's": vocabulary.wide != (widest > 0xFFFF),
-        "an added token has another id than the library gives it": ids != library_ids(added, model["vocab"]),
+        "an added token has another id than the library gives it": ids
+        != number_added_tokens(added, model["vocab"]),
         "two of its tokens have one id": len({*model["vocab"].values()}) < len(model["vocab"]),
         f"its sentences are joined by {between!r}": between not in ("", " "),
     }

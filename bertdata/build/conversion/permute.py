@@ -15,7 +15,7 @@ from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.shard import write_shard
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.sorted_runs import Placed, SortedExamples, read_group, write_runs
-from bertdata.examples.columns import Array, cut
+from bertdata.examples.columns import Array, slice_batch
 from bertdata.examples.objectives import find_objective
 from bertdata.io.scratch_files import ScratchFiles
 from bertdata.records import ExampleBatch
@@ -48,7 +48,7 @@ class PermutedShardTask:
     files: tuple[str, ...]
 
 
-def sort_tasks(job: Job, folder: str | None) -> Iterator[ShardSortTask]:
+def make_sort_tasks(job: Job, folder: str | None) -> Iterator[ShardSortTask]:
     """Yield the tasks that sort all examples. folder: as in ShardSortTask."""
     shards, places = job.source.shards, find_destinations(job.source.examples)
     size, start = -(-len(shards) // MOST_TASKS), 0
@@ -89,7 +89,7 @@ def _place_examples(task: ShardSortTask) -> Iterator[Placed]:
             first += len(batch)
 
 
-def gather(task: PermutedShardTask) -> list[ConvertedShard]:
+def write_permuted_shard(task: PermutedShardTask) -> list[ConvertedShard]:
     """Write the task's shard."""
     return [write_shard(task.job, task.number, _read_examples(task))]
 
@@ -99,4 +99,4 @@ def _read_examples(task: PermutedShardTask) -> Iterator[ExampleBatch]:
     kind = find_objective(task.job.layout.objective).batch_type
     examples = read_group(task.files, task.number, len(task.job.names), kind).examples
     for start in range(0, len(examples), BATCH):
-        yield cut(examples, start, min(start + BATCH, len(examples)))
+        yield slice_batch(examples, start, min(start + BATCH, len(examples)))

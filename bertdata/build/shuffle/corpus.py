@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertdata.build.shuffle.document_cuts import count_tokens, deal_out, find_cuts
+from bertdata.build.shuffle.document_cuts import count_tokens, deal_to_shards, find_shard_cuts
 from bertdata.build.shuffle.sorted_files import Pieces, SortedFile, SortResult
 from bertdata.dataset.manifest import InputEntry, SkippedEntry, corpus_entry
 from bertdata.dataset.writer import refuse_nothing
@@ -48,11 +48,11 @@ def deal_pieces(files: Sequence[SortedFile], shards: int) -> list[Pieces]:
         prefixes, _, tokens = file.index()
         for prefix, number in count_tokens(prefixes, tokens, shards).items():
             histogram[prefix] = histogram.get(prefix, 0) + number
-    cuts = find_cuts(histogram, shards)
+    cuts = find_shard_cuts(histogram, shards)
     places = [array("Q") for _ in range(shards)]
     for number, file in enumerate(files):
         prefixes, starts, _ = file.index()
-        for shard, start, stop in deal_out(prefixes, starts, file.record_bytes, cuts, shards):
+        for shard, start, stop in deal_to_shards(prefixes, starts, file.record_bytes, cuts, shards):
             places[shard].extend((number, start, stop))
     paths = tuple(file.path for file in files)
     return [Pieces(paths, found) for found in places]

@@ -35,7 +35,7 @@ def count_tokens(prefixes: Buffer, tokens: Buffer, shards: int) -> dict[int, int
     return histogram
 
 
-def find_cuts(histogram: Mapping[int, int], shards: int) -> Buffer:
+def find_shard_cuts(histogram: Mapping[int, int], shards: int) -> Buffer:
     """Return the prefixes at which shards 1, 2, ... begin, so that all get about equally many tokens.
 
     Cut k is where the running total is nearest to k/shards of all tokens. If two places are equally near, the
@@ -61,7 +61,7 @@ def find_cuts(histogram: Mapping[int, int], shards: int) -> Buffer:
     return array("Q", (prefixes[place] for place in places[1:]))
 
 
-def deal_out(
+def deal_to_shards(
     prefixes: Buffer, starts: Buffer, stop: int, cuts: Buffer, shards: int
 ) -> Iterator[tuple[int, int, int]]:
     """Yield (shard, start, stop) for each shard that gets documents of a part.

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import TypeVar
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
-from bertdata.examples.masking.mask_count import masks_wanted
+from bertdata.examples.masking.mask_count import compute_masks_wanted
 from bertdata.examples.masking.prepared_settings import MaskingRules, compute_draw_limit
 from bertdata.examples.random_stream import RandomStream
 
@@ -47,7 +47,7 @@ def mask_in_file(
     words = words_of(original, rules, starts)
     # All words are shuffled, even if only a few are masked: the number of draws must be the original's.
     stream.shuffle(words)
-    taken = _take_words(iter(words), masks_wanted(rules.settings, len(original)))
+    taken = _take_words(iter(words), compute_masks_wanted(rules.settings, len(original)))
     # Replacements are drawn in the order of choice, so this must not iterate over sorted positions.
     replaced = {
         position: draw_replacement_in_file(original[position], rules, stream)
@@ -66,10 +66,12 @@ def mask_at_load(
     """
     words = words_of(original, rules, starts)
     if rules.settings.mask_counts == "drawn":
-        taken = _draw_each(words, rate, rules.settings.max_predictions_per_seq, stream)
+        taken = _draw_each_word(words, rate, rules.settings.max_predictions_per_seq, stream)
     else:
         # shuffle_lazily draws only for the words that _take_words consumes.
-        taken = _take_words(shuffle_lazily(words, stream), masks_wanted(rules.settings, len(original), rate))
+        taken = _take_words(
+            shuffle_lazily(words, stream), compute_masks_wanted(rules.settings, len(original), rate)
+        )
     # In ascending order, which is part of the specification: the kernel draws in the same order.
     replaced = {
         position: draw_replacement_at_load(original[position], rules, stream)
@@ -130,7 +132,7 @@ def shuffle_lazily(items: list[Item], stream: CounterStream) -> Iterator[Item]:
         yield items[place]
 
 
-def _draw_each(words: list[Word], rate: float, most: int, stream: CounterStream) -> list[Word]:
+def _draw_each_word(words: list[Word], rate: float, most: int, stream: CounterStream) -> list[Word]:
     """Choose each word with a probability of ``rate``.
 
     If that gives too many positions, choose among these words.

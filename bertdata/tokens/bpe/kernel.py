@@ -7,7 +7,7 @@ from typing import Any
 from bertdata._native import kernels
 from bertdata.errors import VocabularyError
 from bertdata.records import Vocabulary
-from bertdata.tokens.bpe.settings import ByteBpe, byte_alphabet
+from bertdata.tokens.bpe.settings import ByteBpe, make_byte_alphabet
 from bertdata.unicode.tables import Ranges, library_classes
 
 _LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
@@ -47,7 +47,7 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
             for token in bpe.added
         ],
         lengths=lengths,
-        characters=_classify_characters(),
+        characters=_make_character_classes(),
         newer_marks=_list_points(library_classes().newer_mark),
         never_composed=_list_points(library_classes().never_composed),
     )
@@ -55,7 +55,7 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
 
 def _find_whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
     """Return the bytes and the id of each token that consists of characters of the byte alphabet."""
-    bytes_of = {ord(unit): byte for byte, unit in enumerate(byte_alphabet())}
+    bytes_of = {ord(unit): byte for byte, unit in enumerate(make_byte_alphabet())}
     found = []
     for token, token_id in bpe.ids.items():
         try:
@@ -66,7 +66,7 @@ def _find_whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
 
 
 @cache
-def _classify_characters() -> bytes:
+def _make_character_classes() -> bytes:
     """Return the class bits of each code point."""
     bits = bytearray(0x110000)
     tables = {

@@ -73,11 +73,11 @@ def _make_bert_steps(files: ModelFiles, named: Named) -> Parts:
 def _make_bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
     """Make BertTokenizer's post-processor."""
     cls, sep = named["cls_token"], named["sep_token"]
-    first = [_make_special(cls, 0), _make_sequence("A", 0), _make_special(sep, 0)]
+    first = [_make_special_token(cls, 0), _make_sequence("A", 0), _make_special_token(sep, 0)]
     return {
         "type": "TemplateProcessing",
         "single": first,
-        "pair": [*first, _make_sequence("B", 1), _make_special(sep, 1)],
+        "pair": [*first, _make_sequence("B", 1), _make_special_token(sep, 1)],
         "special_tokens": _make_template_tokens((cls, sep), ids),
     }
 
@@ -150,11 +150,11 @@ def _make_xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
 def _make_xlm_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
     """Make XLMRobertaTokenizer's post-processor."""
     cls, sep = named["bos_token"], named["eos_token"]
-    first = [_make_special(cls, 0), _make_sequence("A", 0), _make_special(sep, 0)]
+    first = [_make_special_token(cls, 0), _make_sequence("A", 0), _make_special_token(sep, 0)]
     return {
         "type": "TemplateProcessing",
         "single": first,
-        "pair": [*first, _make_special(sep, 0), _make_sequence("B", 0), _make_special(sep, 0)],
+        "pair": [*first, _make_special_token(sep, 0), _make_sequence("B", 0), _make_special_token(sep, 0)],
         "special_tokens": _make_template_tokens((cls, sep), ids),
     }
 
@@ -280,7 +280,7 @@ def _find_character_map(parsed: Parts | None) -> Parts | None:
     )
 
 
-def _make_special(token: str, kind: int) -> Parts:
+def _make_special_token(token: str, kind: int) -> Parts:
     """Return a special token in the form of TemplateProcessing. kind: its segment."""
     return {"SpecialToken": {"id": token, "type_id": kind}}
 

@@ -50,7 +50,7 @@ class ModelFiles:
         VocabularyError if the file is too large.
         """
         path = self.path(name)
-        return None if path is None else read_limited(path)
+        return None if path is None else read_bounded_file(path)
 
     def object(self, name: str) -> dict[str, Any] | None:
         """Return the object in a JSON file, or None if there is no such file.
@@ -88,7 +88,7 @@ class ModelFiles:
         return storage.join(self.directory, name)
 
 
-def read_limited(path: str) -> bytes:
+def read_bounded_file(path: str) -> bytes:
     """Return the content of a file. VocabularyError if it is too large for a tokeniser's file."""
     size = storage.size(path)
     if size > LARGEST_BYTES:
@@ -99,7 +99,7 @@ def read_limited(path: str) -> bytes:
     return storage.read_bytes(path)
 
 
-def version_of(directory: str) -> tuple[int, ...]:
+def read_directory_version(directory: str) -> tuple[int, ...]:
     """Return numbers that change when one of the directory's local files is changed or replaced."""
     if storage.is_remote(directory):
         return ()

@@ -37,7 +37,7 @@ class VocabularyManifest(NamedTuple):
         )
 
 
-def manifest_path(vocabulary: str) -> str:
+def make_manifest_path(vocabulary: str) -> str:
     """Return the path of a vocabulary's manifest."""
     return f"{vocabulary}.manifest.json"
 

@@ -120,13 +120,15 @@ def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
         block = file.read(_BLOCK_BYTES)
         refuse_other_kinds(block, path)
         while block:
-            yield _decode(decoder, block, path)
+            yield _decode_block(decoder, block, path)
             on_read(len(block))
             block = file.read(_BLOCK_BYTES)
-        yield _decode(decoder, b"", path, final=True)
+        yield _decode_block(decoder, b"", path, final=True)
 
 
-def _decode(decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, final: bool = False) -> str:
+def _decode_block(
+    decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, final: bool = False
+) -> str:
     """Decode a block. InputError names file and line of a byte that is not UTF-8."""
     try:
         return decoder.decode(block, final=final)
@@ -151,7 +153,7 @@ def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
         yield from lines
         # The rest has no line end yet. If it is long, yield its beginning to keep memory bounded.
         while len(rest) > SLICE_CHARACTERS:
-            place = _find_cut(rest)
+            place = _find_line_cut(rest)
             if place:
                 yield rest[:place]
                 rest = rest[place + 1 :]
@@ -164,7 +166,7 @@ def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
     yield rest
 
 
-def _find_cut(line: str) -> int:
+def _find_line_cut(line: str) -> int:
     """Return the index of the last blank that has text on both sides, without other white space before it.
 
     Else 0.
