@@ -54,7 +54,7 @@ class BinarisedText:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinesTask:
-    """The task of encoding the lines of one text file."""
+    """A task for a worker process: encode the lines of one text file. The result is an EncodedLines."""
 
     path: str
     tokenizer: TokenizerFile
@@ -193,5 +193,5 @@ def _write_text(
 
 
 def _read_terms(data: bytes, where: str) -> dict[str, Any]:
-    """Return the terms (see ``directory_protocol``) in a manifest."""
+    """Return the settings that a manifest records, which the commit protocol compares with a new run's."""
     return parse_binarised_manifest(data, where).terms()

@@ -30,7 +30,7 @@ from bertdata.tokens.load import vocabulary_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadTask:
-    """The task of reading one part. Instances are pickled and sent to workers."""
+    """A task for a worker process: read and tokenise one text part."""
 
     plan: TaskPlan
     part: str
@@ -72,7 +72,7 @@ def _copy_array(buffer: Buffer) -> "array[int]":
 
 @dataclass(kw_only=True, slots=True)
 class DealtRun:
-    """The inputs read and left out so far, and warnings about them."""
+    """What a run has read so far: the inputs, those left out, and warnings about them."""
 
     inputs: list[InputEntry] = field(default_factory=list)
     skipped: list[SkippedEntry] = field(default_factory=list)
@@ -80,7 +80,7 @@ class DealtRun:
 
     @property
     def corpus(self) -> Corpus:
-        """All inputs together."""
+        """All text parts of the run as a Corpus: those that were read and those that were left out."""
         return Corpus(inputs=tuple(self.inputs), skipped=tuple(self.skipped))
 
 

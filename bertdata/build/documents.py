@@ -23,7 +23,7 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LoadedDocuments:
-    """Documents, the manifest entry of their input, and warnings for the user."""
+    """Tokenised documents, the manifest entry of the file they come from, and warnings for the user."""
 
     entry: InputEntry
     documents: Documents
@@ -31,7 +31,7 @@ class LoadedDocuments:
 
 
 class DocumentReader(Protocol):
-    """The input of a shard, which is read when ``load`` is called."""
+    """Interface of what a shard is created from. The file is only read when ``load`` is called."""
 
     @property
     def name(self) -> str:

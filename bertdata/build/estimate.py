@@ -97,7 +97,7 @@ class _Sample:
 
     @property
     def seconds(self) -> float:
-        """Time of the whole sample."""
+        """Time, in seconds, that tokenising the sample and creating all of its examples took."""
         return self.loading + sum(self.making.values())
 
 
@@ -143,7 +143,7 @@ def _measure_sample(plan: TaskPlan, targets: Sequence[Target], part: str, text: 
 
 
 def _count_bytes(plan: TaskPlan, target: Target, documents: Documents) -> int:
-    """Return the size of a shard of these documents."""
+    """Write the documents' examples to memory, and return the size of this shard in bytes."""
     settings = target.settings
     vocabulary = vocabulary_of(plan.tokenizer)
     examples = find_objective(settings.objective).make(documents, vocabulary, settings, plan.engine)

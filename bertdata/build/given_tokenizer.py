@@ -61,7 +61,7 @@ def find_given_tokenizer(
 
 
 def _find_vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
-    """Return the vocabulary file. SettingsError for a directory."""
+    """Return the WordPiece vocabulary that ``--vocab`` names. SettingsError if it is a directory."""
     if storage.is_directory(path):
         raise SettingsError(
             f"--vocab {path}: is a directory, expected a WordPiece vocabulary, one token a line; a model's "

@@ -30,7 +30,7 @@ def name_parts(parts: Sequence[str]) -> dict[str, str]:
 
 
 def find_names_with_folders(parts: Sequence[str]) -> dict[str, str]:
-    """Return the part names that contain folders, by path."""
+    """Return a name with folders for each part whose file name is not unique, by path."""
     return {part: name for part, name in name_parts(parts).items() if "/" in name}
 
 

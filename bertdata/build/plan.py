@@ -124,9 +124,9 @@ def plan_targets(
     tokenizer: TokenizerFile,
     num_shards: int | None = None,
 ) -> tuple[Target, ...]:
-    """Return the datasets to create, one per phase.
+    """Return the datasets to create: one for each phase of the recipe, with its directory and settings.
 
-    num_shards: number of shards of a global shuffle. None: one shard per part.
+    num_shards: number of shards of a global shuffle. None means one shard per text part.
     """
     if not output:
         raise SettingsError("the output directory's name is empty")

@@ -40,12 +40,15 @@ MAKING_SHARE = 0.25
 
 
 def _ignore_progress(amount: int) -> None:
-    """Ignore progress."""
+    """Do nothing. This is the default of progress callbacks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A dataset that gets one shard from each task."""
+    """A dataset to create, with the settings of its examples.
+
+    Each ShardTask writes a shard (or one per length bin) of every target.
+    """
 
     dataset: Dataset
     settings: ExampleSettings
@@ -67,16 +70,16 @@ class TaskPlan:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def load(self) -> None:
-        """Load the tokeniser, which all tasks of a process share."""
+        """Load the tokeniser before the first task. All tasks of a process share it."""
         tokenizer_of(self.tokenizer, self.engine)
 
     def part(self, path: str) -> "ShardTask":
-        """Return the task of one part."""
+        """Return the task that creates the shards of one text part."""
         reader = self.reader(path)
         return ShardTask(plan=self, stem=make_shard_stem(reader.name), reader=reader, inputs=(path,))
 
     def reader(self, path: str) -> DocumentReader:
-        """Return the reader of a part."""
+        """Return the object that reads and tokenises a text part, depending on the type of the file."""
         if path.endswith(BINARISED):
             return BinarisedPart(path, self.tokenizer, self.names.get(path))
         return PartReader(path, self.tokenizer, self.engine, self.names.get(path))
@@ -89,7 +92,11 @@ class TaskPlan:
         blocks: Callable[[], Iterable[bytes]] = tuple,
         inputs: Sequence[str] = (),
     ) -> "ShardTask":
-        """Return the task of shard ``number`` of a global shuffle. corpus, blocks: as in CorpusReader."""
+        """Return the task that creates shard ``number`` of a globally shuffled dataset.
+
+        corpus: one manifest entry for all inputs together.
+        blocks: called for the bytes of the shard's sorted documents, in any order, when they are needed.
+        """
         reader = CorpusReader(corpus, self.tokenizer, blocks)
         stem = f"shard-{number:05}-of-{shards:05}"
         return ShardTask(plan=self, stem=stem, reader=reader, inputs=tuple(inputs), number=number)
@@ -130,7 +137,7 @@ class ShardTask:
         return tuple(f"{name}.{settings.format}" for name in names)
 
     def layout(self, target: Target) -> ShardLayout:
-        """Return the layout of the target's shards."""
+        """Return the shape of the records in the target's shards, with the vocabulary's padding id."""
         return replace(target.settings.layout, padding_id=vocabulary_of(self.plan.tokenizer).padding_id)
 
     def settings(self, target: Target) -> ExampleSettings:
@@ -165,7 +172,7 @@ class TaskResult:
 
     @property
     def shards(self) -> tuple[ShardEntry, ...]:
-        """Shards of all targets."""
+        """The manifest entries of the shards that the task wrote or kept, over all targets."""
         return tuple(shard for _, shards in self.entries for shard in shards)
 
     @property
@@ -181,7 +188,7 @@ class TaskResult:
 
 
 def _count_examples(shards: Sequence[ShardEntry]) -> str:
-    """Return the number of examples, and of bins if there is more than one."""
+    """Say in words how many examples, and how many length bins if there are several, the shards have."""
     found = f"{sum(shard.examples for shard in shards)} examples"
     return found if len(shards) == 1 else f"{found} in {len(shards)} bins"
 

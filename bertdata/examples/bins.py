@@ -15,7 +15,7 @@ Batch = TypeVar("Batch", bound=ExampleBatch)
 
 
 def count_bins(max_seq_length: int, bin_size: int) -> int:
-    """Return the number of bins for examples of up to max_seq_length ids."""
+    """Return the number of length bins for examples of up to max_seq_length ids. bin_size: ids per bin."""
     return -(-max_seq_length // bin_size)
 
 
@@ -32,7 +32,7 @@ def format_bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str
 
 
 def find_bins(lengths: "Array", bin_size: int) -> "Array":
-    """Return the bin of each length."""
+    """Return the number of the length bin, from 0, for each length in ids."""
     return (lengths - 1) // bin_size
 
 

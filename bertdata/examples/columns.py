@@ -21,14 +21,14 @@ _ITEM_TYPES = {"id": np.uint32, "uint8": np.uint8, "uint16": np.uint16, "uint32"
 
 
 def convert_to_arrays(batch: Batch) -> Batch:
-    """Convert every column to a NumPy array, without copying."""
+    """Return the batch with every column as a NumPy array that shares the column's memory."""
     return replace(batch, **{item.name: np.asarray(getattr(batch, item.name)) for item in batch.columns()})
 
 
 def convert_to_item_types(batch: Batch) -> Batch:
-    """Convert columns to the item types that they declare. Ids become 32 bits wide.
+    """Return the batch with each column in the item type that its class declares. Ids become 32 bits wide.
 
-    The values must have been checked to fit.
+    The caller must have checked that all values fit.
     """
     return replace(
         batch,
@@ -40,7 +40,7 @@ def convert_to_item_types(batch: Batch) -> Batch:
 
 
 def shrink_ids(batch: Batch) -> Batch:
-    """Convert ids to 16 bits if all of them fit, else to 32."""
+    """Return the batch with its ids as 16-bit integers if all of them fit, else as 32-bit integers."""
     ids = {item.name: getattr(batch, item.name) for item in batch.columns() if item.item == "id"}
     wide = max((int(column.max()) for column in ids.values() if len(column)), default=0) >> 16
     kind = np.uint32 if wide else np.uint16
@@ -72,7 +72,7 @@ def _slice_ends(ends: Array, start: int, stop: int) -> tuple[slice, Array]:
 
 
 def take_examples(batch: Batch, order: Array, engine: Engine | None = None) -> Batch:
-    """Return the examples with these numbers, in this order, as copies."""
+    """Copy the examples with the numbers in ``order``, in this order, to a new batch."""
     if use_native(engine or default_engine()):
         return _take_native(batch, order.astype(np.int64, copy=False))
     pieces = [order[start : start + _TAKEN] for start in range(0, len(order), _TAKEN)] or [order]
@@ -101,7 +101,7 @@ def _take_singles(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str
 
 
 def _take_with_numpy(batch: Batch, order: Array) -> Batch:
-    """Select examples with NumPy."""
+    """Copy the examples with the numbers in ``order`` with NumPy, as the twin of the C++ kernel."""
     groups = batch.ragged()
     found: dict[str, Any] = {}
     for name, items in groups.items():
@@ -181,7 +181,7 @@ class BatchRegrouper(Generic[Batch]):
             self._count += len(batch) - start
 
     def rest(self) -> Iterator[Batch]:
-        """Yield the examples that do not fill a batch, if there are any."""
+        """Yield a last batch of the examples that do not fill a whole batch, if there are any."""
         held, self._held, self._count = self._held, [], 0
         if held:
             yield join_batches(held)

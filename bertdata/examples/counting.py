@@ -24,7 +24,7 @@ def compute_sizes(ends: list[int]) -> list[int]:
 
 
 def sum_weighted(counter: Counter[int]) -> int:
-    """Return the sum of all counted numbers, each multiplied by its count."""
+    """Return the sum of number x count over the counter."""
     return sum(number * count for number, count in counter.items())
 
 
@@ -51,5 +51,5 @@ def compute_ratio(part: int, whole: int) -> float:
 
 
 def round_decimals(value: float) -> float:
-    """Round to 6 decimals."""
+    """Round a number to the 6 decimals that statistics are printed with."""
     return round(value, _DECIMALS)

@@ -58,7 +58,7 @@ class LossyExample(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Field:
-    """One field of a record. ``schemas/example.json`` describes the attributes."""
+    """A field of a record in a file format. ``schemas/example.json`` describes the attributes."""
 
     name: str
     type: str
@@ -97,7 +97,7 @@ def read_fields(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
 
 
 def replace_padding(fields: Fields, padding_id: int) -> Fields:
-    """Return the fields with ``padding_id`` as padding of ids, instead of 0."""
+    """Return the fields of a record so that unused positions of ids hold ``padding_id`` instead of 0."""
     if not padding_id:
         return fields
     return {
@@ -268,7 +268,7 @@ def check_ranges(found: Mapping[str, Any], columns: Mapping[str, Column]) -> Non
 
 
 def make_record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout) -> Any:
-    """Make the C++ kernel's encoder and decoder of records with these fields."""
+    """Make the C++ object that encodes and decodes TFRecords with these fields."""
     columns = batch_type.columns()
     numbers = {column.name: number for number, column in enumerate(columns)}
     masks = find_mask_columns(batch_type) if has_group(batch_type, MASKS) else None

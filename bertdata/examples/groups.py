@@ -73,12 +73,12 @@ def _find_mask_columns(kind: Any) -> Masks:
 
 
 def find_mask_names(batch_type: type[ExampleBatch]) -> Masks:
-    """Return the names of the columns of the type's masks."""
+    """Return the names of the three columns in which a batch class stores masks."""
     return Masks(*(item.name for item in find_mask_columns(batch_type)))
 
 
 def get_masks(batch: ExampleBatch) -> Masks:
-    """Return the masks of a batch. Its type must have masks."""
+    """Return the masked positions, original ids and end offsets of a batch whose class has masks."""
     return Masks(*(getattr(batch, name) for name in find_mask_names(type(batch))))
 
 
@@ -117,7 +117,7 @@ def make_pair_batch(
     masks: Masks,
     pair_labels: Buffer,
 ) -> Batch:
-    """Make a batch of a type that has the groups PAIRS."""
+    """Make a batch of a class that has all groups in PAIRS, from the data of each group."""
     columns = {
         find_column(batch_type, SEGMENT).name: segment_lengths,
         **dict(zip(find_mask_names(batch_type), masks, strict=True)),

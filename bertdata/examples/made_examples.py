@@ -8,7 +8,9 @@ from bertdata.records import ExampleBatch
 
 
 class KernelExamples:
-    """Examples in a C++ kernel's object: spans of the documents' ids, and masks."""
+    """Examples that a C++ kernel has made. It holds masks, and where each example is in the documents'
+    ids.
+    """
 
     def __init__(self, made: Any, batch_type: type[ExampleBatch]) -> None:
         self._made, self._batch_type = made, batch_type

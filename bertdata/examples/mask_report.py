@@ -118,7 +118,7 @@ class MaskCounts:
         return {"mask": masked, "kept": kept, "random": self.masked_tokens - masked - kept}
 
     def findings(self, totals: Totals) -> Findings:
-        """Return the rows and the section ``masks`` of the report."""
+        """Return what ``stats`` says about masks: rows to print, and the section ``masks`` of its JSON."""
         mask = self.guess_mask_id()
         if totals.mask_id is not None:
             mask = MaskId(id=totals.mask_id, source="vocabulary")

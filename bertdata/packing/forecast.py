@@ -42,9 +42,9 @@ class PackForecast:
 
 
 def make_forecast(planned: PlannedPack, path: str, *, with_bound: bool) -> PackForecast:
-    """Return the statistics of a plan.
+    """Return the statistics of a plan of packed rows.
 
-    with_bound: also compute the bound, which takes as long as planning.
+    with_bound: also compute a lower bound on the number of rows, which takes as long as planning.
     """
     plan, settings = planned.plan, planned.settings
     by_examples: dict[int, int] = {}

@@ -148,7 +148,7 @@ def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
 
 
 def _convert_ends(packs: PackBatch) -> PackBatch:
-    """Return the rows with 32-bit offsets, as the native kernels expect."""
+    """Return the packed rows with 32-bit end offsets, the only type that the C++ kernels accept."""
     examples = packs.examples
     ends = {name: getattr(examples, name).astype(np.uint32) for name in examples.ragged()}
     return PackBatch(examples=replace(examples, **ends), ends=packs.ends)

@@ -179,10 +179,11 @@ def _make_tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> Setti
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LengthCounts:
-    """The number of a shard's examples by length.
+    """How many examples of each length a shard has.
 
-    masks: the largest number of masked positions of an example, by length. None if the lengths came from a
-    file.
+    masks: the largest number of masked positions of an example, by length. None if the lengths were read from
+    a
+    lengths file, which does not record masks.
     entry: the shard's file as an input of the packed dataset. None if a manifest lists it.
     """
 

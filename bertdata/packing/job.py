@@ -32,7 +32,7 @@ class PackJob:
     folder: str | None = None
 
     def placement(self) -> Placement:
-        """Return the placement of the plan. It is computed once per process."""
+        """The row and the place in the row of each example. They are computed once per process."""
         return _make_placement(self.plan, self.seed)
 
 

@@ -78,7 +78,10 @@ class Permutations:
         )
 
     def permute(self, which: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Permute each number. which: index of the permutation for each number. See ``permute_number``."""
+        """Permute each number, as permute_number does for a single number.
+
+        which: for each number, the index of the permutation to use.
+        """
         sizes = self._sizes[which]
         # One pass for all numbers, then further passes only for results outside their range. On average fewer
         # than two passes are needed.
@@ -90,7 +93,7 @@ class Permutations:
         return found.astype(np.int64)
 
     def _permute_once(self, which: npt.NDArray[Any], numbers: Numbers) -> Numbers:
-        """Return the numbers after a single pass through the network."""
+        """Return the numbers after one pass through all rounds of the Feistel network."""
         a, b = self._a[which], self._b[which]
         left, right = np.divmod(numbers, b)
         for odd in range(ROUNDS):

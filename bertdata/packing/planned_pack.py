@@ -86,7 +86,10 @@ class PlannedPack:
         )
 
     def job(self, output: str, folder: str | None) -> PackJob:
-        """Return the settings that all tasks of the run share. folder: see PackJob."""
+        """Return the settings that all tasks of the run share.
+
+        folder: directory for scratch files. None means the dataset's ``unfinished/``.
+        """
         cuts = self.cuts
         return PackJob(
             dataset=self.dataset(output),

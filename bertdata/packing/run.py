@@ -73,7 +73,7 @@ def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard
         pool = stack.enter_context(ProcessPool(min(workers, max(len(planned.counts), len(job.names)))))
         try:
             shards = _make_shards(planned, job, pool, max(1, workers), on_shard)
-        except (DataError, UsageError):  # other settings or another source may work, so do not block them
+        except (DataError, UsageError):  # let other settings or another source use the directory
             forget_scratch(job.dataset.commit)
             raise
         manifest = finish_pack(planned, job, [shard.entry for shard in shards], vocabulary)
@@ -98,7 +98,10 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
 def _make_shards(
     planned: PlannedPack, job: PackJob, pool: ProcessPool, workers: int, on_shard: OnShard
 ) -> list[PackedShard]:
-    """Return all shards, kept or newly made. Nothing is sorted if an earlier run made all of them."""
+    """Make the packed shards that an earlier run has not finished. Return all shards, finished ones included.
+
+    If no shard is missing, the examples are not sorted either.
+    """
     kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
     for shard in kept:
         on_shard(shard)

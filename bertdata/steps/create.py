@@ -103,9 +103,9 @@ def create(request: CreateRequest) -> CreateResult:
 
 
 def make_request_parts(request: CreateRequest, progress: OnProgress) -> CreateRequest:
-    """Return the request with text parts.
+    """Return the request with its text parts as input.
 
-    If it names records, the parts are written next to the dataset first.
+    If the request names records instead of parts, their text is first written as parts next to the dataset.
     """
     if not has_records(request):
         return request
@@ -131,7 +131,10 @@ def check_given_fields(request: CreateRequest) -> None:
 
 
 def _check_tokenizer_loads(given: tuple[TokenizerFile, list[ExampleSettings], Engine | None]) -> None:
-    """Check a tokeniser for the settings, loading it completely. given: (tokeniser, settings, engine)."""
+    """Load a tokeniser completely and check that it suits the settings. Runs in a worker process.
+
+    given: (tokeniser, settings, engine).
+    """
     file, settings, engine = given
     vocabulary_of(file)
     check_tokenizer(file, settings, engine)
@@ -215,7 +218,7 @@ def plan_run(request: CreateRequest) -> ShardRun:
 
 
 def finish_datasets(plan: TaskPlan, shards_made: MadeShards, provenance: Provenance) -> list[MadeDataset]:
-    """Write the manifests and return the finished datasets."""
+    """Write the manifests of the created datasets, and return the datasets."""
     corpus, results = shards_made.corpus, shards_made.results
     skipped = [result.skipped for result in results if result.skipped is not None]
     made = []
@@ -292,9 +295,11 @@ class _ShardProgress:
 
 
 def make_dealt_shards(plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnProgress) -> MadeShards:
-    """Create all files of a run in one random stream (see ``bertdata.build.deal``).
+    """Create all files of a run whose examples are dealt to its files in turn (see ``bertdata.build.deal``).
 
-    Either all files are written or none. The files of a finished run on the same parts are kept.
+    All inputs share one random stream. Either all files are written or none. The files of a finished run on
+    the
+    same parts are kept.
     """
     [target] = plan.targets
     with ProcessPool(min(workers, len(parts))) as pool:

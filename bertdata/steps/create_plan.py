@@ -30,7 +30,10 @@ class CreatePlan:
     settings: Mapping[str, ExampleSettings]
 
     def find_tokenizer(self, between: str | None = None) -> TokenizerFile:
-        """Return the tokeniser, pinned to its file's current contents. between: as in ``given_tokenizer``."""
+        """Return the tokeniser that the request names, pinned to its file's current contents.
+
+        between: what joins the sentences of a document before they are encoded. None means a blank.
+        """
         given = self.request
         return find_given_tokenizer(
             next(iter(self.settings.values())),
@@ -42,7 +45,10 @@ class CreatePlan:
         )
 
     def check_tokenizer(self, tokenizer: TokenizerFile) -> None:
-        """Raise now the errors of the tokeniser that would otherwise come with the first text."""
+        """Load the tokeniser and check that it suits the settings.
+
+        Without this check its errors would only come with the first text.
+        """
         check_tokenizer(tokenizer, list(self.settings.values()), self.request.engine)
 
     def targets(

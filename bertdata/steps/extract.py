@@ -35,7 +35,7 @@ def extract(
     damaged dump, or for a page that takes too much work (``--help`` says how much). DatasetError if the
     directory holds something else.
 
-    recipe: recipe for which the articles are meant, as in ``create``.
+    recipe: name of the recipe that ``create`` will use on the articles.
     extractor: version of WikiExtractor whose text is reproduced: "3.1.0", or "mlperf" (the same as "2.75").
         None: the recipe's, which is 2.75 for mlperf, nvidia and habana, else 3.1.0.
     date: value of ``{{CURRENTDAY}}`` and similar, a date or YYYY-MM-DD. None: the dump's date.

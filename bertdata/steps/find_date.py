@@ -54,7 +54,7 @@ class DateSearch:
     titles: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """Return the result as lines of text."""
+        """Return the result of the search as lines to print."""
         tried = f"{(self.last - self.first).days + 1} days from {self.first} to {self.last}"
         pages = f"{len(self.titles)} pages up to its end may depend on the day"
         size = f"{self.bytes} bytes, published are {self.published_bytes}"
@@ -103,7 +103,9 @@ def find_date(
     extractor: None: mlperf.
     date: first day. None: the dump's date.
     until: last day. None: three years later.
-    templates, skip_page, engine: as in ``extract``.
+    templates: whether to expand templates. None: as the reproduced program does.
+    skip_page: ids of pages to leave out.
+    engine: "native" for the C++ kernels, "python" for their twins. None: native if available.
     punkt_tables: directory or URL of NLTK's punkt_tab tables.
     """
     first_given, last_given = parse_day(date), parse_day(until)
@@ -136,7 +138,7 @@ def find_date(
 def _search_days(
     target: "_Target", articles: DatedArticles, first: datetime.date, last: datetime.date, tell: OnProgress
 ) -> DateSearch:
-    """Create the file for each day and compare it."""
+    """Create the first text part from the articles of each day, and compare it with the published part."""
     found = DateSearch(
         file=target.row.label,
         figure="size" if target.row.md5 is None else "md5",

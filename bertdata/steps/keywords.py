@@ -35,7 +35,10 @@ them, as bertdata fetch punkt does)"""
 
 @dataclass(frozen=True, kw_only=True)
 class GivenProcesses:
-    """Arguments for how a step runs. They do not change the output."""
+    """Request fields that say how a step runs, such as the number of processes.
+
+    They do not change the step's output.
+    """
 
     workers: int | None = setting(None, "processes to use; None: one per core")
     progress: OnProgress | None = field(
@@ -50,7 +53,7 @@ class GivenProcesses:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenRun(GivenProcesses):
-    """Arguments for how a step with C++ kernels runs."""
+    """Request fields that say how a step with C++ kernels runs. They do not change its output."""
 
     engine: Engine | None = setting(
         None,

@@ -236,7 +236,10 @@ class ExampleDataset:
         return replace(self, opened=self.opened.changed(masked))
 
     def _masker(self, masking: str, vocab: AnyPath | None, settings: "MaskingSettings") -> "Masker":
-        """Return the object that draws masks for the examples. SettingsError if that is not possible."""
+        """Return the object that draws new masks for the examples.
+
+        SettingsError if the examples have no maskable words, or if the settings do not suit the vocabulary.
+        """
         from bertdata.dataset.masked_data import check_masks, make_masker
 
         check_masks(self.opened)
@@ -287,7 +290,7 @@ class ExampleDataset:
         buffer_size: default: 5 batches.
         warmup: (number of sequences in the first batches, number of tokens after which batches are full).
         epoch: yield only this epoch. None: one epoch after another, without end.
-        vocab: as in ``masked``.
+        vocab: vocabulary file or name. Default: the copy next to the data.
         tensors: yield torch tensors instead of NumPy arrays.
         """
         self._refuse_mixture("modernbert()")
@@ -474,11 +477,7 @@ class ExampleDataset:
 
 
 def require_package(package: str, extra: str, feature: str) -> None:
-    """Raise MissingExtraError if the package is not installed.
-
-    extra: name of the extra to install.
-    feature: what needs the package, for the message.
-    """
+    """Raise MissingExtraError if the package is not installed. extra: the optional group that installs it."""
     try:
         is_there = find_spec(package) is not None
     except ModuleNotFoundError:

@@ -31,8 +31,8 @@ PACKING = "packing rows"
 class PackResult:
     """The result of ``pack``.
 
-    forecast: the plan in numbers.
-    directory, manifest: of the packed dataset. None if only the plan was asked for.
+    forecast: statistics of the plan of rows, such as its efficiency.
+    directory, manifest: the packed dataset. None if only the plan was asked for.
     kept: number of shards that an earlier run had finished.
     """
 
@@ -53,7 +53,7 @@ def pack(request: PackRequest) -> PackResult:
 
 
 def pack_rows(request: PackRequest) -> PackResult:
-    """Carry out the request."""
+    """Pack the request's dataset, and return what was written."""
     require_package("numpy", "pack", "packing")
     from bertdata.packing.forecast import make_forecast
     from bertdata.packing.planned_pack import plan_pack
@@ -85,7 +85,7 @@ def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDatas
 
 
 class _Counting:
-    """Progress while the lengths of the examples are read."""
+    """Reports progress while the lengths of the examples are read."""
 
     def __init__(self, progress: OnProgress, shards: int) -> None:
         self._progress, self._shards, self._done = progress, shards, 0
@@ -97,7 +97,7 @@ class _Counting:
 
 
 class _Making:
-    """Progress while examples are sorted, and then while shards are written."""
+    """Reports progress while examples are sorted, and then while shards are written."""
 
     def __init__(self, progress: OnProgress, planned: PlannedPack) -> None:
         self._progress = progress

@@ -80,7 +80,7 @@ def choose_text_settings(request: SegmentRequest) -> SegmentSettings | PartSetti
 
 
 def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
-    """Write the parts of the request. Does not read its settings file."""
+    """Write the text parts of a request to which its settings file has already been applied."""
     output, tables = convert_path(request.output), convert_optional_path(request.punkt_tables)
     workers, engine = count_workers(request.workers), request.engine
     settings = choose_text_settings(request)
@@ -135,7 +135,10 @@ def open_text_settings(config: str | None, given: Mapping[str, Any]) -> Iterator
 
 
 def make_segment_settings(given: Mapping[str, Any]) -> SegmentSettings:
-    """Return the settings as an object. given: values by field, with a file path for abbreviations."""
+    """Return the settings of segmentation as an object.
+
+    given: values by name, where ``abbreviations`` is the path of a file that is read here.
+    """
     values = convert_values(SegmentSettings, dict(given))
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)
@@ -143,10 +146,11 @@ def make_segment_settings(given: Mapping[str, Any]) -> SegmentSettings:
 
 
 def find_text(request: SegmentRequest, language: str) -> TextInputs:
-    """Return the files to read and their kinds.
+    """Return the files to read and what type each file has.
 
-    Punkt's tables are downloaded here if needed, before several workers would try. Raises the errors of
-    ``find_inputs``, and of ``refuse_text_inputs`` for the output.
+    Punkt's tables are downloaded here if needed, before several workers would try. UsageError if a source
+    does
+    not exist, or if the output directory is also an input.
     """
     sources, output, books = (
         list_paths(request.sources),
@@ -161,7 +165,7 @@ def find_text(request: SegmentRequest, language: str) -> TextInputs:
 
 
 def preview_text(request: SegmentRequest) -> list[str]:
-    """Return lines on what would be read and written. Raises the errors of ``make_text``."""
+    """Return lines on what make_text would read and write. Nothing is written."""
     output, settings = convert_path(request.output), choose_text_settings(request)
     if isinstance(settings, PartSettings):
         tables = convert_optional_path(request.punkt_tables)

@@ -118,7 +118,7 @@ def _sort_parts(
 def _report_each_shard(
     results: Iterable[TaskResult], plan: TaskPlan, shards: int, progress: OnProgress
 ) -> Iterator[TaskResult]:
-    """Yield the results, reporting each to ``progress``."""
+    """Yield the results of the tasks. ``progress`` is told of each result before it is yielded."""
     total, done, tokens = shards * len(plan.targets), 0, 0
 
     def tell(line: str) -> None:

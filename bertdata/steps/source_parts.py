@@ -50,7 +50,7 @@ def has_record_sources(paths: Sequence[str], given: Mapping[str, Any], skip_bad_
         with storage.open_input(first) as file:
             head = file.read(HEAD_BYTES + 1)
         found = recognise(first)
-    except DatasetError:  # a directory saved by Hugging Face's datasets that cannot be read
+    except DatasetError:  # saved by Hugging Face's datasets, but damaged
         raise
     except BertDataError:
         return False
@@ -64,10 +64,10 @@ def name_text_directory(output: str) -> str:
 
 
 def make_parts(request: CreateRequest, progress: OnProgress) -> list[str]:
-    """Write the sources' text parts next to the dataset and return their directory in a list.
+    """Write the sources' text parts next to the dataset, and return a list with their directory.
 
-    The settings are the given ones, completed by the table ``text`` of the settings file. Raises the errors
-    of ``segment``.
+    The settings are the request's. Settings that it leaves out come from the table ``text`` of the settings
+    file. The errors are those of ``bertdata segment``.
     """
     directory = name_text_directory(convert_path(request.output))
     with _open_part_settings(request) as settings:
@@ -85,7 +85,7 @@ def make_parts(request: CreateRequest, progress: OnProgress) -> list[str]:
 
 
 def preview_parts(request: CreateRequest) -> list[str]:
-    """Return lines on the parts that would be written. Raises the errors of ``make_parts``."""
+    """Return lines on the text parts that make_parts would write. Nothing is written."""
     directory = name_text_directory(convert_path(request.output))
     with _open_part_settings(request) as settings:
         return preview_records(list_paths(request.parts), directory, request.input_kind, settings, None)
@@ -113,13 +113,13 @@ def plan_texts(paths: Sequence[str], given: Mapping[str, Any]) -> RecordPlan:
 
 @contextmanager
 def _open_text_settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSettings]:
-    """Yield the settings for records, completed by the settings file."""
+    """Yield the settings for reading records, with the settings of the configuration file filled in."""
     with open_text_settings(config, given) as values:
         check_record_settings(values)
         yield make_part_settings(values)
 
 
 def _check_kind(kind: str | None) -> None:
-    """Raise SettingsError if the kind of sources is unknown."""
+    """Raise SettingsError if ``--input-kind`` names no known kind of sources."""
     if kind is not None and kind not in CHOSEN_KINDS:
         raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")

@@ -92,7 +92,7 @@ def _count_all_datasets(
 
 
 def _count_shard(objective: str | None, shard: FoundShard) -> tuple[str, ShardCounts]:
-    """Return the shard's path and counts."""
+    """Count a shard's examples, and return its path with the counts."""
     if objective is not None:
         find_objective(objective)  # imports the user's module, which a spawned worker has not done yet
     return shard.path, count(shard)

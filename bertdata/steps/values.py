@@ -17,7 +17,7 @@ AnyPaths = AnyPath | Iterable[AnyPath]
 
 
 def convert_path(path: AnyPath) -> str:
-    """Return the path as a string."""
+    """Return a path-like object as a string."""
     found = os.fspath(path) if isinstance(path, str | os.PathLike) else path
     if not isinstance(found, str):
         raise SettingsError(f"path {path!r}: expected a str or a PathLike of str")
@@ -25,14 +25,14 @@ def convert_path(path: AnyPath) -> str:
 
 
 def list_paths(paths: AnyPaths) -> list[str]:
-    """Return all paths as strings, in the same order."""
+    """Return one path or several paths as a list of strings, in the same order."""
     if isinstance(paths, Iterable) and not isinstance(paths, str | bytes):
         return [convert_path(path) for path in paths]
     return [convert_path(paths)]
 
 
 def convert_optional_path(path: AnyPath | None) -> str | None:
-    """Return the path as a string, or None."""
+    """Return a path-like object as a string. None stays None."""
     return None if path is None else convert_path(path)
 
 
@@ -41,7 +41,7 @@ MOST_WORKERS = 4096
 
 
 def count_workers(workers: int | None) -> int:
-    """Return the number of processes. None: one per core."""
+    """Return how many worker processes to start. None means one per core."""
     if workers is None:
         return available_cores()
     number = check_positive_integer("workers", workers)
@@ -51,7 +51,7 @@ def count_workers(workers: int | None) -> int:
 
 
 def check_positive_integer(name: str, value: int) -> int:
-    """Return the value. SettingsError unless it is an integer from 1 on."""
+    """Return the value if it is an integer of at least 1, else raise SettingsError. name: for the message."""
     if type(value) is not int:
         raise SettingsError(f"{name} is {value!r}, expected an integer")
     if value < 1:

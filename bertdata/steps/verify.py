@@ -57,7 +57,7 @@ def verify(
 
 
 def _verify_dataset(path: str, content: bool, anywhere: bool, progress: OnProgress | None) -> Report:
-    """Check the files, counting the finished ones."""
+    """Check the files of one dataset, and report each finished file to ``progress``."""
     if progress is None:
         return verify_files(path, content=content, anywhere=anywhere)
     total = len(storage.list_files(path)) if storage.is_directory(path) else 1

@@ -67,8 +67,8 @@ def write_report(
 
 
 def _shorten_names(datasets: list[FoundDataset]) -> list[str]:
-    """Return short names for the datasets: the last component of each path, or whole paths to tell them
-    apart.
+    """Return a name for each dataset: the last part of its path, or whole paths if two last parts are
+    equal.
     """
     short = [storage.base_name(dataset.path.rstrip("/")) or dataset.path for dataset in datasets]
     if len(set(short)) == len(short):

@@ -57,7 +57,9 @@ _CLEANING = {drops_unassigned: _Cleaning(drops_unassigned) for drops_unassigned 
 
 
 def _split_token(token: str, dialect: Dialect, lower_case: bool, keep_accents: bool) -> Iterator[str]:
-    """Yield the words of a token that contains no white space."""
+    """Split a run of characters without white space into words, at punctuation marks and Chinese
+    characters.
+    """
     # Some dialects leave a special token that is written in the text whole. Others split it at its brackets.
     if dialect.keeps_special_tokens and token in SPECIAL_TOKENS:
         yield token

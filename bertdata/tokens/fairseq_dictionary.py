@@ -66,7 +66,7 @@ class Dictionary:
         return found
 
     def dump(self) -> bytes:
-        """Return the content of the file."""
+        """Return the content of the ``dict.txt``: a line per token with its count."""
         seen, lines = set(SPECIAL_SYMBOLS), list[str]()
         for symbol, count in zip(self.symbols, self.counts, strict=True):
             lines.append(f"{symbol} {count} {_OVERWRITE}\n" if symbol in seen else f"{symbol} {count}\n")

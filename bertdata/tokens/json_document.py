@@ -89,7 +89,7 @@ class _RefusedJsonError(ValueError):
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dict. _OddJson if a key occurs twice."""
+    """Make a dict from a JSON object's pairs. _RefusedJsonError if a key occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]

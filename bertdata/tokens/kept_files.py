@@ -60,5 +60,5 @@ def name_role_tokens(roles: tuple[tuple[str, str], ...]) -> dict[str, str]:
 
 
 def _format_line(values: dict[str, Any]) -> bytes:
-    """Return the values as a line of JSON."""
+    """Return the values as a JSON array on one line."""
     return json.dumps(values).encode() + b"\n"

@@ -89,7 +89,7 @@ class LibraryTokenizer:
             raise self._make_refusal(error, "refuses it") from None
 
     def _load_normalizer(self, step: Mapping[str, Any]) -> Any:
-        """Return a function that does one step of the normaliser."""
+        """Load one step of the file's normaliser as a function from text to text."""
         model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
         return self._load_document({"model": model, "normalizer": step}).normalizer.normalize_str
 
@@ -107,7 +107,10 @@ class LibraryTokenizer:
             ) from None
 
     def _check_survival(self) -> None:
-        """Raise VocabularyError if the library aborts on the file. This is tried in a separate process."""
+        """Raise VocabularyError if the library would abort the whole process on this file.
+
+        The library is tried in a separate process.
+        """
         if not needs_trial(self._parsed):
             return
         end = try_in_process(json.dumps(self._parsed), self._parsed)
@@ -171,7 +174,9 @@ class LibraryTokenizer:
                 )
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode several texts as if they were one file. See ``bertdata.tokens.document_text``."""
+        """Encode several texts as if they were one file. A line is a sentence, a blank line ends a
+        document.
+        """
         texts = [universal_newlines(text) for text in texts]
         found = DocumentsBuilder(self.vocabulary)
         try:
@@ -245,7 +250,7 @@ class LibraryTokenizer:
         return found
 
     def _describe_patterns(self) -> str:
-        """Return the file's patterns for a message."""
+        """Return the file's regular expressions, for an error message."""
         return " or ".join(map(repr, self._patterns))
 
 
@@ -256,7 +261,10 @@ def _find_patterns(parsed: Any) -> Iterator[str]:
 
 
 def _find_patterns_in(value: Any) -> Iterator[str]:
-    """Yield all values with the key "Regex", at any depth."""
+    """Yield the regular expressions in a part of a tokenizer.json.
+
+    They are the values of its keys "Regex", at any depth.
+    """
     children = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )

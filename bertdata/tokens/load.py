@@ -35,10 +35,11 @@ class _ChosenTokenizer(NamedTuple):
 
 
 def vocabulary_of(file: TokenizerFile) -> Vocabulary:
-    """Return the vocabulary of a tokeniser's file. It is cached between a worker's tasks.
+    """Return the vocabulary of a tokeniser's file.
 
-    A local file is read again after it was changed. ChangedInputError if it does not have the md5 in
-    ``file``.
+    It is kept between a worker's tasks, and read again after a local file was changed. ChangedInputError if
+    the
+    file does not have the md5 in ``file``.
     """
     version = read_file_version(file.path)
     if isinstance(file, VocabularyFile):
@@ -51,9 +52,11 @@ def vocabulary_of(file: TokenizerFile) -> Vocabulary:
 
 
 def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer:
-    """Return the tokeniser of a file, with its cache of words.
+    """Return the tokeniser of a file, together with its cache of words.
 
-    It is cached and checked as in vocabulary_of.
+    It is kept between a worker's tasks, and made again after a local file was changed. ChangedInputError if
+    the
+    file does not have the md5 in ``file``.
     """
     version = read_file_version(file.path)
     tokenizer: Tokenizer
@@ -66,7 +69,7 @@ def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer
 
 
 def _refuse_changed_file(file: TokenizerFile, loaded: Vocabulary) -> None:
-    """Raise ChangedInputError if the file must have another md5."""
+    """Raise ChangedInputError if the loaded vocabulary's md5 is not the md5 that the file was pinned to."""
     if file.md5 and loaded.md5 != file.md5:
         raise changed(file.path, f"its md5 was {file.md5} and now is {loaded.md5}")
 
@@ -145,7 +148,7 @@ def _choose_tokenizer(
 
 @lru_cache(maxsize=4)
 def _load_json_vocabulary(file: TokenizerJson, version: tuple[int, ...]) -> Vocabulary:
-    """Read the vocabulary of a tokenizer.json."""
+    """Read the vocabulary of a tokenizer.json, and cache it until the file changes."""
     return read_tokenizer_json(file)[1]
 
 
@@ -153,7 +156,7 @@ def _load_json_vocabulary(file: TokenizerJson, version: tuple[int, ...]) -> Voca
 def _load_wordpiece_tokenizer(
     file: VocabularyFile, engine: Engine | None, version: tuple[int, ...]
 ) -> WordPieceTokenizer:
-    """Make the tokeniser of a WordPiece vocabulary."""
+    """Make the tokeniser of a WordPiece vocabulary file, and cache it until the file changes."""
     vocabulary = _load_wordpiece_vocabulary(file.path, file.dialect, version)
     kind = WordPieceTokenizer
     if file.chinese_words:
@@ -171,5 +174,5 @@ def _load_wordpiece_tokenizer(
 
 @lru_cache(maxsize=4)
 def _load_wordpiece_vocabulary(path: str, dialect: str, version: tuple[int, ...]) -> WordPieceVocabulary:
-    """Read a WordPiece vocabulary."""
+    """Read a WordPiece vocabulary file, and cache the vocabulary until the file changes."""
     return parse_vocabulary(storage.read_bytes(path), path, find_dialect(dialect))

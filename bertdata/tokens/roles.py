@@ -111,7 +111,7 @@ def count_separators(processor: Any) -> int:
 
 
 def _count_separators_in(processor: Any) -> Iterator[int]:
-    """Yield the number of separators of each step that adds any."""
+    """Yield how many separators each step of a post-processor puts between two texts, if it adds any."""
     if not isinstance(processor, Mapping):
         return
     kind = processor.get("type")

@@ -106,7 +106,9 @@ class WordPieceJsonTokenizer:
         return LibraryTokenizer(self._parsed, self.vocabulary, self._between)
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode several texts as if they were one file. See ``bertdata.tokens.document_text``."""
+        """Encode several texts as if they were one file. A line is a sentence, a blank line ends a
+        document.
+        """
         data = join_inputs([universal_newlines(text) for text in texts])
         try:
             ids, sentence_ends, document_ends, unknown, left_out = self._kernel.tokenize(data)
@@ -172,5 +174,5 @@ class _JoinedDocuments:
 
 
 def _get_end(ends: Buffer, number: int) -> int:
-    """Return where the first ``number`` items end."""
+    """Return the end offset of item ``number - 1``, or 0 if ``number`` is 0."""
     return int(ends[number - 1]) if number else 0

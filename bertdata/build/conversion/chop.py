@@ -33,7 +33,7 @@ def make_chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask
 
 
 def write_consecutive_shards(task: ChopTask) -> list[ConvertedShard]:
-    """Write the task's shards."""
+    """Write the new shards that the task names, reading the source's examples in order."""
     job = task.job
     examples = Supply(job.source.run(range(job.starts[task.first], job.starts[task.stop])))
     return [

@@ -27,7 +27,7 @@ def check_for_fairseq(objective: str, name: str, has_masks: bool, vocabulary: Vo
 
 
 def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
-    """Write all examples, in order, into the one shard."""
+    """Write all examples of the source, in order, into the single ``.bin`` file of a fairseq dataset."""
     [name] = job.names[number]
     made: list[FairseqWriter] = []
 

@@ -118,7 +118,7 @@ def _read_inputs(
 
 
 def _find_batch_type(source: InputDataset) -> type[ExampleBatch]:
-    """Return the batch type of the source's examples."""
+    """Return the ExampleBatch class of the source's examples."""
     return find_objective(source.opened.layout.objective).batch_type
 
 
@@ -156,7 +156,7 @@ def convert_dataset(
 def _finish_conversion(
     job: Job, source: InputDataset, inputs: tuple[InputEntry, ...], found: list[ConvertedShard]
 ) -> Manifest:
-    """Write the manifest and the other small files of the dataset."""
+    """Write the converted dataset's manifest, and the other small files that the target program reads."""
     shards = sorted((entry for shard in found for entry in shard.entries), key=attrgetter("name"))
     entries = with_lost(shards, source.lost_tokens)
     return job.dataset.finish(
@@ -189,7 +189,7 @@ def _refuse_source(source: InputDataset, path: str, settings: ConversionSettings
 def _make_shards(
     job: Job, settings: ConversionSettings, pool: ProcessPool, workers: int, told: Told
 ) -> list[ConvertedShard]:
-    """Write the missing shards. Returns all shards, kept ones included."""
+    """Write the shards that an earlier run has not finished. Return all shards, finished ones included."""
     total = job.source.examples
     found = [shard for number in range(len(job.names)) if (shard := find_kept_shard(job, number)) is not None]
     done = sum(shard.examples for shard in found)

@@ -54,7 +54,7 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
 
 
 def _open_writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter:
-    """Return the writer of a shard file. which: number of the length bin."""
+    """Open the file of a shard and return its writer. which: number of the length bin, 0 without bins."""
     if job.form is not None:
         from bertdata.shards.mds.container import MdsWriter
 
@@ -81,7 +81,7 @@ def _select_columns(batch_type: type[ExampleBatch], batch: ExampleBatch) -> Exam
 
 
 def _convert_offsets(batch: ExampleBatch) -> ExampleBatch:
-    """Return the batch with its offsets as uint32, as the kernels expect."""
+    """Return the batch with its end offsets as uint32, the only type that the C++ kernels accept."""
     found = convert_to_arrays(batch)
     return replace(found, **{name: getattr(found, name).astype(np.uint32) for name in found.ragged()})
 

@@ -12,14 +12,14 @@ from bertdata.dataset.writer import refuse_nothing
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Corpus:
-    """All inputs of a run: those that were read and those that were left out."""
+    """All inputs of a globally shuffled run: the parts that were read, and the parts that were left out."""
 
     inputs: tuple[InputEntry, ...]
     skipped: tuple[SkippedEntry, ...] = ()
 
     @property
     def entry(self) -> InputEntry:
-        """One manifest entry for all inputs together."""
+        """One manifest entry for all parts together, with their total size and a common md5."""
         return corpus_entry(self.inputs, self.skipped)
 
     @property
@@ -30,7 +30,7 @@ class Corpus:
 
 
 def make_corpus(results: Sequence[SortResult]) -> Corpus:
-    """Return the corpus of the sorted parts. InputError if all were left out."""
+    """Combine the results of sorting all parts. InputError if every part was left out."""
     entries = [result.entry for result in results]
     read = tuple(entry for entry in entries if isinstance(entry, InputEntry))
     skipped = tuple(entry for entry in entries if isinstance(entry, SkippedEntry))

@@ -12,8 +12,8 @@ from bertdata.records import Documents
 def gather_documents(blocks: Iterable[bytes], *, wide: bool, has_word_starts: bool = False) -> Documents:
     """Return the documents of all blocks, in the order of their keys.
 
-    blocks: each consists of whole records as in SortedDocuments.
-    wide: ids have 32 bits, else 16.
+    blocks: bytes that consist of whole records, in the format that SortedDocuments describes.
+    wide: True if ids have 32 bits, False if they have 16.
     has_word_starts: the records contain word starts.
     """
     width = (4 if wide else 2) if has_word_starts else None

@@ -27,8 +27,8 @@ from bertdata.records import Buffer
 class SortedFile:
     """A file with the documents of one part, sorted by key.
 
-    It begins with ``record_bytes`` bytes of records as in SortedDocuments. Then follow the prefixes, starts
-    and tokens of all documents (uint64, little-endian).
+    The first ``record_bytes`` bytes are the documents' records, in the format that SortedDocuments describes.
+    Then follow the key prefixes, starts and numbers of tokens of all documents (uint64, little-endian).
     """
 
     path: str
@@ -36,7 +36,7 @@ class SortedFile:
     documents: int
 
     def index(self) -> tuple[Buffer, Buffer, Buffer]:
-        """Return prefixes, starts and tokens of all documents."""
+        """Read the file's index: the key prefix, start and number of tokens of each document."""
         with storage.open_input(self.path) as file:
             file.seek(self.record_bytes)
             columns = [read_little_endian("Q", file.read(8 * self.documents)) for _ in range(3)]
@@ -54,7 +54,7 @@ class Pieces:
     places: Buffer
 
     def __call__(self) -> Iterator[bytes]:
-        """Yield the bytes of each piece."""
+        """Read each piece of the files and yield its bytes."""
         for at in range(0, len(self.places), 3):
             number, start, stop = self.places[at : at + 3]
             with storage.open_input(self.paths[number]) as file:

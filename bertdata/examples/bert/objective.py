@@ -64,7 +64,7 @@ BERT_OF_WORDS = BertObjectiveOfWords(BertObjective.of_words, with_word_starts(lo
 
 
 def warn_of_single_sentences(documents: Documents, name: str) -> list[str]:
-    """Return warnings about documents for which next-sentence labels say little."""
+    """Return a warning if too few documents have several sentences to make useful next-sentence labels."""
     if documents.documents == 1 and documents.sentences > 1:
         return [
             f"{name}: no blank line, so the text is one document: every random next sentence comes from that "
@@ -86,6 +86,6 @@ def warn_of_single_sentences(documents: Documents, name: str) -> list[str]:
 
 
 def _count_single_sentences(documents: Documents) -> int:
-    """Count the documents with a single sentence."""
+    """Count the documents that consist of only one sentence."""
     ends = memoryview(documents.document_ends)
     return sum(end - before == 1 for before, end in pairwise((0, *ends)))

@@ -36,7 +36,7 @@ class ReferenceExamples(ListedExamples):
         held: set[int] = set()
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
-                # make_document_pairs is a generator: it draws for the next pair only after this pair was masked.
+                # A generator: it draws the numbers of the next pair only after this pair was masked.
                 for pair in make_document_pairs(shuffled, index, stream, settings.pair_rules):
                     held.update(pair[0], pair[1])
                     examples.append(maker.make(pair, stream))

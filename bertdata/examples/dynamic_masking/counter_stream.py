@@ -25,7 +25,7 @@ def derive_shard_key(seed: int, epoch: int, shard: str) -> int:
 
 
 def compute_philox(counter: Words, key: tuple[int, int]) -> Words:
-    """Return the four 32-bit outputs for a counter and a key."""
+    """Return the four 32-bit outputs of the random generator Philox4x32-10 for a counter and a key."""
     a, b, c, d = counter
     first, second = key
     # Each round multiplies two of the four words and mixes the halves of the products with the other two
@@ -51,7 +51,7 @@ class CounterStream:
         self._words: list[int] = []
 
     def word(self) -> int:
-        """Return the next output, 32 bits."""
+        """Return the next 32 random bits as an integer."""
         if not self._words:
             self._words = list(compute_philox((self._block, 0, *self._example), self._key))
             self._block += 1

@@ -34,9 +34,9 @@ def fairseq_batches(
 ) -> list[Array]:
     """Return one rank's batches of an epoch, each an array of example numbers.
 
-    A batch is ``batch_size`` neighbours in ``order_by_length``. The batches are shuffled with seed + epoch and
-    dealt to the ranks one by one. The last ranks get an empty batch at the end if the batches do not divide
-    evenly, so that all ranks have equally many.
+    A batch is ``batch_size`` neighbours in the order of ``order_by_length``. The batches are shuffled with
+    seed + epoch and dealt to the ranks one by one. If the batches do not divide evenly, the last ranks get an
+    empty batch at the end, so that all ranks have equally many.
     epoch: number of the epoch, from 1.
     batch_size: below 8 or a multiple of 8, as fairseq requires.
     """

@@ -43,7 +43,10 @@ class Masked:
 def mask_in_file(
     original: list[int], rules: MaskingRules, stream: RandomStream, starts: Starts = None
 ) -> Masked:
-    """Mask an example that is written to a file. starts: see words_of."""
+    """Draw the masks of an example that is written to a file.
+
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
+    """
     words = words_of(original, rules, starts)
     # All words are shuffled, even if only a few are masked: the number of draws must be the original's.
     stream.shuffle(words)
@@ -62,7 +65,7 @@ def mask_at_load(
     """Mask an example that was loaded without masks.
 
     rate: share of its ids to mask, or probability of each word if ``mask_counts`` is "drawn".
-    starts: see words_of.
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
     """
     words = words_of(original, rules, starts)
     if rules.settings.mask_counts == "drawn":
@@ -162,7 +165,7 @@ def draw_replacement_at_load(original: int, rules: MaskingRules, stream: Counter
 
 
 def apply_replacements(original: list[int], replaced: dict[int, int]) -> Masked:
-    """Apply replacements. replaced: the new id by position."""
+    """Return the example with replaced ids and its masks. replaced: the new id by masked position."""
     positions = sorted(replaced)
     ids = [replaced.get(position, token) for position, token in enumerate(original)]
     return Masked(ids, positions, [original[position] for position in positions])

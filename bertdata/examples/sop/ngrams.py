@@ -56,7 +56,7 @@ class NgramLengths:
         self._limits, self._random = limits, random
 
     def draw(self) -> int:
-        """Return the next number of words."""
+        """Draw the number of words of the next n-gram."""
         return bisect_right(self._limits, self._random()) + 1
 
 
@@ -105,10 +105,12 @@ def mask_ngrams_at_load(
 ) -> Masked:
     """Mask n-grams of words in an example that was loaded without masks.
 
-    The draws are, until enough positions are masked: a first word among the words that are left, and the
-    length of its n-gram (32 bits). Then for each position, in ascending order, what replaces it.
+    Until enough positions are masked, two numbers are drawn: a first word among the words that are left, and
+    the
+    length of its n-gram (32 bits). Then a replacement is drawn for each position, in ascending order.
+
     rate: share of ids to mask.
-    starts: see words_of.
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
     """
     words = words_of(original, rules, starts)
     lengths = NgramLengths(limits, lambda: stream.word() / (1 << 32))

@@ -15,7 +15,7 @@ _LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
 
 
 def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
-    """Make a kernel. VocabularyError if an id is outside the vocabulary."""
+    """Make the C++ kernel of a byte-level BPE. VocabularyError if a token's id is outside the vocabulary."""
     ranked = sorted((rank, left, right, joined) for (left, right), (rank, joined) in bpe.merges.items())
     lengths = array("I", bytes(4 * vocabulary.size))
     try:
@@ -67,7 +67,7 @@ def _find_whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
 
 @cache
 def _make_character_classes() -> bytes:
-    """Return the class bits of each code point."""
+    """Return a byte per code point whose bits say to which character classes it belongs."""
     bits = bytearray(0x110000)
     tables = {
         _LETTER | _WORD: library_classes().letter,
@@ -83,5 +83,5 @@ def _make_character_classes() -> bytes:
 
 
 def _list_points(table: Ranges) -> list[int]:
-    """List the code points of a table of ranges."""
+    """List all code points in a table of ranges (first, last)."""
     return [point for first, last in table for point in range(first, last + 1)]

@@ -41,7 +41,10 @@ def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
 
 
 def _read_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe:
-    """Return the settings, or raise _UnknownSetting."""
+    """Return the settings of the byte-level BPE in a tokenizer.json.
+
+    _UnknownSetting if the file has a setting that this package's kernel does not support.
+    """
     model = parsed["model"]
     _check_model(model)
     composes = _read_normalizer(parsed.get("normalizer"))

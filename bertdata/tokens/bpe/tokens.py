@@ -43,7 +43,7 @@ class TextSplitter:
                 yield token._replace(start=start + first, stop=start + last + 1)
 
     def _split_normalized(self, text: str) -> Iterator[BpeToken]:
-        """Yield the tokens of a normalised text."""
+        """Yield the tokens of a text to which the normaliser has already been applied."""
         for start, stop, token_id in self._in_normalized.split(text):
             if token_id is not None:
                 yield BpeToken(token_id, start, stop, True)

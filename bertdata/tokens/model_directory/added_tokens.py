@@ -32,11 +32,11 @@ class DirectoryToken:
 
     @classmethod
     def named(cls, content: str) -> "DirectoryToken":
-        """Make the token that a special token without flags becomes."""
+        """Make a special token from its text alone, with the flags that transformers gives it by default."""
         return cls(content=content, normalized=False, special=True)
 
     def entry(self, token_id: int) -> dict[str, Any]:
-        """Return the token's entry in a tokenizer.json."""
+        """Return the token as an entry of ``added_tokens`` in a tokenizer.json."""
         return {"id": token_id, "content": self.content} | {flag: getattr(self, flag) for flag in _FLAGS}
 
 
@@ -167,7 +167,10 @@ def _find_named_tokens(
 
 
 def _list_extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
-    """Return the listed special tokens that have no name."""
+    """Return the special tokens in tokenizer_config.json that have no role name.
+
+    They are listed under ``extra_special_tokens``, or under the older key ``additional_special_tokens``.
+    """
     value = settings.get("extra_special_tokens")
     if not value or isinstance(value, dict):  # a dict has named tokens; a list then has the older key
         value = settings.get("additional_special_tokens") or []
@@ -179,13 +182,13 @@ def _list_extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[A
 
 
 def _make_extra_tokens(files: ModelFiles, settings: Mapping[str, Any]) -> list[DirectoryToken]:
-    """Return the special tokens that have no name."""
+    """Make the directory's special tokens that have no role name, such as [ENTITY]."""
     where = files.name(TOKENIZER_CONFIG_NAME)
     return [_make_token(item, where, "extra_special_tokens") for item in _list_extra_values(files, settings)]
 
 
 def _get_token_text(token: Any) -> Any:
-    """Return the text of a token that is a text or an object."""
+    """Return the text of a token, which JSON files give as a string or as an object with ``content``."""
     return token.get("content") if isinstance(token, Mapping) else token
 
 

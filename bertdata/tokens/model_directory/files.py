@@ -40,7 +40,7 @@ class ModelFiles:
         self._objects: dict[str, dict[str, Any] | None] = {}
 
     def path(self, name: str) -> str | None:
-        """Return the path of a file, or None if the directory has no file with this name."""
+        """Return the path of a file in the model's directory, or None if there is no such file."""
         path = storage.join(self.directory, name)
         return path if storage.exists(path) else None
 
@@ -53,9 +53,9 @@ class ModelFiles:
         return None if path is None else read_bounded_file(path)
 
     def object(self, name: str) -> dict[str, Any] | None:
-        """Return the object in a JSON file, or None if there is no such file.
+        """Return the object in a JSON file of the directory, or None if there is no such file.
 
-        VocabularyError if the file does not contain an object.
+        VocabularyError if the file holds anything other than a JSON object.
         """
         if name not in self._objects:
             data = self.read(name)
@@ -64,7 +64,7 @@ class ModelFiles:
         return self._objects[name]
 
     def replace(self, name: str, value: dict[str, Any]) -> None:
-        """Use this object instead of a file's content from now on."""
+        """Replace what this object returns for a file from now on. The file itself is not changed."""
         self._objects[name] = value
 
     @property
@@ -84,7 +84,7 @@ class ModelFiles:
         return None if data is None else parse_tokenizer_json(data, self.name(TOKENIZER_NAME))
 
     def name(self, name: str) -> str:
-        """Return the path of a file for a message, even if the file does not exist."""
+        """Return the full path of a file of the directory, for a message, even if the file does not exist."""
         return storage.join(self.directory, name)
 
 

@@ -44,7 +44,7 @@ class ModelTokenizer:
     vocabulary: VocabularyFile | None
 
     def dump(self) -> bytes:
-        """Return the content of the tokenizer.json."""
+        """Return the bytes of a tokenizer.json that describes the whole tokeniser."""
         return json.dumps(self.parsed, ensure_ascii=False, indent=2).encode() + b"\n"
 
 
@@ -149,7 +149,7 @@ def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens
 
 
 def _read_model_ids(parts: Parts, files: ModelFiles) -> dict[str, int]:
-    """Return the id of each token of the model, added tokens excluded."""
+    """Return the id of each token in the vocabulary of the tokeniser's model, without added tokens."""
     return read_token_ids({**parts, "added_tokens": []}, files.directory)
 
 

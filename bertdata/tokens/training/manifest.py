@@ -16,7 +16,9 @@ KIND = "vocabulary"
 
 
 class VocabularyManifest(NamedTuple):
-    """A trained vocabulary. The fields are those of the schema."""
+    """The manifest that ``train-vocab`` writes next to a vocabulary. Its fields are described in the
+    schema.
+    """
 
     settings: dict[str, Any]
     versions: dict[str, str]
@@ -24,7 +26,7 @@ class VocabularyManifest(NamedTuple):
     file: FileEntry
 
     def dump(self) -> bytes:
-        """Return the manifest's content."""
+        """Return the JSON text of the manifest as bytes."""
         return dump_json(
             {
                 "format_version": FORMAT_VERSION,
@@ -38,7 +40,7 @@ class VocabularyManifest(NamedTuple):
 
 
 def make_manifest_path(vocabulary: str) -> str:
-    """Return the path of a vocabulary's manifest."""
+    """Return the path of the manifest that belongs to a vocabulary file."""
     return f"{vocabulary}.manifest.json"
 
 

@@ -28,11 +28,11 @@ OnRead = Callable[[int], None]
 
 
 def ignore_read(read: int) -> None:
-    """Do nothing, as the default progress callback."""
+    """Do nothing. This is the default of callbacks that report bytes read."""
 
 
 class VocabularyText(Protocol):
-    """Interface of the text of some files."""
+    """Interface of the text that a vocabulary is learned from."""
 
     @property
     def files(self) -> Sequence[str]:
@@ -52,13 +52,13 @@ class VocabularyText(Protocol):
         ...
 
     def no_words(self) -> InputError:
-        """Make the error for a text without words."""
+        """Make the error for a training text in which no word was found."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TextFiles:
-    """Text files with blank lines between documents."""
+    """Training text from plain text files, with blank lines between documents."""
 
     paths: Sequence[str]
 
@@ -80,7 +80,7 @@ class TextFiles:
 
 @dataclass(frozen=True, slots=True)
 class RecordFiles:
-    """Record files, such as JSONL. Each record's text is a document."""
+    """Training text from record files, such as JSONL. Each record's text is a document."""
 
     plan: RecordPlan
 
@@ -106,7 +106,7 @@ def _sum_sizes(paths: Sequence[str]) -> int:
 
 
 def _make_no_words_error(paths: Sequence[str]) -> InputError:
-    """Make the error for files without words."""
+    """Make the error for training files in which no word was found."""
     return InputError(f"{', '.join(paths)}: no words to learn from")
 
 

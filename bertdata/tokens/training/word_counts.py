@@ -36,7 +36,7 @@ class WordCounts:
 
     @property
     def words(self) -> int:
-        """Number of words, repeated words counted repeatedly."""
+        """Number of words in the text, where every occurrence counts."""
         return sum(self.counts.values())
 
 
@@ -45,7 +45,7 @@ OnCounted = Callable[[WordCounts], None]
 
 
 def ignore_counts(counts: WordCounts) -> None:
-    """Do nothing, as the default callback."""
+    """Do nothing. This is the default of the callback that gets the word counts."""
 
 
 def count_words(
