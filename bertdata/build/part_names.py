@@ -35,9 +35,9 @@ def find_names_with_folders(parts: Sequence[str]) -> dict[str, str]:
 
 
 def make_shard_stem(name: str) -> str:
-    """Return a shard's name without the container's ending.
+    """Return the file name of a part's shard, without the ending of its format.
 
-    Slashes become dashes, since datasets are flat.
+    Slashes in the part's name become dashes, because a dataset has no sub-directories.
     """
     return name.replace("/", "-")
 

@@ -38,7 +38,7 @@ class Masks(NamedTuple):
 
 
 def has_group(batch_type: type[ExampleBatch], group: ColumnGroup) -> bool:
-    """Return True if the batch type has columns of the group."""
+    """Return True if the batch class has at least one column of the group."""
     return group in batch_type.groups()
 
 

@@ -76,7 +76,10 @@ def _write_shards(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
     # Each generator yields pieces of its shard's content and finally its entry. In every round each
     # unfinished shard writes a few hundred rows, and one call updates all md5s at once. A finished shard
     # contributes b"".
-    """Write the tasks' shards in step, and record each as finished. Return their entries."""
+    """Write several shards at the same time, a few hundred rows of each in turn, and return their entries.
+
+    Each finished shard is recorded, so that a later run keeps it.
+    """
     contents, entries = md5_streams(len(tasks)), dict[int, ShardEntry]()
     with ExitStack() as stack:
         growing = [stack.enter_context(closing(_write_shard(task))) for task in tasks]

@@ -96,7 +96,7 @@ def _place_examples(task: RowSortTask) -> Iterator[Placed]:
 
 
 def _find_bucket_keys(task: RowSortTask, places: RowPlaces) -> tuple[Array, Array]:
-    """Return the number of each example's bucket, and the example's sort key within the bucket."""
+    """Return, for each example, the number of its bucket of rows and its sort key within the bucket."""
     buckets, rows = task.job.cuts.buckets, places.rows
     # Buckets start at rows [0, 100, 200]: row 130, place 2 -> bucket 1, key (30 << PLACE_BITS) | 2
     which = np.searchsorted(buckets, rows, side="right") - 1

@@ -165,7 +165,7 @@ class ShardRun:
         return tuple(list_plan_warnings(self.plan.tokenizer))
 
     def make(self, workers: int, progress: OnProgress) -> CreateResult:
-        """Create the datasets."""
+        """Create the datasets that were planned. workers: number of processes."""
         provenance, warnings = find_provenance(self.parts), self.warnings()
         with ExitStack() as runs:
             # Lock and claim all directories before any work, so that a wrong one fails the run at once.

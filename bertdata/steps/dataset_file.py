@@ -184,7 +184,7 @@ class DatasetFile:
         return found
 
     def _find_objective(self) -> str:
-        """Return the objective that the file names, else its recipe's."""
+        """Return the objective's name from the file's table ``objective``, else the recipe's objective."""
         table = self._find_table("objective")
         dialect = self._find_table("tokenizer").get("dialect", "mlperf")
         recipe = find_recipe(self.recipe or (dialect if isinstance(dialect, str) else "mlperf"))

@@ -186,7 +186,7 @@ class _Target:
 
 
 def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplitter) -> _Target:
-    """Return the file of the table to compare."""
+    """Return the published file to reproduce: the table's first extracted file, else its first text part."""
     for row in _find_rows(rows, make_file_name(0)):
         return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
     for row in _find_rows(rows, f"results/{mlperf_part_name(0)}"):
@@ -198,7 +198,10 @@ def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplit
 
 
 def _find_rows(rows: list[PublishedFile], path: str) -> Iterator[PublishedFile]:
-    """Yield the table's rows with this path."""
+    """Yield the rows of the published table that belong to this file.
+
+    path: the file's path, or the last parts of it.
+    """
     for row in rows:
         if any(place == path or place.endswith(f"/{path}") for place in row.paths):
             yield row

@@ -94,9 +94,9 @@ class LibraryTokenizer:
         return self._load_document({"model": model, "normalizer": step}).normalizer.normalize_str
 
     def _check_growth(self, text: str, what: str) -> None:
-        """Raise VocabularyError if the normaliser makes the text too long.
+        """Raise VocabularyError if the normaliser would make the text too long to be tokenised.
 
-        what: what the message calls the text.
+        what: what the error message calls the text.
         """
         try:
             self._meter.check(text)

@@ -95,7 +95,7 @@ def holds_tokenizer(directory: str) -> bool:
 
 
 def is_tokenizer_json(path: str) -> bool:
-    """Return True if the file begins as a JSON object. No WordPiece vocabulary does."""
+    """Return True if the file begins as a JSON object, which no WordPiece vocabulary does."""
     with storage.open_input(path) as file:
         return begins_as_json(file.read(_BEGINNING))
 

@@ -22,7 +22,7 @@ from bertdata.records import Documents, Vocabulary
 
 
 class ReferenceSpans(ListedExamples):
-    """Blocks of the documents with masked spans, made in pure Python."""
+    """SpanBERT's examples of the documents, made in pure Python: blocks with masked spans."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ def find_package_versions(kind: Kind) -> dict[str, str]:
 
 
 def describe_text(words: WordCounts) -> dict[str, int]:
-    """Return the manifest's section about the text."""
+    """Return the manifest's section about the training text: its numbers of words, by name."""
     facts = {
         "words": words.words,
         "distinct_words": len(words.counts),

@@ -339,7 +339,7 @@ def test_a_large_part_is_sampled_until_the_work_takes_long_enough(
             measure(plan, targets, part, text), loading=len(text) / 200_000, making=dict.fromkeys(places, 0.0)
         )
 
-    monkeypatch.setattr(estimates, "_measure", measured)
+    monkeypatch.setattr(estimates, "_measure_sample", measured)
     run = planned([large], dupe_factor=1)
     places = [target.dataset.directory for target in run.plan.targets]
     estimate_run(run.plan, run.parts, run.previews())

@@ -213,7 +213,7 @@ def broken_after(function, calls):
 
 @pytest.mark.parametrize(
     ("name", "calls", "sorted_before", "kept"),
-    [("sort_together", 1, 1, 0), ("gather_together", 0, 3, 0), ("gather_together", 1, 3, 2)],
+    [("sort_shards_together", 1, 1, 0), ("gather_rows_together", 0, 3, 0), ("gather_rows_together", 1, 3, 2)],
 )
 def test_a_run_that_was_stopped_goes_on(pack, made, tmp_path, monkeypatch, name, calls, sorted_before, kept):
     stopped = broken_after(getattr(packing_run, name), calls)
@@ -239,7 +239,7 @@ def stop_as_killed(function, task):
 def test_a_damaged_sorted_file_is_made_again(pack, made, tmp_path, monkeypatch):
     stopped = broken_after(packing_run.gather_together, 0)
     with monkeypatch.context() as patch:
-        patch.setattr(packing_run, "gather_together", lambda tasks: stop_as_killed(stopped, tasks))
+        patch.setattr(packing_run, "gather_rows_together", lambda tasks: stop_as_killed(stopped, tasks))
         assert pack().status == 130
     damaged, lost, _ = sorted((tmp_path / "out" / "unfinished").rglob("*.scratch"))
     data = bytearray(damaged.read_bytes())
@@ -252,7 +252,7 @@ def test_a_damaged_sorted_file_is_made_again(pack, made, tmp_path, monkeypatch):
 
 
 def test_shards_that_are_made_side_by_side_are_the_same(pack, made, tmp_path, monkeypatch):
-    monkeypatch.setattr(packing_run, "group_tasks", lambda tasks, most, workers: [tasks])
+    monkeypatch.setattr(packing_run, "group_small_tasks", lambda tasks, most, workers: [tasks])
     monkeypatch.setattr(cuts, "BUCKET_POSITIONS", 64 * 50)
     outcome = pack()
     assert outcome.err.count("sorted part-") == 3
@@ -269,7 +269,7 @@ def test_a_shard_that_cannot_be_written_leaves_none_of_its_group(pack, tmp_path,
         return make_pack_writer(*given)
 
     monkeypatch.setattr(gather, "make_pack_writer", full_disk)
-    monkeypatch.setattr(packing_run, "group_tasks", lambda tasks, most, workers: [tasks])
+    monkeypatch.setattr(packing_run, "group_small_tasks", lambda tasks, most, workers: [tasks])
     outcome = pack()
     assert (outcome.status, outcome.err.splitlines()[-1]) == (1, "bertdata: error: disk full")
     names = [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()]
