@@ -13,17 +13,17 @@ from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
 from bertdata.io.name_lists import split_names
 from bertdata.sources.kinds import RECORD_KINDS
-from bertdata.steps.create_plan import CreatePlan, planned
+from bertdata.steps.create_plan import CreatePlan, plan_request
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.extract import find_single_dump
 from bertdata.steps.record_source import (
     ARTICLE_SETTINGS,
     RECORD_SETTINGS,
     SHARED_SETTINGS,
-    part_settings,
+    make_part_settings,
     reads_records,
 )
-from bertdata.steps.segment import settings_of, with_text_of_file
+from bertdata.steps.segment import apply_text_settings_file, make_segment_settings
 from bertdata.steps.segment_request import CONFIG_HELP, SegmentRequest
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import NVIDIA_TEXT, TEXT_RECIPES, SegmentSettings
@@ -203,7 +203,7 @@ def configured(flags: argparse.Namespace) -> Iterator[CreatePlan]:
     Also completes ``flags.text_request`` by the settings file. A SettingsError in the block that concerns the
     file is raised with the file's line.
     """
-    with planned(create_request(flags)) as plan, with_text_of_file(flags.text_request) as text:
+    with plan_request(create_request(flags)) as plan, apply_text_settings_file(flags.text_request) as text:
         if flags.input_kind == "dump" and text.escaped_articles is not None:
             raise SettingsError("escaped_articles goes with --input-kind articles, not with dump")
         flags.text_request = text
@@ -228,7 +228,7 @@ def make_record_settings(flags: argparse.Namespace) -> PartSettings | None:
         raise SettingsError(
             "--text-recipe goes with articles and books; parts of records have --part-size, --sentences"
         )
-    return part_settings(given)
+    return make_part_settings(given)
 
 
 def make_text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
@@ -237,7 +237,7 @@ def make_text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> Segm
     Without --text-recipe, the recipe of the shards decides.
     """
     name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf"
-    return settings_of({"recipe": name, **flags.text_request.settings})
+    return make_segment_settings({"recipe": name, **flags.text_request.settings})
 
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:

@@ -7,7 +7,7 @@ from bertdata.build.shard_task import Target
 from bertdata.config.held_out_names import held_out
 from bertdata.errors import SettingsError
 from bertdata.steps.create_plan import CreatePlan
-from bertdata.steps.values import path_of
+from bertdata.steps.values import convert_path
 from bertdata.tokens.files import TokenizerFile
 
 
@@ -50,7 +50,7 @@ def plan_part_sets(
         targets = plan.targets(chosen, tokenizer, output=output, num_shards=num_shards)
         return PartSet(label=label, parts=chosen, targets=targets, num_shards=num_shards)
 
-    output = path_of(plan.request.output)
+    output = convert_path(plan.request.output)
     training = part_set("", output, training_parts, plan.request.num_shards)
     if not has_test_shards:
         return (training,)

@@ -30,10 +30,10 @@ from beam_pipelines.stages.text_stage import TextStage, find_finished_text, plan
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata import _native
-from bertdata.build.dry_run import Preview, describe_settings, preview, show_previews
-from bertdata.build.estimate import estimate_lines
+from bertdata.build.dry_run import Preview, describe_settings, preview_shards, show_previews
+from bertdata.build.estimate import format_estimate
 from bertdata.build.given_parts import find_parts
-from bertdata.build.plan import plan_warnings
+from bertdata.build.plan import list_plan_warnings
 from bertdata.build.shard_task import Target
 from bertdata.cli.common.dispatch import end
 from bertdata.dataset.lost_text import lost_warnings
@@ -47,7 +47,7 @@ from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.steps.create_plan import CreatePlan
 from bertdata.steps.create_request import CreateRequest
-from bertdata.steps.values import optional_path, paths_of
+from bertdata.steps.values import convert_optional_path, list_paths
 from bertdata.text.directory import refuse_text_inputs
 from bertdata.text.escaped_articles import find_escape_warnings
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
@@ -104,7 +104,7 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreateP
     if flags.input_kind == "dump":
         check_books(flags.books)
     plan.check_tokenizer(flags.tokenizer_file)
-    for warning in plan_warnings(flags.tokenizer_file):
+    for warning in list_plan_warnings(flags.tokenizer_file):
         say_error(f"{PROGRAM}: warning: {warning}")
     silence_lost_connections()
     with shown_warnings():
@@ -116,8 +116,8 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreateP
 
 def refuse_outputs(flags: argparse.Namespace, given: CreateRequest) -> None:
     """Raise SettingsError if the dataset or the text parts would overwrite an input."""
-    excluded = paths_of(flags.text_request.exclude or ())
-    tokenizer = [optional_path(given.vocab), optional_path(given.tokenizer)]
+    excluded = list_paths(flags.text_request.exclude or ())
+    tokenizer = [convert_optional_path(given.vocab), convert_optional_path(given.tokenizer)]
     inputs = [*flags.input, *flags.books, *excluded, *tokenizer]
     refuse_inputs(flags.output, inputs)
     if flags.text is not None:
@@ -193,9 +193,9 @@ def preview_run(
     estimate: list[str] = []
     for one in sets_of(source.parts):
         tasks = plan.tasks(one.parts, flags.tokenizer_file, one.targets)
-        found = preview(tasks, one.parts)
+        found = preview_shards(tasks, one.parts)
         previews += found
-        estimate += estimate_lines(tasks, one.parts, found, workers=None)
+        estimate += format_estimate(tasks, one.parts, found, workers=None)
     if source.stage is not None:
         say(*source.stage.plan.lines(source.files, flags.text))
     show_previews(previews, list(dict.fromkeys(estimate)))

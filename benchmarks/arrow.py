@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.measure import best_cpu
 from bertdata.dataset.reader import open_dataset
-from bertdata.examples.columns import Array, cut
+from bertdata.examples.columns import Array, slice_batch
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
@@ -39,7 +39,7 @@ def write_ours(blocks: MlmBatch, folder: Path) -> None:
     with (folder / "data-00000-of-00001.arrow").open("wb") as file:
         writer = ArrowWriter(file, LAYOUT, has_masks=False)
         for start in range(0, BLOCKS, BATCH):
-            writer.write(cut(blocks, start, start + BATCH))
+            writer.write(slice_batch(blocks, start, start + BATCH))
         writer.close()
     (folder / INFO).write_bytes(dataset_info(arrow_fields(find_objective("mlm"), has_masks=False)))
     (folder / STATE).write_bytes(dataset_state({"data-00000-of-00001.arrow": ""}))

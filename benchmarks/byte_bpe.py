@@ -52,9 +52,9 @@ def tiktoken(parsed: dict[str, Any]) -> Any:
     """tiktoken with the same merges. Its ids are ranks, so only their number is compared."""
     from tiktoken import Encoding
 
-    from bertdata.tokens.bpe.settings import byte_alphabet
+    from bertdata.tokens.bpe.settings import make_byte_alphabet
 
-    byte_of = {unit: byte for byte, unit in enumerate(byte_alphabet())}
+    byte_of = {unit: byte for byte, unit in enumerate(make_byte_alphabet())}
     ranks = {bytes([byte]): byte for byte in range(256)}
     for merge in parsed["model"]["merges"]:
         ranks.setdefault(bytes(byte_of[unit] for unit in "".join(merge)), len(ranks))

@@ -60,7 +60,7 @@ def show_plans(histograms: Path, *, nnls: bool) -> None:
     """The efficiency of each method on each histogram."""
     import numpy as np
 
-    from bertdata.packing.linear_program import fewest_rows
+    from bertdata.packing.linear_program import bound_rows_below
     from bertdata.packing.methods import plan_packs
 
     print(f"{'histogram':<16}  {'method':<6}  most  efficiency    a row   seconds")
@@ -79,7 +79,7 @@ def show_plans(histograms: Path, *, nnls: bool) -> None:
                 flush=True,
             )
         for most in (2, 3):
-            bound = tokens / (fewest_rows(histogram, most) * (len(histogram) - 1))
+            bound = tokens / (bound_rows_below(histogram, most) * (len(histogram) - 1))
             print(f"{name:<16}  {'bound':<6}  {most:>4}  {bound:.4%}")
 
 

@@ -8,7 +8,7 @@ from bertdata._native import Engine
 from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.objective import BERT
-from bertdata.examples.dynamic_masking.counter_stream import shard_key
+from bertdata.examples.dynamic_masking.counter_stream import derive_shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, make_masker
 from bertdata.examples.masking.settings import MaskingSettings
 from golden.cases import GOLDEN, load_case, make
@@ -33,7 +33,7 @@ SETTINGS = {
 def golden_draws(count: int, rate: float) -> Draws:
     """The draws of the first examples of the shard."""
     return Draws(
-        keys=np.full(count, shard_key(SEED, EPOCH, SHARD), np.uint64),
+        keys=np.full(count, derive_shard_key(SEED, EPOCH, SHARD), np.uint64),
         numbers=np.arange(count, dtype=np.uint64),
         rates=np.full(count, rate),
     )
@@ -43,7 +43,7 @@ def masked_text(name: str, engine: Engine) -> str:
     """Some examples of the case, masked anew, as a person reads them."""
     case = load_case("google")
     examples, vocabulary = make(case, "python")
-    batch = columns.arrays(examples.batch(0, EXAMPLES))
+    batch = columns.convert_to_arrays(examples.batch(0, EXAMPLES))
     assert isinstance(batch, BertBatch)
     settings = SETTINGS[name]
     masked = make_masker(vocabulary, settings, engine).mask_batch(

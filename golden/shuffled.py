@@ -14,7 +14,7 @@ from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.records import Documents
 from bertdata.tokens.vocabulary import parse_vocabulary
-from bertdata.tokens.wordpiece import tokenize
+from bertdata.tokens.wordpiece import tokenize_text
 from golden.cases import GOLDEN, VOCABULARY, as_expected
 
 SETTINGS = BertSettings(max_seq_length=64, max_predictions_per_seq=10, dupe_factor=2)
@@ -52,7 +52,7 @@ def read_corpus() -> list[Document]:
     vocabulary = parse_vocabulary(VOCABULARY.read_bytes(), "vocab.txt", SETTINGS.rules)
     found = []
     for part in sorted((GOLDEN / "corpus").glob("part-*")):
-        text = tokenize(part.read_bytes(), vocabulary, SETTINGS.rules, engine="python")
+        text = tokenize_text(part.read_bytes(), vocabulary, SETTINGS.rules, engine="python")
         starts = [0, *text.sentence_ends]
         sentences = [
             list(text.ids[start:stop]) for start, stop in zip(starts, text.sentence_ends, strict=False)

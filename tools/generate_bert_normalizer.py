@@ -17,7 +17,7 @@ from generate_unicode11 import json_tables, ranges
 from tokenizers.normalizers import NFD, BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from bertdata.tokens.basic import clean
+from bertdata.tokens.basic import clean_text
 from bertdata.unicode import characters
 from bertdata.unicode.tables import unicode11
 
@@ -46,7 +46,7 @@ def main() -> None:
 def ours(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
     """Return the words that the kernel makes for a tokenizer.json. It lower-cases characters one by one."""
     words = []
-    for token in clean(text, drops_unassigned=False).split():
+    for token in clean_text(text, drops_unassigned=False).split():
         if lower_case:
             token = "".join(map(characters.lower, token))
         if strips_accents:

@@ -26,7 +26,7 @@ from beam_pipelines.stages.shards import (
 )
 from beam_pipelines.transport.spill_files import SpillFiles, StageBytes, cut, length, read
 from bertdata.build.shard_task import TaskPlan, run_task
-from bertdata.build.shuffle.document_cuts import count_tokens, deal_out, find_cuts
+from bertdata.build.shuffle.document_cuts import count_tokens, deal_to_shards, find_shard_cuts
 from bertdata.build.shuffle.sorted_files import sort_part
 from bertdata.dataset.manifest import InputEntry, SkippedEntry, corpus_entry
 from bertdata.dataset.writer import refuse_nothing
@@ -153,7 +153,7 @@ def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
     if not read:
         refuse_nothing(skipped)
     return ShufflePlan(
-        cuts=find_cuts(counts.histogram, shards),
+        cuts=find_shard_cuts(counts.histogram, shards),
         corpus=corpus_entry(read, skipped),
     )
 
@@ -177,7 +177,7 @@ class SplitByShard(beam.DoFn):  # type: ignore[misc]
         records, packed = part
         index = array("Q", read(packed))
         prefixes, starts = index[: len(index) // 2], index[len(index) // 2 :]
-        for shard, start, stop in deal_out(prefixes, starts, length(records), plan.cuts, self._shards):
+        for shard, start, stop in deal_to_shards(prefixes, starts, length(records), plan.cuts, self._shards):
             yield shard, cut(records, start, stop)
 
 

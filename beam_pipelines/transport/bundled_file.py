@@ -5,7 +5,7 @@ from typing import Any
 
 from bertdata.io import storage
 from bertdata.tokens.files import TOKENIZER_NAME
-from bertdata.tokens.tokenizer_json import tokenizer_bytes
+from bertdata.tokens.tokenizer_json import read_tokenizer_bytes
 
 
 class BundledFile(str):
@@ -21,7 +21,7 @@ class BundledFile(str):
         """Pickle the file's name and contents."""
         path = str(self)
         if storage.is_directory(path):  # a model's directory, converted to a single tokenizer.json
-            return _unpack, (TOKENIZER_NAME, tokenizer_bytes(path))
+            return _unpack, (TOKENIZER_NAME, read_tokenizer_bytes(path))
         return _unpack, (storage.base_name(path), storage.read_bytes(path))
 
 

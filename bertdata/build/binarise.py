@@ -54,7 +54,7 @@ class BinarisedText:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinesTask:
-    """The task of encoding the lines of one text file."""
+    """A task for a worker process: encode the lines of one text file. The result is an EncodedLines."""
 
     path: str
     tokenizer: TokenizerFile
@@ -127,7 +127,7 @@ def binarise_text(
             commit.release_finished()
         else:
             with commit.run():
-                manifest = _write(commit, tasks, names, record, pool, told)
+                manifest = _write_text(commit, tasks, names, record, pool, told)
     return BinarisedText(directory=output, lines=manifest.lines, tokens=manifest.tokens)
 
 
@@ -144,7 +144,7 @@ def _find_finished(commit: Commit, paths: Sequence[str], pool: ProcessPool) -> B
     return manifest if md5s == [one.md5 for one in manifest.inputs] else None
 
 
-def _write(
+def _write_text(
     commit: Commit,
     tasks: Sequence[LinesTask],
     names: Sequence[str],
@@ -193,5 +193,5 @@ def _write(
 
 
 def _read_terms(data: bytes, where: str) -> dict[str, Any]:
-    """Return the terms (see ``directory_protocol``) in a manifest."""
+    """Return the settings that a manifest records, which the commit protocol compares with a new run's."""
     return parse_binarised_manifest(data, where).terms()

@@ -53,16 +53,17 @@ class BinarisedPart:
         return self._md5
 
     def _identify(self) -> list[FileIdentity]:
-        """Return the identities of ``.idx`` and ``.bin``, taken at the first call."""
+        """Return the sizes and times of the ``.idx`` and ``.bin`` files, as they were at the first call."""
         if not self._identities:
             self._identities = [identify(self.path.removesuffix(ENDING) + ".idx"), identify(self.path)]
         return self._identities
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
-        """Return the documents.
+        """Return the part's lines as documents.
 
-        InputError if the part is damaged or has ids that the tokeniser lacks. ChangedInputError if one of the
-        files has changed since it was first read.
+        InputError if the part is damaged or has ids that the tokeniser lacks. ChangedInputError if the
+        ``.idx`` or
+        ``.bin`` file has changed since it was first read.
         """
         vocabulary = vocabulary_of(self._tokenizer)
         identities = self._identify()

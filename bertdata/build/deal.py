@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bertdata.build.documents import LoadedDocuments
-from bertdata.build.shard_task import Target, TaskPlan, left_out
+from bertdata.build.shard_task import Target, TaskPlan, warn_of_left_out
 from bertdata.build.shuffle.corpus import Corpus
 from bertdata.dataset.lost_text import count_lost, with_lost
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
@@ -30,7 +30,7 @@ from bertdata.tokens.load import vocabulary_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadTask:
-    """The task of reading one part. Instances are pickled and sent to workers."""
+    """A task for a worker process: read and tokenise one text part."""
 
     plan: TaskPlan
     part: str
@@ -72,7 +72,7 @@ def _copy_array(buffer: Buffer) -> "array[int]":
 
 @dataclass(kw_only=True, slots=True)
 class DealtRun:
-    """The inputs read and left out so far, and warnings about them."""
+    """What a run has read so far: the inputs, those left out, and warnings about them."""
 
     inputs: list[InputEntry] = field(default_factory=list)
     skipped: list[SkippedEntry] = field(default_factory=list)
@@ -80,7 +80,7 @@ class DealtRun:
 
     @property
     def corpus(self) -> Corpus:
-        """All inputs together."""
+        """All text parts of the run as a Corpus: those that were read and those that were left out."""
         return Corpus(inputs=tuple(self.inputs), skipped=tuple(self.skipped))
 
 
@@ -120,12 +120,12 @@ def deal_run(
         for task, loaded in load_all(tasks):
             if isinstance(loaded, SkippedEntry):
                 found.skipped.append(loaded)
-                found.warnings.append(left_out(task.part, loaded))
+                found.warnings.append(warn_of_left_out(task.part, loaded))
                 continue
             found.inputs.append(loaded.entry)
             found.warnings += loaded.warnings
             made = maker.make(loaded.documents)
-            deal(made, examples, writers)
+            deal_examples(made, examples, writers)
             lost.append(count_lost(made))
             examples += len(made)
             tell(task.part, len(made))
@@ -139,7 +139,7 @@ def deal_run(
     return found, with_lost(entries, sum(known) if len(known) == len(lost) else None)
 
 
-def deal(examples: MadeExamples, first: int, writers: Sequence[CountingWriter]) -> None:
+def deal_examples(examples: MadeExamples, first: int, writers: Sequence[CountingWriter]) -> None:
     """Write the examples to the writers in turn. first: number of the first example within the run."""
     # Example ``start`` and every len(writers)-th example after it go to the same writer. Taking them as one
     # strided batch avoids a batch per example.

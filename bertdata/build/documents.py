@@ -6,7 +6,7 @@ from typing import Protocol
 
 from bertdata._native import Engine
 from bertdata.build.shuffle.gather import gather_documents
-from bertdata.build.warnings import check_documents, text_warnings
+from bertdata.build.warnings import check_documents, warn_of_dropped_bytes
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError
@@ -17,13 +17,13 @@ from bertdata.io.file_identity import read_identified
 from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.records import Documents
 from bertdata.tokens.files import TokenizerFile
-from bertdata.tokens.fit import unknown_warnings
+from bertdata.tokens.fit import warn_of_unknown_tokens
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LoadedDocuments:
-    """Documents, the manifest entry of their input, and warnings for the user."""
+    """Tokenised documents, the manifest entry of the file they come from, and warnings for the user."""
 
     entry: InputEntry
     documents: Documents
@@ -31,7 +31,7 @@ class LoadedDocuments:
 
 
 class DocumentReader(Protocol):
-    """The input of a shard, which is read when ``load`` is called."""
+    """Interface of what a shard is created from. The file is only read when ``load`` is called."""
 
     @property
     def name(self) -> str:
@@ -89,8 +89,8 @@ class PartReader:
             tokens=documents.tokens,
             unknown_tokens=documents.unknown,
         )
-        warnings = text_warnings(text, self.path, self._tokenizer.dialect)
-        warnings += unknown_warnings(documents.unknown, documents.tokens, self.path)
+        warnings = warn_of_dropped_bytes(text, self.path, self._tokenizer.dialect)
+        warnings += warn_of_unknown_tokens(documents.unknown, documents.tokens, self.path)
         warnings += find_objective(settings.objective).warnings(documents, self.path)
         self._text = None  # free the memory: only the ids are needed from here on
         return LoadedDocuments(entry=entry, documents=documents, warnings=tuple(warnings))

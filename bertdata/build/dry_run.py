@@ -37,7 +37,7 @@ class ShardPreview:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
-    """A dataset of a future run."""
+    """What a run would write into one dataset directory, as ``--dry-run`` prints it."""
 
     target: Target
     shards: tuple[ShardPreview, ...]
@@ -49,12 +49,12 @@ class Preview:
 
     @property
     def kept(self) -> int:
-        """Number of shards that would be kept."""
+        """Number of shards that an earlier run finished, so that they would be kept."""
         return sum(shard.why is None for shard in self.shards)
 
     @property
     def bytes_to_make(self) -> float:
-        """Bytes of input text of the shards that would be written."""
+        """Total size, in bytes, of the text parts whose shards would be written."""
         return sum(shard.text_bytes for shard in self.shards if shard.why is not None and not shard.left_out)
 
     def lines(self) -> list[str]:
@@ -70,7 +70,7 @@ class Preview:
 
 
 def describe_settings(target: Target) -> str:
-    """Return recipe, settings and vocabulary in one line."""
+    """Return a line for the user with the dataset's recipe, its settings and its vocabulary."""
     plan = target.dataset.plan
     values = {**target.settings.as_json(), **plan.settings.by_name}
     settings = ", ".join(f"{name} {value}" for name, value in values.items() if name in plan.settings.by_name)
@@ -78,12 +78,9 @@ def describe_settings(target: Target) -> str:
     return f"{plan.title}: {settings}; vocabulary of {vocabulary['tokens']} tokens, md5 {vocabulary['md5']}"
 
 
-def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
-    """Return what a run on these parts would write and keep, for each target dataset.
-
-    Parts need not exist yet. DatasetError if the run would refuse a directory, InputError if a part is
-    clearly not text. Only the beginning of each part is read, except that a shard that may be kept is
-    compared with its whole part.
+def preview_shards(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
+    """Return, for each target dataset, which shards a run on these parts would write and which it would
+    keep.
     """
     md5_of = cache(file_md5)
     bad = _find_bad_parts(run, parts)
@@ -163,7 +160,7 @@ def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:
 
 
 def _hash_input(task: ShardTask, md5_of: Callable[[str], str]) -> str:
-    """Return the md5 that identifies the task's input."""
+    """Return the md5 that the manifest will record for the task's input."""
     if task.number is None:
         return md5_of(task.inputs[0])
     return corpus_md5({task.plan.reader(part).name: md5_of(part) for part in task.inputs})

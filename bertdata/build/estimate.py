@@ -49,17 +49,17 @@ class Estimate:
         ]
 
 
-def estimate_lines(
+def format_estimate(
     plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview], workers: int | None
 ) -> list[str]:
     """Return the estimate as lines of text. Empty if no shard must be written."""
     if all(one.kept == len(one.shards) for one in previews):
         return []
-    found = estimate(plan, parts, previews)
+    found = estimate_run(plan, parts, previews)
     return [found] if isinstance(found, str) else found.lines(workers)
 
 
-def estimate(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) -> Estimate | str:
+def estimate_run(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) -> Estimate | str:
     """Return the estimate for the shards that must be written, or a text that says why there is none."""
     wanted = {one.directory: one.bytes_to_make for one in previews if one.bytes_to_make}
     targets = [target for target in plan.targets if target.dataset.directory in wanted]
@@ -98,7 +98,7 @@ class _Sample:
 
     @property
     def seconds(self) -> float:
-        """Time of the whole sample."""
+        """Time, in seconds, that tokenising the sample and creating all of its examples took."""
         return self.loading + sum(self.making.values())
 
 
@@ -110,9 +110,9 @@ def _grow_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sampl
     size = storage.size(part)
     with storage.open_input(part) as file:
         text = file.read(SMALLEST_BYTES)
-        _measure(plan, targets, part, _cut_documents(text, size))
+        _measure_sample(plan, targets, part, _cut_documents(text, size))
         while True:
-            sample = _measure(plan, targets, part, _cut_documents(text, size))
+            sample = _measure_sample(plan, targets, part, _cut_documents(text, size))
             if sample.seconds >= ENOUGH_SECONDS or len(text) >= min(size, LARGEST_BYTES):
                 return sample
             text += file.read(len(text))
@@ -129,7 +129,7 @@ def _cut_documents(text: bytes, size: int) -> bytes:
     return text
 
 
-def _measure(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) -> _Sample:
+def _measure_sample(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) -> _Sample:
     """Tokenise the text, create its examples for each dataset, and measure both."""
     start = perf_counter()
     documents = tokenizer_of(plan.tokenizer, plan.engine).encode([text], [part])
@@ -144,7 +144,7 @@ def _measure(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) 
 
 
 def _count_bytes(plan: TaskPlan, target: Target, documents: Documents) -> int:
-    """Return the size of a shard of these documents."""
+    """Write the documents' examples to memory, and return the size of this shard in bytes."""
     settings = target.settings
     vocabulary = vocabulary_of(plan.tokenizer)
     examples = find_objective(settings.objective).make(documents, vocabulary, settings, plan.engine)

@@ -23,10 +23,11 @@ class GivenParts:
 
 
 def find_parts(patterns: Sequence[str]) -> GivenParts:
-    """Return the parts that the patterns name, for creating shards.
+    """Return the text parts that the patterns name, for creating shards.
 
-    Raises the errors of ``find_training_text``. SettingsError also if two shards would get the same name, or
-    if a file name is not UTF-8.
+    SettingsError if two shards would get the same name, or if a file name is not UTF-8. Patterns that match
+    no
+    file, or a directory without parts, are errors of ``find_training_text``.
     """
     found = find_training_text(patterns)
     for part, name in name_parts(found.parts).items():

@@ -25,7 +25,7 @@ _OF_VOCABULARIES = {
 """Settings that only apply to a WordPiece vocabulary, with their flags."""
 
 
-def given_tokenizer(
+def find_given_tokenizer(
     settings: ExampleSettings,
     changes: Mapping[str, Any],
     *,
@@ -61,7 +61,7 @@ def given_tokenizer(
 
 
 def _find_vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
-    """Return the vocabulary file. SettingsError for a directory."""
+    """Return the WordPiece vocabulary that ``--vocab`` names. SettingsError if it is a directory."""
     if storage.is_directory(path):
         raise SettingsError(
             f"--vocab {path}: is a directory, expected a WordPiece vocabulary, one token a line; a model's "

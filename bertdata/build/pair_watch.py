@@ -29,7 +29,7 @@ class PairWatch:
         return self._examples.masked
 
     def batch(self, start: int, stop: int, step: int = 1) -> Any:
-        """Return a batch of the wrapped examples and count its labels."""
+        """Return a batch of the wrapped examples, and add the labels of their pairs to the counts."""
         batch = self._examples.batch(start, stop, step)
         self.ones += sum(convert_to_ints(get_pair_labels(batch)))
         return batch

@@ -24,25 +24,25 @@ def name_parts(parts: Sequence[str]) -> dict[str, str]:
         by_file.setdefault(storage.base_name(part), []).append(part)
     names: dict[str, str] = {}
     for file, group in by_file.items():
-        names |= {group[0]: file} if len(group) == 1 else _with_folders(group)
-    _refuse_equal([(make_shard_stem(name), part) for part, name in names.items()])
+        names |= {group[0]: file} if len(group) == 1 else _add_folders(group)
+    _refuse_equal_stems([(make_shard_stem(name), part) for part, name in names.items()])
     return {part: names[part] for part in parts}
 
 
 def find_names_with_folders(parts: Sequence[str]) -> dict[str, str]:
-    """Return the part names that contain folders, by path."""
+    """Return a name with folders for each part whose file name is not unique, by path."""
     return {part: name for part, name in name_parts(parts).items() if "/" in name}
 
 
 def make_shard_stem(name: str) -> str:
-    """Return a shard's name without the container's ending.
+    """Return the file name of a part's shard, without the ending of its format.
 
-    Slashes become dashes, since datasets are flat.
+    Slashes in the part's name become dashes, because a dataset has no sub-directories.
     """
     return name.replace("/", "-")
 
 
-def _with_folders(parts: Sequence[str]) -> dict[str, str]:
+def _add_folders(parts: Sequence[str]) -> dict[str, str]:
     """Return the names of parts with equal file names: their paths below the folder that all share."""
     split = [_split_path(part) for part in parts]
     shared = len(os.path.commonprefix([components[:-1] for components in split]))  # noqa: RUF071 - of lists
@@ -60,7 +60,7 @@ def _split_path(part: str) -> list[str]:
     return path.split("/")
 
 
-def _refuse_equal(stems: Sequence[tuple[str, str]]) -> None:
+def _refuse_equal_stems(stems: Sequence[tuple[str, str]]) -> None:
     """Raise SettingsError if two parts have the same shard name. stems: (shard name, part) pairs."""
     found: dict[str, str] = {}
     for stem, part in stems:

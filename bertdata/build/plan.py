@@ -24,9 +24,9 @@ from bertdata.io.assets import name_warnings
 from bertdata.records import Vocabulary
 from bertdata.shards.containers import find_container
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
-from bertdata.tokens.fit import casing_warnings
+from bertdata.tokens.fit import warn_of_casing
 from bertdata.tokens.load import vocabulary_of
-from bertdata.tokens.model_directory.keys import tokenizer_warnings
+from bertdata.tokens.model_directory.keys import warn_of_unread_keys
 
 SHUFFLES = ("none", "global")
 """Values of --shuffle: whether the documents of all parts are mixed."""
@@ -124,9 +124,9 @@ def plan_targets(
     tokenizer: TokenizerFile,
     num_shards: int | None = None,
 ) -> tuple[Target, ...]:
-    """Return the datasets to create, one per phase.
+    """Return the datasets to create: one for each phase of the recipe, with its directory and settings.
 
-    num_shards: number of shards of a global shuffle. None: one shard per part.
+    num_shards: number of shards of a global shuffle. None means one shard per text part.
     """
     if not output:
         raise SettingsError("the output directory's name is empty")
@@ -157,10 +157,10 @@ def _fit_settings(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleS
     """
     container, kind = find_container(settings.format), find_objective(settings.objective).batch_type
     container.check_examples(kind, settings.objective, has_masks=getattr(settings, "masks", False))
-    return _with_word_starts(settings, vocabulary) if container.holds_word_starts else settings
+    return _store_word_starts(settings, vocabulary) if container.holds_word_starts else settings
 
 
-def _with_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
+def _store_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
     """Return the settings with the objective's variant that stores word starts, if it is needed.
 
     That is the case for unmasked examples if the ids themselves do not show where a word starts. The trainer
@@ -177,16 +177,16 @@ def _with_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> Exam
     return settings
 
 
-def plan_warnings(tokenizer: TokenizerFile) -> list[str]:
+def list_plan_warnings(tokenizer: TokenizerFile) -> list[str]:
     """Return the warnings that are known before any text is read.
 
     They concern a vocabulary that is not the published file of its name, or does not fit the casing, and keys
     of a model's tokenizer_config.json that are ignored.
     """
     directory = tokenizer.path if storage.is_directory(tokenizer.path) else storage.parent(tokenizer.path)
-    unread = tokenizer_warnings(directory or ".")
+    unread = warn_of_unread_keys(directory or ".")
     if not isinstance(tokenizer, VocabularyFile):
         return unread
     vocabulary = vocabulary_of(tokenizer)
     named = name_warnings(tokenizer.path, vocabulary.md5)
-    return [*unread, *named, *casing_warnings(vocabulary, tokenizer.lower_case)]
+    return [*unread, *named, *warn_of_casing(vocabulary, tokenizer.lower_case)]

@@ -28,7 +28,7 @@ _EXAMPLES = {
 _SHUFFLE = '# none, or global: documents of all parts mixed, into num_shards shards\nshuffle = "none"\n'
 
 
-def write_recipe_toml(recipe: Recipe) -> str:
+def format_recipe(recipe: Recipe) -> str:
     """Return a TOML file with every setting of the recipe, each after its help text.
 
     Settings in which the phases differ come last, in a table per phase.

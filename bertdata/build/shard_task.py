@@ -21,7 +21,7 @@ from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import InputError
-from bertdata.examples.bins import bin_names
+from bertdata.examples.bins import format_bin_names
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
@@ -40,12 +40,15 @@ MAKING_SHARE = 0.25
 
 
 def _ignore_progress(amount: int) -> None:
-    """Ignore progress."""
+    """Do nothing. This is the default of progress callbacks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A dataset that gets one shard from each task."""
+    """A dataset to create, with the settings of its examples.
+
+    Each ShardTask writes a shard (or one per length bin) of every target.
+    """
 
     dataset: Dataset
     settings: ExampleSettings
@@ -67,16 +70,16 @@ class TaskPlan:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def load(self) -> None:
-        """Load the tokeniser, which all tasks of a process share."""
+        """Load the tokeniser before the first task. All tasks of a process share it."""
         tokenizer_of(self.tokenizer, self.engine)
 
     def part(self, path: str) -> "ShardTask":
-        """Return the task of one part."""
+        """Return the task that creates the shards of one text part."""
         reader = self.reader(path)
         return ShardTask(plan=self, stem=make_shard_stem(reader.name), reader=reader, inputs=(path,))
 
     def reader(self, path: str) -> DocumentReader:
-        """Return the reader of a part."""
+        """Return the object that reads and tokenises a text part, depending on the type of the file."""
         if path.endswith(BINARISED):
             return BinarisedPart(path, self.tokenizer, self.names.get(path))
         return PartReader(path, self.tokenizer, self.engine, self.names.get(path))
@@ -89,7 +92,11 @@ class TaskPlan:
         blocks: Callable[[], Iterable[bytes]] = tuple,
         inputs: Sequence[str] = (),
     ) -> "ShardTask":
-        """Return the task of shard ``number`` of a global shuffle. corpus, blocks: as in CorpusReader."""
+        """Return the task that creates shard ``number`` of a globally shuffled dataset.
+
+        corpus: one manifest entry for all inputs together.
+        blocks: called for the bytes of the shard's sorted documents, in any order, when they are needed.
+        """
         reader = CorpusReader(corpus, self.tokenizer, blocks)
         stem = f"shard-{number:05}-of-{shards:05}"
         return ShardTask(plan=self, stem=stem, reader=reader, inputs=tuple(inputs), number=number)
@@ -126,11 +133,11 @@ class ShardTask:
         settings = target.settings
         if settings.files_of_run:
             return settings.files_of_run
-        names = bin_names(self.stem, settings.max_seq_length, settings.bin_size)
+        names = format_bin_names(self.stem, settings.max_seq_length, settings.bin_size)
         return tuple(f"{name}.{settings.format}" for name in names)
 
     def layout(self, target: Target) -> ShardLayout:
-        """Return the layout of the target's shards."""
+        """Return the shape of the records in the target's shards, with the vocabulary's padding id."""
         return replace(target.settings.layout, padding_id=vocabulary_of(self.plan.tokenizer).padding_id)
 
     def settings(self, target: Target) -> ExampleSettings:
@@ -165,7 +172,7 @@ class TaskResult:
 
     @property
     def shards(self) -> tuple[ShardEntry, ...]:
-        """Shards of all targets."""
+        """The manifest entries of the shards that the task wrote or kept, over all targets."""
         return tuple(shard for _, shards in self.entries for shard in shards)
 
     @property
@@ -181,7 +188,7 @@ class TaskResult:
 
 
 def _count_examples(shards: Sequence[ShardEntry]) -> str:
-    """Return the number of examples, and of bins if there is more than one."""
+    """Say in words how many examples, and how many length bins if there are several, the shards have."""
     found = f"{sum(shard.examples for shard in shards)} examples"
     return found if len(shards) == 1 else f"{found} in {len(shards)} bins"
 
@@ -225,7 +232,7 @@ def run_task(task: ShardTask, tell: Tell = _ignore_progress) -> TaskResult:
         except InputError as error:
             if not task.plan.skip_bad:
                 raise
-            return _skip(task, task.reader.skipped(error))
+            return _skip_input(task, task.reader.skipped(error))
         warnings = loaded.warnings
         # Progress of two targets: loading 0 to 0.1, first target 0.1 to 0.55, second target 0.55 to 1.
         fraction = (1 - LOADING_FRACTION) / len(missing)
@@ -341,14 +348,14 @@ def _write_bins(
     )
 
 
-def _skip(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
+def _skip_input(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
     """Leave out the task's input, and remove shards that an earlier run made from it."""
     for target in task.plan.targets:
         for name in task.shards(target):
             target.dataset.discard(name)
-    return TaskResult(entries=(), warnings=(left_out(task.inputs[0], skipped),), skipped=skipped)
+    return TaskResult(entries=(), warnings=(warn_of_left_out(task.inputs[0], skipped),), skipped=skipped)
 
 
-def left_out(path: str, skipped: SkippedEntry) -> str:
+def warn_of_left_out(path: str, skipped: SkippedEntry) -> str:
     """Return the warning for an input that is left out."""
     return f"{path}: {skipped.reason}; the part is left out"

@@ -15,7 +15,7 @@ def check_documents(documents: Documents, name: str) -> None:
         )
 
 
-def text_warnings(text: bytes, name: str, dialect: str | None) -> list[str]:
+def warn_of_dropped_bytes(text: bytes, name: str, dialect: str | None) -> list[str]:
     """Return warnings about NUL bytes in a text, and about bytes that the dialect drops.
 
     dialect: None if the text is read with a tokenizer.json, which drops nothing.

@@ -11,10 +11,10 @@ from bertdata.cli.common.text_flags import add_language_settings, add_part_setti
 from bertdata.dataset.manifest import summary
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
-from bertdata.steps.create import check_given, names_records, plan_run, with_parts
+from bertdata.steps.create import check_given_fields, has_records, make_request_parts, plan_run
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.source_parts import preview_parts
-from bertdata.steps.values import workers_of
+from bertdata.steps.values import count_workers
 
 EXAMPLE = """\
   bertdata create corpus/*.jsonl.zst --output shards --vocab vocab.txt --text-field text
@@ -73,11 +73,11 @@ def run(arguments: list[str]) -> int:
         preview(request)
         return 0
     with ShownProgress() as progress:
-        request = with_parts(request, progress)
+        request = make_request_parts(request, progress)
     work = plan_run(request)
     say(*work.notes)
     with ShownProgress() as progress:
-        made = work.make(workers_of(request.workers), progress)
+        made = work.make(count_workers(request.workers), progress)
     for dataset in made.datasets:
         for warning in dataset.warnings:
             say_error(f"bertdata: warning: {warning}")
@@ -88,8 +88,8 @@ def run(arguments: list[str]) -> int:
 
 def preview(request: CreateRequest) -> None:
     """Print what a run would make: the parts if the input is records, otherwise the shards."""
-    if names_records(request):
-        check_given(request)
+    if has_records(request):
+        check_given_fields(request)
         say(*preview_parts(request), NOTHING_WRITTEN)
         return
     work = plan_run(request)
@@ -97,4 +97,4 @@ def preview(request: CreateRequest) -> None:
     for warning in work.warnings():
         say_error(f"bertdata: warning: {warning}")
     previews = work.previews()
-    show_previews(previews, work.estimate(previews, workers_of(request.workers)))
+    show_previews(previews, work.estimate(previews, count_workers(request.workers)))

@@ -7,7 +7,7 @@ from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_work
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.config.recipes import RECIPES
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
-from bertdata.steps.extract import extract, find_extractor, find_single_dump
+from bertdata.steps.extract import extract, find_recipe_extractor, find_single_dump
 from bertdata.steps.keywords import PUNKT_TABLES_HELP
 from bertdata.wiki.extract import preview_extraction
 
@@ -91,7 +91,7 @@ def run(arguments: list[str]) -> int:
         preview = preview_extraction(
             args.dump,
             args.output,
-            given_extract_settings(args, extractor=find_extractor(args.recipe)),
+            given_extract_settings(args, extractor=find_recipe_extractor(args.recipe)),
             args.engine,
         )
         say(*preview, NOTHING_WRITTEN)
@@ -129,7 +129,7 @@ def run_find_date(parser: Parser, args: argparse.Namespace) -> int:
         found = find_date(
             args.dump,
             table=args.table,
-            extractor=args.extractor or (args.recipe and find_extractor(args.recipe)),
+            extractor=args.extractor or (args.recipe and find_recipe_extractor(args.recipe)),
             date=args.date,
             until=args.until,
             templates=args.templates,

@@ -2,7 +2,7 @@
 
 import json
 
-from bertdata.build.recipe_toml import write_recipe_toml
+from bertdata.build.recipe_toml import format_recipe
 from bertdata.cli.common.parser import Parser
 from bertdata.config.recipes import RECIPES, find_recipe
 from bertdata.examples.objectives import find_objective
@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
         return 0
     recipe = find_recipe(args.name)
     if args.form == "toml":
-        say_text(write_recipe_toml(recipe))
+        say_text(format_recipe(recipe))
         return 0
     settings_type = find_objective(recipe.objective).settings_type
     value = {

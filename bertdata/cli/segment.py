@@ -10,9 +10,9 @@ from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.terminal import NOTHING_WRITTEN, say
 from bertdata.sources.kinds import BLOCKS
 from bertdata.steps.record_source import reads_records
-from bertdata.steps.segment import make_text, preview_text, settings_of, with_text_of_file
+from bertdata.steps.segment import apply_text_settings_file, make_segment_settings, make_text, preview_text
 from bertdata.steps.segment_request import SegmentRequest
-from bertdata.steps.values import path_of, paths_of
+from bertdata.steps.values import convert_path, list_paths
 from bertdata.text.languages import ENGLISH, list_language_notes
 from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts, SegmentSettings
@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> int:
     """Run ``bertdata segment`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     keep_less_freed_memory()
-    with with_text_of_file(request_of(SegmentRequest, args)) as request:
+    with apply_text_settings_file(request_of(SegmentRequest, args)) as request:
         return _run(request, dry_run=args.dry_run)
 
 
@@ -88,11 +88,11 @@ def _run(request: SegmentRequest, *, dry_run: bool) -> int:
         return 0
     with ShownProgress() as progress:
         counts = make_text(request, progress)
-    output, books = path_of(request.output), paths_of(request.books or ())
-    if reads_records(paths_of(request.sources), request.input_kind, request.settings, books):
+    output, books = convert_path(request.output), list_paths(request.books or ())
+    if reads_records(list_paths(request.sources), request.input_kind, request.settings, books):
         say(summarise_records(output, counts))
     else:
-        say(summary(output, settings_of(request.settings), counts))
+        say(summary(output, make_segment_settings(request.settings), counts))
     return 0
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.examples.counting import QUANTILES, quantile
+from bertdata.examples.counting import QUANTILES, find_quantile
+from bertdata.examples.objectives import describe_objective
 from bertdata.io.terminal import say, say_error, say_text
 from bertdata.report.summary import Statistics
 from bertdata.steps.stats import stats
@@ -74,7 +75,7 @@ def run(arguments: list[str]) -> int:
 def _lines(one: Statistics) -> list[str]:
     """Return all lines about a dataset."""
     rows = [*_size_rows(one), *_length_rows(one), *one.findings.rows, *_shard_rows(one)]
-    lines = [f"{one.path}: {one.title}"]
+    lines = [f"{one.path}: {describe_objective(one.title)}"]  # without a recipe, the title is the objective
     lines += [f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in rows]
     return [*lines, "", *_histogram_lines(one)]
 
@@ -101,7 +102,7 @@ def _length_rows(one: Statistics) -> Iterator[_Row]:
     """Yield the rows about the lengths of the examples."""
     lengths, limit = one.lengths, one.layout.max_seq_length
     yield "length", f"mean {one.tokens / one.examples:.1f}, {min(lengths)} to {max(lengths)} tokens"
-    yield "  quantiles", ", ".join(f"{p} %: {quantile(lengths, p)}" for p in QUANTILES)
+    yield "  quantiles", ", ".join(f"{p} %: {find_quantile(lengths, p)}" for p in QUANTILES)
     yield "  full", f"{lengths[limit] / one.examples:.2%} of the examples have all {limit} tokens"
 
 

@@ -23,15 +23,15 @@ from bertdata.io.outputs import (
 )
 from bertdata.io.terminal import say, say_error
 from bertdata.steps.create_request import CreateRequest
-from bertdata.steps.record_source import plan_warnings
-from bertdata.steps.source_parts import holds_records, plan_texts
+from bertdata.steps.record_source import warn_of_plan
+from bertdata.steps.source_parts import has_record_sources, plan_texts
 from bertdata.tokens.training.manifest import (
     VocabularyManifest,
     describe_text,
     find_package_versions,
-    manifest_path,
+    make_manifest_path,
 )
-from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
+from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, number_special_tokens
 from bertdata.tokens.training.texts import RecordFiles, TextFiles, VocabularyText
 from bertdata.tokens.training.train import train_tokenizer
 from bertdata.tokens.training.warnings import find_text_warnings, warn_of_unused_special_tokens
@@ -105,11 +105,11 @@ def run(arguments: list[str]) -> int:
     """Run ``bertdata train-vocab`` and return the exit status."""
     parser = make_parser()
     args = parser.parse_args(arguments)
-    special = lay_out(args.kind, args.special)
+    special = number_special_tokens(args.kind, args.special)
     as_json = args.output.endswith(".json")
     if not as_json and args.kind != "wordpiece":
         parser.error(f"--kind {args.kind} makes a tokenizer.json: end the name {args.output!r} in .json")
-    if not as_json and special.roles != lay_out("wordpiece").roles:
+    if not as_json and special.roles != number_special_tokens("wordpiece").roles:
         parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
     args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
     refuse_inputs(args.output, args.texts)
@@ -122,7 +122,7 @@ def run(arguments: list[str]) -> int:
     check_output(
         args.output, text.files, form, overwrite=args.overwrite
     )  # also finds an input that the output is a link to
-    beside = manifest_path(args.output)
+    beside = make_manifest_path(args.output)
     check_output(beside, text.files, VOCABULARY_MANIFEST, overwrite=args.overwrite)
     # Both outputs are opened before the training, which takes long: a wrong path fails at once.
     with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
@@ -142,9 +142,9 @@ def _training_text(args: argparse.Namespace) -> VocabularyText:
     """
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = read_record_settings(args) | own
-    if holds_records(args.texts, given, skip_bad_inputs=False):
+    if has_record_sources(args.texts, given, skip_bad_inputs=False):
         plan = plan_texts(args.texts, given)
-        for note in (*plan.notes, *plan_warnings(plan)):
+        for note in (*plan.notes, *warn_of_plan(plan)):
             say_error(f"bertdata: warning: {note}")
         return RecordFiles(plan)
     found = find_training_text(args.texts)

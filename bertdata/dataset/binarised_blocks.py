@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import ShardError
 from bertdata.examples import columns
-from bertdata.examples.fairseq.blocks import fairseq_blocks
+from bertdata.examples.fairseq.blocks import make_fairseq_blocks
 from bertdata.examples.groups import MASKS
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.io import storage
@@ -39,7 +39,7 @@ class BinarisedBlocks(OpenedDataset):
         """Yield all blocks, a few thousand at a time."""
         blocks = _read(shard.path, self.breaks, self.tokens_per_sample)
         for start in range(0, len(blocks), _PIECE):
-            yield columns.compact(columns.cut(blocks, start, start + _PIECE))
+            yield columns.shrink_ids(columns.slice_batch(blocks, start, start + _PIECE))
 
 
 def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBlocks:
@@ -52,7 +52,7 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
     blocks = _read(path, breaks, tokens_per_sample)
     if not len(blocks):
         raise ShardError(f"{path}: holds no blocks")
-    longest = int(columns.lengths(blocks.ends).max())
+    longest = int(columns.compute_lengths(blocks.ends).max())
     sizes = {IDS.size: longest, MASKS.size: 1}
     layout = ShardLayout.of_sizes(sizes, objective=_OBJECTIVE)
     check_layout(layout, path, sizes)
@@ -70,4 +70,4 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
 def _read(path: str, breaks: str, tokens_per_sample: int) -> MlmBatch:
     with storage.open_input(path) as file:
         lines = read_lines(file, path)
-        return fairseq_blocks(lines.ids, lines.ends, breaks, tokens_per_sample)
+        return make_fairseq_blocks(lines.ids, lines.ends, breaks, tokens_per_sample)

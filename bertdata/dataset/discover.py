@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from bertdata.dataset.check import check_shard_sizes
 from bertdata.dataset.manifest import DATASET_KIND, Manifest, ShardEntry, parse_manifest
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
+from bertdata.examples.objectives import without_word_starts
 from bertdata.io import storage
 from bertdata.io.directory_protocol import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
@@ -119,8 +120,12 @@ def _find_mds(path: str, objective: str | None) -> tuple[FoundDataset, FoundShar
 
 
 def check_objective(path: str, found: str, objective: str | None) -> None:
-    """Raise SettingsError if the user gave another objective than the manifest records."""
-    if objective not in (None, found):
+    """Raise SettingsError if the user gave another objective than the manifest records.
+
+    A user who asked ``create`` for ``mlm`` may give ``mlm`` again, even if ``create`` stored word starts with
+    the examples and recorded the objective as ``mlm_word_starts``.
+    """
+    if objective not in (None, found, without_word_starts(found)):
         raise SettingsError(
             f"{path}: its manifest has the objective {found}, but {objective} was given; give {found}, "
             "or none"

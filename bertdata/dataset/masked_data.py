@@ -67,7 +67,7 @@ class MaskedData(OpenedDataset):
         of_shard = np.arange(first, first + len(batch), dtype=np.uint64)
         keys, numbers = self.masker.streams(self.seed, self.epoch, shard.name, before, of_shard)
         draws = Draws(keys=keys, numbers=numbers, rates=np.full(len(batch), self.rate))
-        masked: ExampleBatch = columns.compact(self.masker.mask_batch(batch, draws))
+        masked: ExampleBatch = columns.shrink_ids(self.masker.mask_batch(batch, draws))
         return masked
 
 

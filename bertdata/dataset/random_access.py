@@ -73,8 +73,8 @@ class RandomAccess:
             self._take_examples(shard, piece, [place for *_, place in group])
             for (shard, piece), group in places
         ]
-        batch = found[0] if len(found) == 1 else columns.join(found)
-        return batch if order == list(range(len(order))) else columns.take(batch, np.argsort(order))
+        batch = found[0] if len(found) == 1 else columns.join_batches(found)
+        return batch if order == list(range(len(order))) else columns.take_examples(batch, np.argsort(order))
 
     def _locate(self, number: int) -> tuple[int, int, int]:
         """Return the example's shard, its run in the shard, and its place in the run."""
@@ -84,8 +84,8 @@ class RandomAccess:
     def _take_examples(self, shard: int, piece: int, places: list[int]) -> ExampleBatch:
         batch = self._read_piece(shard, piece)
         if len(places) == 1:
-            return columns.cut(batch, places[0], places[0] + 1)
-        return columns.take(batch, np.array(places))
+            return columns.slice_batch(batch, places[0], places[0] + 1)
+        return columns.take_examples(batch, np.array(places))
 
     def _read_piece(self, shard: int, piece: int) -> ExampleBatch:
         """Return a decoded run of examples, from the cache if possible."""
@@ -197,7 +197,7 @@ class _Spooled:
 
     def __init__(self, file: IO[bytes], data: OpenedDataset, shard: Shard) -> None:
         self._file, self._starts, sizes = file, [0], []
-        for batch in columns.regroup(data.batches(shard), _SPOOLED_ROWS):
+        for batch in columns.regroup_batches(data.batches(shard), _SPOOLED_ROWS):
             file.write(pickle.dumps(batch, pickle.HIGHEST_PROTOCOL))
             self._starts.append(file.tell())
             sizes.append(len(batch))

@@ -21,7 +21,7 @@ from bertdata.dataset.discover import FoundShard, check_objective, find_datasets
 from bertdata.dataset.lengths import read_lengths
 from bertdata.dataset.manifest import DatasetPlan, lengths_name
 from bertdata.errors import DatasetError, ShardError
-from bertdata.examples.objectives import find_objective, objective_of_file
+from bertdata.examples.objectives import find_objective, find_objective_of_file
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.real_paths import find_repeated, real_path, real_paths
@@ -178,9 +178,9 @@ class OpenedDataset:
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
-        batch = columns.arrays(batch)
+        batch = columns.convert_to_arrays(batch)
         self._check_ids(batch, RecordCheck(name=shard.path, first=first))
-        return columns.compact(batch)
+        return columns.shrink_ids(batch)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
         """Yield the packed rows of a packed shard in order. Checks and errors as for batches."""
@@ -192,10 +192,10 @@ class OpenedDataset:
             if not isinstance(reader, PackReader):
                 raise ShardError(f"{shard.path}: holds no packed rows")
             for packs in reader.packs(_ROWS):
-                batch = columns.arrays(packs.examples)
+                batch = columns.convert_to_arrays(packs.examples)
                 self._check_ids(batch, RecordCheck(name=shard.path, first=examples))
                 examples, rows = examples + len(batch), rows + len(packs)
-                yield PackBatch(examples=columns.compact(batch), ends=packs.ends)
+                yield PackBatch(examples=columns.shrink_ids(batch), ends=packs.ends)
         _check_number(shard.path, examples, shard.examples, "examples")
         _check_number(shard.path, rows, shard.rows or 0, "packed rows")
 
@@ -230,7 +230,7 @@ class OpenedDataset:
                 for batch in self.batches(shard):
                     inside = range(max(numbers.start, first), min(numbers.stop, first + len(batch)))
                     if inside:
-                        yield columns.cut(batch, inside.start - first, inside.stop - first)
+                        yield columns.slice_batch(batch, inside.start - first, inside.stop - first)
                     first += len(batch)
                     if first >= numbers.stop:
                         break
@@ -378,7 +378,7 @@ def _open_verified(paths: list[str], split: Split | None) -> _Contents:
 def _make_layout(path: str, plan: DatasetPlan) -> ShardLayout:
     """Return the layout that the dataset's manifest describes."""
     settings = plan.settings.by_name
-    objective = objective_of_file(plan.objective or DEFAULT_OBJECTIVE, path)
+    objective = find_objective_of_file(plan.objective or DEFAULT_OBJECTIVE, path)
     others = {field.name for field in fields(ShardLayout)} - {"sizes"}
     sizes = {name: settings[name] for name in objective.batch_type.sizes() if name not in others}
     return ShardLayout(

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.examples.columns import Array, cut, join, take
+from bertdata.examples.columns import Array, join_batches, slice_batch, take_examples
 from bertdata.io import storage
 from bertdata.io.scratch_files import ScratchEntry, ScratchFiles
 from bertdata.records import Column, ExampleBatch
@@ -90,19 +90,19 @@ def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tu
 
 def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
     """Write the held examples to a run file, sorted by group, and release their memory."""
-    batch = join([examples for examples, _, _ in held])
+    batch = join_batches([examples for examples, _, _ in held])
     which = np.concatenate([found for _, found, _ in held])
     keys = np.concatenate([found for _, _, found in held])
     held.clear()
     order = np.argsort(which, kind="stable")
-    examples, keys = take(batch, order), keys[order]
+    examples, keys = take_examples(batch, order), keys[order]
     del batch
     starts, first = [0], 0
     # groups 3, sorted groups of the examples [0, 0, 2] -> pieces of 2, 0 and 1 examples, four offsets
     for count in np.bincount(which, minlength=groups).tolist():
         size = 0
         if count:
-            piece = cut(examples, first, first + count)
+            piece = slice_batch(examples, first, first + count)
             for column in _list_columns(keys[first : first + count], piece):
                 size += column.nbytes
                 sink.write(column.view(np.uint8).data)
@@ -136,7 +136,7 @@ def read_group(paths: Iterable[str], group: int, groups: int, batch_type: type[E
     found = (_read_piece(path, group, groups, batch_type) for path in paths)
     piece = _join_pieces([one for one in found if one is not None])
     order = np.argsort(piece.keys)
-    return SortedGroup(piece.keys[order], take(piece.examples, order))
+    return SortedGroup(piece.keys[order], take_examples(piece.examples, order))
 
 
 def _read_piece(path: str, group: int, groups: int, batch_type: type[ExampleBatch]) -> SortedGroup | None:
@@ -169,5 +169,5 @@ def _parse_piece(data: bytes, batch_type: type[ExampleBatch]) -> SortedGroup:
 def _join_pieces(pieces: Sequence[SortedGroup]) -> SortedGroup:
     """Join the examples of several pieces."""
     return SortedGroup(
-        np.concatenate([piece.keys for piece in pieces]), join([piece.examples for piece in pieces])
+        np.concatenate([piece.keys for piece in pieces]), join_batches([piece.examples for piece in pieces])
     )

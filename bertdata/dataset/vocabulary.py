@@ -8,7 +8,7 @@ from bertdata.io.assets import cached_vocabulary, find_vocabulary
 from bertdata.io.file_check import file_md5
 from bertdata.records import Vocabulary
 from bertdata.tokens.files import TokenizerFile, name_in_dataset, read_file_record
-from bertdata.tokens.fit import casing_warnings, unknown_warnings
+from bertdata.tokens.fit import warn_of_casing, warn_of_unknown_tokens
 from bertdata.tokens.load import find_tokenizer_file, vocabulary_of
 
 _CASING_REMEDIES = (
@@ -79,8 +79,8 @@ def fit_warnings(dataset: FoundDataset) -> list[str]:
     tokens = sum(entry.tokens for entry in inputs)
     casing = tokenizer.get("lower_case")
     return [
-        *([] if casing is None else casing_warnings(vocabulary, casing, remedies=_CASING_REMEDIES)),
-        *unknown_warnings(unknown_tokens(inputs), tokens, dataset.path),
+        *([] if casing is None else warn_of_casing(vocabulary, casing, remedies=_CASING_REMEDIES)),
+        *warn_of_unknown_tokens(unknown_tokens(inputs), tokens, dataset.path),
     ]
 
 

@@ -37,7 +37,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.shards.containers import FAIRSEQ
 from bertdata.shards.packed.record_index import index_name
 from bertdata.tokens.files import name_in_dataset
-from bertdata.tokens.tokenizer_json import tokenizer_bytes
+from bertdata.tokens.tokenizer_json import read_tokenizer_bytes
 
 Entries = tuple[InputEntry, ShardEntry]
 
@@ -272,7 +272,7 @@ class Dataset:
             if name not in cited:  # left by a run whose parts had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
-        tokenizer = tokenizer_bytes(vocabulary)
+        tokenizer = read_tokenizer_bytes(vocabulary)
         if md5_of(tokenizer) != (expected := settings.vocabulary["md5"]):
             raise changed(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}

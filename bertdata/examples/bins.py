@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 Batch = TypeVar("Batch", bound=ExampleBatch)
 
 
-def bin_count(max_seq_length: int, bin_size: int) -> int:
-    """Return the number of bins for examples of up to max_seq_length ids."""
+def count_bins(max_seq_length: int, bin_size: int) -> int:
+    """Return the number of length bins for examples of up to max_seq_length ids. bin_size: ids per bin."""
     return -(-max_seq_length // bin_size)
 
 
-def bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str, ...]:
+def format_bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str, ...]:
     """Return the names of the bins' files without file extension. Without bins (bin_size 0), just the stem.
 
     ::
@@ -28,11 +28,11 @@ def bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str, ...]:
     """
     if not bin_size:
         return (stem,)
-    return tuple(f"{stem}.bin-{number:02}" for number in range(bin_count(max_seq_length, bin_size)))
+    return tuple(f"{stem}.bin-{number:02}" for number in range(count_bins(max_seq_length, bin_size)))
 
 
 def find_bins(lengths: "Array", bin_size: int) -> "Array":
-    """Return the bin of each length."""
+    """Return the number of the length bin, from 0, for each length in ids."""
     return (lengths - 1) // bin_size
 
 
@@ -40,9 +40,9 @@ def cut_bins(batch: Batch, bin_size: int) -> Iterator[tuple[int, Batch]]:
     """Yield each bin that has examples in the batch, ascending, with these examples in their order."""
     import numpy as np
 
-    from bertdata.examples.columns import arrays, lengths, take
+    from bertdata.examples.columns import compute_lengths, convert_to_arrays, take_examples
 
-    batch = arrays(batch)
-    bins = find_bins(lengths(batch.ends), bin_size)
+    batch = convert_to_arrays(batch)
+    bins = find_bins(compute_lengths(batch.ends), bin_size)
     for number in np.unique(bins).tolist():
-        yield number, take(batch, np.flatnonzero(bins == number))
+        yield number, take_examples(batch, np.flatnonzero(bins == number))

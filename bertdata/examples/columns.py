@@ -20,15 +20,15 @@ _TAKEN = 4096  # number of examples selected at a time, which limits the memory 
 _ITEM_TYPES = {"id": np.uint32, "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32}
 
 
-def arrays(batch: Batch) -> Batch:
-    """Convert every column to a NumPy array, without copying."""
+def convert_to_arrays(batch: Batch) -> Batch:
+    """Return the batch with every column as a NumPy array that shares the column's memory."""
     return replace(batch, **{item.name: np.asarray(getattr(batch, item.name)) for item in batch.columns()})
 
 
-def narrow(batch: Batch) -> Batch:
-    """Convert columns to the item types that they declare. Ids become 32 bits wide.
+def convert_to_item_types(batch: Batch) -> Batch:
+    """Return the batch with each column in the item type that its class declares. Ids become 32 bits wide.
 
-    The values must have been checked to fit.
+    The caller must have checked that all values fit.
     """
     return replace(
         batch,
@@ -39,45 +39,45 @@ def narrow(batch: Batch) -> Batch:
     )
 
 
-def compact(batch: Batch) -> Batch:
-    """Convert ids to 16 bits if all of them fit, else to 32."""
+def shrink_ids(batch: Batch) -> Batch:
+    """Return the batch with its ids as 16-bit integers if all of them fit, else as 32-bit integers."""
     ids = {item.name: getattr(batch, item.name) for item in batch.columns() if item.item == "id"}
     wide = max((int(column.max()) for column in ids.values() if len(column)), default=0) >> 16
     kind = np.uint32 if wide else np.uint16
     return replace(batch, **{name: column.astype(kind) for name, column in ids.items()})
 
 
-def lengths(ends: Buffer) -> Array:
+def compute_lengths(ends: Buffer) -> Array:
     """Return the number of items of each example, computed from the end offsets."""
     return np.diff(np.asarray(ends, dtype=np.int64), prepend=0)
 
 
-def cut(batch: Batch, start: int, stop: int) -> Batch:
+def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
     """Return examples ``start`` to ``stop`` of a batch of arrays. Columns with several items are views."""
     groups = batch.ragged()
     found: dict[str, Any] = {}
     for name, items in groups.items():
-        inside, found[name] = _cut_ragged(getattr(batch, name), start, stop)
+        inside, found[name] = _slice_ends(getattr(batch, name), start, stop)
         found |= {item.name: getattr(batch, item.name)[inside] for item in items}
     single = [item.name for item in batch.columns() if item.name not in found]
     found |= {name: getattr(batch, name)[start:stop] for name in single}
     return replace(batch, **found)
 
 
-def _cut_ragged(ends: Array, start: int, stop: int) -> tuple[slice, Array]:
+def _slice_ends(ends: Array, start: int, stop: int) -> tuple[slice, Array]:
     """Return the slice of the items of examples ``start`` to ``stop``, and end offsets that start from it."""
     first = int(ends[start - 1]) if start else 0
     cut_ends = ends[start:stop].astype(np.int64) - first
     return slice(first, first + int(cut_ends[-1]) if stop > start else first), cut_ends
 
 
-def take(batch: Batch, order: Array, engine: Engine | None = None) -> Batch:
-    """Return the examples with these numbers, in this order, as copies."""
+def take_examples(batch: Batch, order: Array, engine: Engine | None = None) -> Batch:
+    """Copy the examples with the numbers in ``order``, in this order, to a new batch."""
     if use_native(engine or default_engine()):
         return _take_native(batch, order.astype(np.int64, copy=False))
     pieces = [order[start : start + _TAKEN] for start in range(0, len(order), _TAKEN)] or [order]
-    found = [_take(batch, piece) for piece in pieces]
-    return join(found) if len(found) > 1 else found[0]
+    found = [_take_with_numpy(batch, piece) for piece in pieces]
+    return join_batches(found) if len(found) > 1 else found[0]
 
 
 def _take_native(batch: Batch, order: Array) -> Batch:
@@ -100,13 +100,13 @@ def _take_singles(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str
     }
 
 
-def _take(batch: Batch, order: Array) -> Batch:
-    """Select examples with NumPy."""
+def _take_with_numpy(batch: Batch, order: Array) -> Batch:
+    """Copy the examples with the numbers in ``order`` with NumPy, as the twin of the C++ kernel."""
     groups = batch.ragged()
     found: dict[str, Any] = {}
     for name, items in groups.items():
         ends = getattr(batch, name).astype(np.int64)
-        sizes = lengths(ends)[order]
+        sizes = compute_lengths(ends)[order]
         found[name] = np.cumsum(sizes).astype(np.uint32)
         # ends [2, 5], order [1, 0]: the selected examples end at [3, 5] in the result. Items 0 to 2 of the
         # result are items 2 to 4 of the batch (5 - 3 = 2 further), items 3 and 4 are 0 and 1 (2 - 5 = -3).
@@ -116,14 +116,14 @@ def _take(batch: Batch, order: Array) -> Batch:
     return replace(batch, **found, **_take_singles(batch, order, found))
 
 
-def join(batches: list[Batch]) -> Batch:
+def join_batches(batches: list[Batch]) -> Batch:
     """Join batches into one, as copies. Each column gets the widest item type among the batches."""
     groups = batches[0].ragged()
     found: dict[str, Any] = {}
     for item in batches[0].columns():
         # End offsets count from the start of their batch, so add up the lengths of all examples anew.
         if item.name in groups:
-            sizes = np.concatenate([lengths(getattr(batch, item.name)) for batch in batches])
+            sizes = np.concatenate([compute_lengths(getattr(batch, item.name)) for batch in batches])
             found[item.name] = np.cumsum(sizes).astype(np.uint32)
         else:
             found[item.name] = np.concatenate([getattr(batch, item.name) for batch in batches])
@@ -151,7 +151,7 @@ def make_blank_example(batch_type: type[Batch], layout: ShardLayout) -> Batch:
     return batch_type(**found)
 
 
-class Regrouping(Generic[Batch]):
+class BatchRegrouper(Generic[Batch]):
     """Turns batches of any size into batches of exactly ``size`` examples, and a last smaller one.
 
     The resulting batches do not depend on the sizes of the incoming ones.
@@ -173,23 +173,23 @@ class Regrouping(Generic[Batch]):
         start = 0
         while self._count + len(batch) - start >= self._size:
             stop = start + self._size - self._count
-            self._held.append(cut(batch, start, stop))
+            self._held.append(slice_batch(batch, start, stop))
             yield from self.rest()
             start = stop
         if start < len(batch):
-            self._held.append(join([cut(batch, start, len(batch))]))
+            self._held.append(join_batches([slice_batch(batch, start, len(batch))]))
             self._count += len(batch) - start
 
     def rest(self) -> Iterator[Batch]:
-        """Yield the examples that do not fill a batch, if there are any."""
+        """Yield a last batch of the examples that do not fill a whole batch, if there are any."""
         held, self._held, self._count = self._held, [], 0
         if held:
-            yield join(held)
+            yield join_batches(held)
 
 
-def regroup(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
+def regroup_batches(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
     """Yield the same examples in batches of ``size``. The last batch may be smaller."""
-    regrouping: Regrouping[Batch] = Regrouping(size)
+    regrouping: BatchRegrouper[Batch] = BatchRegrouper(size)
     for batch in batches:
         yield from regrouping.add(batch)
     yield from regrouping.rest()

@@ -18,38 +18,38 @@ def convert_to_ints(column: Buffer) -> list[int]:
     return values
 
 
-def sizes(ends: list[int]) -> list[int]:
+def compute_sizes(ends: list[int]) -> list[int]:
     """Return the number of items of each example, computed from the end offsets."""
     return list(map(sub, ends, [0, *ends[:-1]]))
 
 
-def weighted_sum(counter: Counter[int]) -> int:
-    """Return the sum of all counted numbers, each multiplied by its count."""
+def sum_weighted(counter: Counter[int]) -> int:
+    """Return the sum of number x count over the counter."""
     return sum(number * count for number, count in counter.items())
 
 
-def quantile(counter: Counter[int], percent: int) -> int:
+def find_quantile(counter: Counter[int], percent: int) -> int:
     """Return the smallest number that at least ``percent`` percent of the counted numbers do not exceed."""
     numbers = sorted(counter)
     below = list(accumulate(counter[number] for number in numbers))
     return numbers[bisect_left(below, -(-percent * below[-1] // 100))]
 
 
-def spread(counter: Counter[int]) -> dict[str, Any]:
+def describe_distribution(counter: Counter[int]) -> dict[str, Any]:
     """Return the minimum, mean, maximum and quantiles of the counted numbers."""
     return {
         "min": min(counter),
-        "mean": ratio(weighted_sum(counter), counter.total()),
+        "mean": compute_ratio(sum_weighted(counter), counter.total()),
         "max": max(counter),
-        "quantiles": {str(percent): quantile(counter, percent) for percent in QUANTILES},
+        "quantiles": {str(percent): find_quantile(counter, percent) for percent in QUANTILES},
     }
 
 
-def ratio(part: int, whole: int) -> float:
+def compute_ratio(part: int, whole: int) -> float:
     """Return part / whole, rounded to 6 decimals. 0 if the whole is 0."""
-    return rounded(part / whole) if whole else 0.0
+    return round_decimals(part / whole) if whole else 0.0
 
 
-def rounded(value: float) -> float:
-    """Round to 6 decimals."""
+def round_decimals(value: float) -> float:
+    """Round a number to the 6 decimals that statistics are printed with."""
     return round(value, _DECIMALS)

@@ -14,7 +14,7 @@ from typing import Any
 
 from bertdata._native import kernels
 from bertdata.errors import SettingsError
-from bertdata.examples.groups import MASKS, has_group, mask_columns
+from bertdata.examples.groups import MASKS, find_mask_columns, has_group
 from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
 
 VALUE_LIMIT = 1 << 21
@@ -58,7 +58,7 @@ class LossyExample(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Field:
-    """One field of a record. ``schemas/example.json`` describes the attributes."""
+    """A field of a record in a file format. ``schemas/example.json`` describes the attributes."""
 
     name: str
     type: str
@@ -97,7 +97,7 @@ def read_fields(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
 
 
 def replace_padding(fields: Fields, padding_id: int) -> Fields:
-    """Return the fields with ``padding_id`` as padding of ids, instead of 0."""
+    """Return the fields of a record so that unused positions of ids hold ``padding_id`` instead of 0."""
     if not padding_id:
         return fields
     return {
@@ -134,7 +134,7 @@ def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBat
 
     form: the file format, for example "tfrecord". A wrong declaration is a mistake in an objective.
     """
-    columns = columns_by_name(batch_type)
+    columns = map_columns_by_name(batch_type)
     # Every column except end offsets must be in a field from which it can be restored. End offsets are
     # restored from a field that shows how many items there are (see below).
     held = {field.of for field in fields.values() if field.source in _HOLDING}
@@ -158,12 +158,12 @@ def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBat
 
 def find_places_column(name: str, batch_type: type[ExampleBatch]) -> str | None:
     """Return the name of the column with the positions of the named column's items, or None."""
-    ends = columns_by_name(batch_type)[name].ends
+    ends = map_columns_by_name(batch_type)[name].ends
     beside = batch_type.ragged().get(ends, []) if ends is not None else []
     return next((column.name for column in beside if column.is_place), None)
 
 
-def columns_by_name(batch_type: type[ExampleBatch]) -> dict[str, Column]:
+def map_columns_by_name(batch_type: type[ExampleBatch]) -> dict[str, Column]:
     """Return the columns of a batch by name."""
     return {column.name: column for column in batch_type.columns()}
 
@@ -175,7 +175,7 @@ def make_field_values(
 
     This is for records in the usual order. ``slots.make_slotted_features`` handles Graphcore's order.
     """
-    columns = columns_by_name(batch_type)
+    columns = map_columns_by_name(batch_type)
     check_example_values(example, columns, layout)
     values = {name: _make_values(example, field, columns[field.of]) for name, field in fields.items()}
     return {name: pad_values(values[name], field, layout) for name, field in fields.items()}
@@ -225,7 +225,7 @@ def restore_example(features: FieldValues, fields: Fields, batch_type: type[Exam
 
     Each column with several items needs a field of ones, which says how many values are not padding.
     """
-    columns = columns_by_name(batch_type)
+    columns = map_columns_by_name(batch_type)
     counts = {
         columns[field.of].ends: sum(value == 1 for value in features[name])
         for name, field in fields.items()
@@ -237,7 +237,7 @@ def restore_example(features: FieldValues, fields: Fields, batch_type: type[Exam
         if field.source == "values":
             values = features[name]
             found[column.one] = (
-                single(values, name) if column.ends is None else list(values[: counts[column.ends]])
+                get_single_value(values, name) if column.ends is None else list(values[: counts[column.ends]])
             )
         elif field.source == "after":
             found[column.one] = counts[columns["ids"].ends] - sum(features[name])
@@ -245,7 +245,7 @@ def restore_example(features: FieldValues, fields: Fields, batch_type: type[Exam
     return batch_type.example_type(**found)
 
 
-def single(values: Any, name: str) -> int:
+def get_single_value(values: Any, name: str) -> int:
     """Return the only value of a field. LossyExample if there is not exactly one."""
     if len(values) != 1:
         raise LossyExample(f"{name} has {len(values)} values, expected 1")
@@ -267,11 +267,11 @@ def check_ranges(found: Mapping[str, Any], columns: Mapping[str, Column]) -> Non
             raise LossyExample(f"{column.name} is {found[column.one]}, expected 0 to {column.most}")
 
 
-def record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout) -> Any:
-    """Make the C++ kernel's encoder and decoder of records with these fields."""
+def make_record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout) -> Any:
+    """Make the C++ object that encodes and decodes TFRecords with these fields."""
     columns = batch_type.columns()
     numbers = {column.name: number for number, column in enumerate(columns)}
-    masks = mask_columns(batch_type) if has_group(batch_type, MASKS) else None
+    masks = find_mask_columns(batch_type) if has_group(batch_type, MASKS) else None
     item_bytes = {"id": 4, "uint8": 1, "uint16": 2, "uint32": 4}
     return kernels.RecordFormat(
         columns=[
@@ -306,7 +306,7 @@ def can_kernel_decode(fields: Fields, batch_type: type[ExampleBatch]) -> bool:
 
     It can if there are no slots and if each column with several items has a field of ones.
     """
-    columns = columns_by_name(batch_type)
+    columns = map_columns_by_name(batch_type)
     counted = {columns[field.of].ends for field in fields.values() if field.source == "ones"}
     sources = {field.source for field in fields.values()}
     plain = sources <= {"values", "ones", "after"} and all(field.shape != "*" for field in fields.values())

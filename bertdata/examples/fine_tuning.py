@@ -9,7 +9,10 @@ from bertdata.records import Documents, Vocabulary
 
 
 class FineTuningObjective(Objective):
-    """Base class of objectives with examples of one or two segments that cannot be made from plain text."""
+    """Base class of the objectives for fine-tuning, whose examples have one or two segments.
+
+    Their examples come from labelled data sets. They cannot be made from plain text.
+    """
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None

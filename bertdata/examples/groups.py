@@ -38,7 +38,7 @@ class Masks(NamedTuple):
 
 
 def has_group(batch_type: type[ExampleBatch], group: ColumnGroup) -> bool:
-    """Return True if the batch type has columns of the group."""
+    """Return True if the batch class has at least one column of the group."""
     return group in batch_type.groups()
 
 
@@ -48,18 +48,18 @@ def find_column(batch_type: type[ExampleBatch], group: ColumnGroup) -> Column:
     return found
 
 
-def mask_columns(batch_type: type[ExampleBatch]) -> Masks:
+def find_mask_columns(batch_type: type[ExampleBatch]) -> Masks:
     """Return the columns of the type's masks.
 
     SettingsError if they are not one column of positions, one of ids and one of end offsets. This is a
     mistake in the batch class.
     """
-    return _mask_columns_of(batch_type)  # type: ignore[arg-type] # a class is hashable
+    return _find_mask_columns(batch_type)  # type: ignore[arg-type] # a class is hashable
 
 
 @cache
-def _mask_columns_of(kind: Any) -> Masks:
-    """Find the three columns. Separate from mask_columns for the cache."""
+def _find_mask_columns(kind: Any) -> Masks:
+    """Find the three columns of masks. A separate function, so that the result is cached per class."""
     of_masks = [item for item in kind.columns() if item.group == MASKS]
     places = [item for item in of_masks if item.is_place]
     originals = [item for item in of_masks if item.item == "id"]
@@ -72,19 +72,19 @@ def _mask_columns_of(kind: Any) -> Masks:
     return Masks(places[0], originals[0], ends[0])
 
 
-def mask_names(batch_type: type[ExampleBatch]) -> Masks:
-    """Return the names of the columns of the type's masks."""
-    return Masks(*(item.name for item in mask_columns(batch_type)))
+def find_mask_names(batch_type: type[ExampleBatch]) -> Masks:
+    """Return the names of the three columns in which a batch class stores masks."""
+    return Masks(*(item.name for item in find_mask_columns(batch_type)))
 
 
 def get_masks(batch: ExampleBatch) -> Masks:
-    """Return the masks of a batch. Its type must have masks."""
-    return Masks(*(getattr(batch, name) for name in mask_names(type(batch))))
+    """Return the masked positions, original ids and end offsets of a batch whose class has masks."""
+    return Masks(*(getattr(batch, name) for name in find_mask_names(type(batch))))
 
 
 def replace_masks(batch: Batch, ids: Buffer, masks: Masks) -> Batch:
     """Return the batch with its ids and masks replaced."""
-    return replace(batch, ids=ids, **dict(zip(mask_names(type(batch)), masks, strict=True)))
+    return replace(batch, ids=ids, **dict(zip(find_mask_names(type(batch)), masks, strict=True)))
 
 
 def count_masks(batch: ExampleBatch) -> int:
@@ -117,10 +117,10 @@ def make_pair_batch(
     masks: Masks,
     pair_labels: Buffer,
 ) -> Batch:
-    """Make a batch of a type that has the groups PAIRS."""
+    """Make a batch of a class that has all groups in PAIRS, from the data of each group."""
     columns = {
         find_column(batch_type, SEGMENT).name: segment_lengths,
-        **dict(zip(mask_names(batch_type), masks, strict=True)),
+        **dict(zip(find_mask_names(batch_type), masks, strict=True)),
         find_column(batch_type, PAIR_LABEL).name: pair_labels,
     }
     return batch_type(ids=ids, ends=ends, **columns)

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bertdata.examples.groups import MASKS, has_group, mask_columns
+from bertdata.examples.groups import MASKS, find_mask_columns, has_group
 from bertdata.records import ExampleBatch
 
 
 class KernelExamples:
-    """Examples in a C++ kernel's object: spans of the documents' ids, and masks."""
+    """Examples that a C++ kernel has made. It holds masks, and where each example is in the documents'
+    ids.
+    """
 
     def __init__(self, made: Any, batch_type: type[ExampleBatch]) -> None:
         self._made, self._batch_type = made, batch_type
@@ -58,7 +60,7 @@ class ListedExamples:
     def masked(self) -> int:
         if not has_group(self._batch_type, MASKS):
             return 0
-        places = mask_columns(self._batch_type).places.one
+        places = find_mask_columns(self._batch_type).places.one
         return sum(len(getattr(example, places)) for example in self._made)
 
     def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:

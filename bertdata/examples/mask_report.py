@@ -7,7 +7,13 @@ from itertools import chain, compress, repeat
 from operator import add, eq
 from typing import Any
 
-from bertdata.examples.counting import convert_to_ints, ratio, rounded, sizes, spread
+from bertdata.examples.counting import (
+    compute_ratio,
+    compute_sizes,
+    convert_to_ints,
+    describe_distribution,
+    round_decimals,
+)
 from bertdata.examples.groups import get_masks
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objective import Findings, Totals, join_tokens
@@ -21,12 +27,12 @@ def describe_masks(
 ) -> Iterator[str]:
     """Yield a line for each mask: position, kind, original token, and the random token if there is one."""
     for position, label in zip(positions, labels, strict=True):
-        kind = mask_kind(ids[position], label, mask_id)
+        kind = find_mask_kind(ids[position], label, mask_id)
         became = f" -> {join_tokens([ids[position]], words)}" if kind in ("random", "changed") else ""
         yield f"  {position:<4}{kind:<8}{join_tokens([label], words)}{became}"
 
 
-def mask_kind(shown: int, label: int, mask_id: int | None) -> str:
+def find_mask_kind(shown: int, label: int, mask_id: int | None) -> str:
     """Return what happened to a masked position: "[MASK]", "kept" or "random".
 
     If the id of [MASK] is unknown, "[MASK]" and "random" cannot be told apart, and both are "changed".
@@ -67,7 +73,7 @@ class MaskCounts:
         """Count the batch's examples."""
         # Works on whole columns with map and compress, because a loop over examples would be far slower.
         ends, masks = convert_to_ints(batch.ends), get_masks(batch)
-        counts = sizes(convert_to_ints(masks.ends))
+        counts = compute_sizes(convert_to_ints(masks.ends))
         # The start of each mask's example, once for each mask: ends [5, 9], counts [2, 1] -> starts 0, 0, 5.
         # A start plus the mask's position is an index in ids.
         starts = chain.from_iterable(map(repeat, [0, *ends[:-1]], counts))
@@ -112,7 +118,7 @@ class MaskCounts:
         return {"mask": masked, "kept": kept, "random": self.masked_tokens - masked - kept}
 
     def findings(self, totals: Totals) -> Findings:
-        """Return the rows and the section ``masks`` of the report."""
+        """Return what ``stats`` says about masks: rows to print, and the section ``masks`` of its JSON."""
         mask = self.guess_mask_id()
         if totals.mask_id is not None:
             mask = MaskId(id=totals.mask_id, source="vocabulary")
@@ -144,15 +150,15 @@ class MaskCounts:
         expected = _find_expected_shares(totals.settings)
         return {
             "masked_tokens": self.masked_tokens,
-            "token_share": ratio(self.masked_tokens, totals.tokens),
-            "per_example": spread(self.masks),
-            "filled_share": ratio(self.masks[totals.layout.max_predictions_per_seq], totals.examples),
+            "token_share": compute_ratio(self.masked_tokens, totals.tokens),
+            "per_example": describe_distribution(self.masks),
+            "filled_share": compute_ratio(self.masks[totals.layout.max_predictions_per_seq], totals.examples),
             "mask_id": mask and asdict(mask),
             "kinds": {
                 kind: {
                     "count": count,
-                    "share": ratio(count, self.masked_tokens),
-                    "expected_share": rounded(expected[kind]),
+                    "share": compute_ratio(count, self.masked_tokens),
+                    "expected_share": round_decimals(expected[kind]),
                 }
                 for kind, count in self.kinds(mask).items()
             },

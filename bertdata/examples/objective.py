@@ -38,7 +38,7 @@ _MODEL_INPUTS = {"input_ids": _MODEL_ROW, "attention_mask": {**_MODEL_ROW, "as":
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """Numbers of a dataset that do not depend on the objective.
+    """Counts and settings of a dataset that ObjectiveCounts needs besides its own counts.
 
     mask_id: id of [MASK], if a vocabulary is available. settings: the settings in the dataset's manifest.
     """
@@ -75,7 +75,9 @@ class ObjectiveCounts:
         """Add the counts of another shard."""
 
     def findings(self, totals: Totals) -> Findings:
-        """Return statistics from all counts."""
+        """Return the statistics that ``stats`` and ``report`` show, computed from the counts of all
+        shards.
+        """
         return Findings()
 
 
@@ -131,9 +133,9 @@ class Objective(ABC):
     def run_maker(
         self, inputs: int, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> RunMaker:
-        """Return a maker for a whole run's examples. It is needed if the settings name the run's files.
+        """Return an object that makes the examples of all inputs of a run, in one random stream.
 
-        See ``files_of_run`` in the settings.
+        It is needed if the settings' ``files_of_run`` is not empty, as for ELECTRA's original program.
         """
         raise NotImplementedError(f"objective {self.name}: makes no examples of a whole run")
 
@@ -233,18 +235,26 @@ class Objective(ABC):
         return fields.read_fields(_MODEL_INPUTS)
 
     def features(self, example: Any, layout: ShardLayout) -> FieldValues:
-        """Return the padded values of the example's TFRecord, by field. LossyExample if they do not fit."""
+        """Return the padded values of the example's TFRecord, by field name.
+
+        LossyExample if the example does not fit into the layout's sizes.
+        """
         found = self.fields("tfrecord", layout)
         make = slots.make_slotted_features if slots.has_slots(found) else fields.make_field_values
         return make(example, found, self.batch_type, layout)
 
     def example(self, features: FieldValues, layout: ShardLayout) -> Any:
-        """Return the example with these values in its TFRecord. LossyExample if there is no such example."""
+        """Restore the example from the values of its TFRecord, by field name.
+
+        LossyExample if no example has exactly these values.
+        """
         found = self.fields("tfrecord", layout)
         try:
             if slots.has_slots(found):
                 example = slots.restore_slotted_example(features, found, self.batch_type)
-                layout = replace(layout, pad_position=slots.pad_position(features, found, self.batch_type))
+                layout = replace(
+                    layout, pad_position=slots.find_pad_position(features, found, self.batch_type)
+                )
             else:
                 example = fields.restore_example(features, found, self.batch_type)
             # Convert the example back. Any difference shows that it cannot hold the record without loss.
@@ -271,7 +281,7 @@ class Objective(ABC):
 @lru_cache(maxsize=8)
 def _make_record_format(objective: Objective, layout: ShardLayout) -> Any:
     """Make the encoder and decoder, once for each objective and layout."""
-    return fields.record_format(objective.fields("tfrecord", layout), objective.batch_type, layout)
+    return fields.make_record_format(objective.fields("tfrecord", layout), objective.batch_type, layout)
 
 
 def join_tokens(ids: list[int], words: list[str]) -> str:

@@ -36,8 +36,21 @@ _CHOICES = ", ".join(name for name, objective in OBJECTIVES.items() if not objec
 
 
 def without_word_starts(name: str) -> str:
-    """Return the name of the objective with the same examples without word starts, or ``name`` itself."""
+    """Return the objective that ``create`` was asked for: ``mlm`` if ``name`` is ``mlm_word_starts``.
+
+    ``create --no-masks`` stores the word-start variant if the ids do not show where words start. A name that
+    is not such a variant is returned unchanged.
+    """
     return next((plain for plain, objective in OBJECTIVES.items() if objective.of_words == name), name)
+
+
+def describe_objective(name: str) -> str:
+    """Return how to show an objective's name to a reader, for example ``mlm (stored as mlm_word_starts)``.
+
+    A name that is not the word-start variant of another objective is returned unchanged.
+    """
+    plain = without_word_starts(name)
+    return name if plain == name else f"{plain} (stored as {name})"
 
 
 @cache
@@ -70,7 +83,7 @@ def import_object(kind: str, name: str) -> Any:
         raise SettingsError(f"{kind} {name!r}: {error}") from None
 
 
-def objective_of_file(name: str, where: str) -> Objective:
+def find_objective_of_file(name: str, where: str) -> Objective:
     """Return the objective that a file names, if it belongs to this package or was imported already.
 
     Nothing is imported, because a file must not choose code to run. The SettingsError says how to import the

@@ -2,14 +2,14 @@
 
 from typing import Any, NamedTuple
 
-from bertdata.examples.counting import convert_to_ints, ratio
+from bertdata.examples.counting import compute_ratio, convert_to_ints
 from bertdata.examples.groups import (
     PAIR_LABEL,
     SEGMENT,
     find_column,
+    find_mask_columns,
     get_pair_labels,
     get_segment_lengths,
-    mask_columns,
 )
 from bertdata.examples.mask_report import MaskCounts, describe_masks
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, join_tokens
@@ -49,7 +49,7 @@ def describe_pair(
           9   random  kept -> stone
     """
     first, label = (getattr(example, find_column(batch_type, group).one) for group in (SEGMENT, PAIR_LABEL))
-    masks = mask_columns(batch_type)
+    masks = find_mask_columns(batch_type)
     places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
     padding = layout.max_seq_length - len(example.ids)
     label_word = pair_words.one if label else pair_words.zero
@@ -92,13 +92,13 @@ class PairCounts(ObjectiveCounts):
         ]
         sections = {
             "lengths": {
-                "first_segment_mean": ratio(first, totals.examples),
-                "second_segment_mean": ratio(second, totals.examples),
+                "first_segment_mean": compute_ratio(first, totals.examples),
+                "second_segment_mean": compute_ratio(second, totals.examples),
             },
             self._words.section: {
                 name: part
                 for word, count in ((one, self._ones), (self._words.zero, totals.examples - self._ones))
-                for name, part in ((word, count), (f"{word}_share", ratio(count, totals.examples)))
+                for name, part in ((word, count), (f"{word}_share", compute_ratio(count, totals.examples)))
             },
         }
         return Findings(rows + masks.rows, sections | masks.sections)

@@ -52,7 +52,7 @@ def find_segment_starts(starts: Sequence[int], places: list[int]) -> list[int]:
     return [1, *(starts[place] for place in places[1:])] if places else []
 
 
-def pair_document(
+def make_document_pairs(
     documents: list[Document], index: int, stream: RandomStream, rules: PairRules
 ) -> Iterator[Pair]:
     """Yield the pairs of ``documents[index]``.

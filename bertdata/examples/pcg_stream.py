@@ -162,9 +162,9 @@ def _generate_seed_words(seed: int) -> list[int]:
     for source in range(_POOL):
         for target in range(_POOL):
             if source != target:
-                pool[target] = _mix(pool[target], mixed(pool[source]))
+                pool[target] = _mix_words(pool[target], mixed(pool[source]))
     for word in entropy[_POOL:]:
-        pool = [_mix(pooled, mixed(word)) for pooled in pool]
+        pool = [_mix_words(pooled, mixed(word)) for pooled in pool]
     made = _make_hash(0x8B51F9DD, 0x58F38DED)
     return [made(pool[place % _POOL]) for place in range(8)]
 
@@ -182,7 +182,7 @@ def _make_hash(constant: int, multiplier: int) -> Callable[[int], int]:
     return hashed
 
 
-def _mix(one: int, other: int) -> int:
+def _mix_words(one: int, other: int) -> int:
     """Mix two 32-bit words, as SeedSequence does."""
     mixed = (0xCA01F9DD * one - 0x4973F715 * other) & _WORD
     return mixed ^ mixed >> 16

@@ -40,7 +40,7 @@ class RandomStream:
         return first + self.below(last - first + 1)
 
     def shuffle(self, items: list[Item]) -> None:
-        """Shuffle in place, from the end. There is one ``below`` for each item except the first."""
+        """Shuffle a list in place, from its end. Each item except the first takes one draw of ``below``."""
         for last in range(len(items) - 1, 0, -1):
             other = self.below(last + 1)
             items[last], items[other] = items[other], items[last]

@@ -15,12 +15,12 @@ from bertdata.examples.fields import (
     LossyExample,
     check_example_values,
     check_ranges,
-    columns_by_name,
+    get_single_value,
     make_field_values,
+    map_columns_by_name,
     pad_values,
-    single,
 )
-from bertdata.examples.groups import mask_columns, mask_names
+from bertdata.examples.groups import find_mask_columns, find_mask_names
 from bertdata.records import ExampleBatch, ShardLayout
 
 
@@ -37,13 +37,13 @@ def replace_pad_position(fields: Fields, position: int) -> Fields:
     }
 
 
-def pad_position(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> int | None:
+def find_pad_position(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> int | None:
     """Return the position in a record's first empty slot, or None if every slot is used."""
-    masks = mask_names(batch_type)
+    masks = find_mask_names(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
     positions = by_source["slot_positions", "ids"]
-    masked_end = single(by_source["masked_slots", masks.places], "masked_slots")
-    used_end = single(by_source["used_slots", "ids"], "used_slots")
+    masked_end = get_single_value(by_source["masked_slots", masks.places], "masked_slots")
+    used_end = get_single_value(by_source["used_slots", "ids"], "used_slots")
     empty = masked_end if masked_end < len(by_source["slots", masks.originals]) else used_end
     return positions[empty] if empty < len(positions) else None
 
@@ -69,9 +69,9 @@ def make_slotted_features(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> FieldValues:
     """Make the padded values of a record in Graphcore's order, by field. LossyExample if they do not fit."""
-    columns = columns_by_name(batch_type)
+    columns = map_columns_by_name(batch_type)
     check_example_values(example, columns, layout)
-    masks = mask_columns(batch_type)
+    masks = find_mask_columns(batch_type)
     places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
     label_at = dict(zip(places, originals, strict=True))
     # ids [101, 7, 103, 9, 102] with position 2 masked and P = 3:
@@ -113,10 +113,10 @@ def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: t
 
     LossyExample or IndexError if there is no such example.
     """
-    columns, masks = columns_by_name(batch_type), mask_names(batch_type)
+    columns, masks = map_columns_by_name(batch_type), find_mask_names(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
-    masked_end = single(by_source["masked_slots", masks.places], "masked_slots")
-    used_end = single(by_source["used_slots", "ids"], "used_slots")
+    masked_end = get_single_value(by_source["masked_slots", masks.places], "masked_slots")
+    used_end = get_single_value(by_source["used_slots", "ids"], "used_slots")
     room, width = len(by_source["slots", masks.originals]), len(by_source["slots", "ids"])
     if not (0 <= masked_end <= room <= used_end <= width):
         raise LossyExample(
@@ -142,7 +142,7 @@ def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: t
         if source == "slot_after":
             found[columns[of].one] = _find_first_one(values, slots, places, length)
         elif source == "values" and columns[of].ends is None:
-            found[columns[of].one] = single(values, of)
+            found[columns[of].one] = get_single_value(values, of)
     check_ranges(found, columns)
     return batch_type.example_type(**found)
 

@@ -14,7 +14,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
-from bertdata.examples.dynamic_masking.masker import unmask
+from bertdata.examples.dynamic_masking.masker import remove_masks
 from bertdata.examples.groups import MASKS, has_group
 
 _NARROW_VOCABULARY = 1 << 16
@@ -85,9 +85,9 @@ class StoredSequences:
             for shard in self._data.shards:
                 for batch in self._data.batches(shard):
                     if has_group(type(batch), MASKS):
-                        batch = unmask(batch)
+                        batch = remove_masks(batch)
                     file.write(np.ascontiguousarray(batch.ids, kind).data)
-                    lengths.append(columns.lengths(batch.ends))
+                    lengths.append(columns.compute_lengths(batch.ends))
             file.flush()
             ids: Array = np.asarray(np.memmap(file, kind, "r"))
         # lengths 3, 2, 4 -> bounds [0, 3, 5, 9]: example i is ids[bounds[i]:bounds[i + 1]].

@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bertdata.packing.linear_program import fewest_rows
-from bertdata.packing.planned_pack import PlannedPack, plan_md5
+from bertdata.packing.linear_program import bound_rows_below
+from bertdata.packing.planned_pack import PlannedPack, compute_plan_md5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,9 +42,9 @@ class PackForecast:
 
 
 def make_forecast(planned: PlannedPack, path: str, *, with_bound: bool) -> PackForecast:
-    """Return the statistics of a plan.
+    """Return the statistics of a plan of packed rows.
 
-    with_bound: also compute the bound, which takes as long as planning.
+    with_bound: also compute a lower bound on the number of rows, which takes as long as planning.
     """
     plan, settings = planned.plan, planned.settings
     by_examples: dict[int, int] = {}
@@ -52,7 +52,7 @@ def make_forecast(planned: PlannedPack, path: str, *, with_bound: bool) -> PackF
         by_examples[len(lengths)] = by_examples.get(len(lengths), 0) + rows
     bound = None
     if with_bound:
-        bound = plan.tokens / (fewest_rows(plan.histogram(), settings.most) * plan.max_seq_length)
+        bound = plan.tokens / (bound_rows_below(plan.histogram(), settings.most) * plan.max_seq_length)
     return PackForecast(
         path=path,
         layout=settings.layout,
@@ -70,5 +70,5 @@ def make_forecast(planned: PlannedPack, path: str, *, with_bound: bool) -> PackF
         padded_efficiency=plan.tokens / (plan.examples * plan.max_seq_length),
         bound=bound,
         time_saved=1 - plan.rows / plan.examples,
-        plan_md5=plan_md5(plan),
+        plan_md5=compute_plan_md5(plan),
     )

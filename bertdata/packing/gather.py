@@ -60,11 +60,11 @@ def keep_shard(task: PackedShardTask) -> PackedShard | None:
 
 def gather_shard(task: PackedShardTask) -> PackedShard:
     """Write the task's shard, or keep it if an earlier run finished it."""
-    [made] = gather_together([task])
+    [made] = gather_rows_together([task])
     return made
 
 
-def gather_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
+def gather_rows_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
     """Run ``gather_shard`` for each task. Their md5s are computed together, in parallel."""
     kept = [keep_shard(task) for task in tasks]
     left = [task for task, shard in zip(tasks, kept, strict=True) if shard is None]
@@ -76,7 +76,10 @@ def _write_shards(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
     # Each generator yields pieces of its shard's content and finally its entry. In every round each
     # unfinished shard writes a few hundred rows, and one call updates all md5s at once. A finished shard
     # contributes b"".
-    """Write the tasks' shards in step, and record each as finished. Return their entries."""
+    """Write several shards at the same time, a few hundred rows of each in turn, and return their entries.
+
+    Each finished shard is recorded, so that a later run keeps it.
+    """
     contents, entries = md5_streams(len(tasks)), dict[int, ShardEntry]()
     with ExitStack() as stack:
         growing = [stack.enter_context(closing(_write_shard(task))) for task in tasks]
@@ -144,11 +147,11 @@ def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
     for bucket in task.job.cuts.buckets_of(task.number):
         packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
         for start in range(0, len(packs), _ROWS):
-            yield _narrow_ends(cut_packs(packs, start, min(start + _ROWS, len(packs))))
+            yield _convert_ends(cut_packs(packs, start, min(start + _ROWS, len(packs))))
 
 
-def _narrow_ends(packs: PackBatch) -> PackBatch:
-    """Return the rows with 32-bit offsets, as the native kernels expect."""
+def _convert_ends(packs: PackBatch) -> PackBatch:
+    """Return the packed rows with 32-bit end offsets, the only type that the C++ kernels accept."""
     examples = packs.examples
     ends = {name: getattr(examples, name).astype(np.uint32) for name in examples.ragged()}
     return PackBatch(examples=replace(examples, **ends), ends=packs.ends)

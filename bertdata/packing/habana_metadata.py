@@ -4,22 +4,22 @@ import json
 from typing import Any
 
 from bertdata.packing.pack_plan import Lengths, PackPlan
-from bertdata.packing.patterns import MAX_PATTERN_LENGTHS, full_patterns, lengths_of
+from bertdata.packing.patterns import MAX_PATTERN_LENGTHS, list_full_patterns, read_pattern_lengths
 
 TOP = 8
 
 
-def metadata_path(directory: str) -> str:
+def make_metadata_path(directory: str) -> str:
     """Return the path of the metadata file for this directory."""
     return f"{directory.rstrip('/')}_metadata.json"
 
 
 def dump_metadata(plan: PackPlan) -> bytes:
     """Return the metadata file's bytes."""
-    return (json.dumps(metadata(plan), indent=1) + "\n").encode()
+    return (json.dumps(compute_metadata(plan), indent=1) + "\n").encode()
 
 
-def metadata(plan: PackPlan) -> dict[str, Any]:
+def compute_metadata(plan: PackPlan) -> dict[str, Any]:
     """Return the statistics of a packed dataset under the names of Habana's file."""
     positions, padded = plan.rows * plan.max_seq_length, plan.examples * plan.max_seq_length
     return {
@@ -34,11 +34,11 @@ def metadata(plan: PackPlan) -> dict[str, Any]:
         "padding_tokens_packed_dataset": positions - plan.tokens,
         "padding_tokens_original_dataset": padded - plan.tokens,
         "packing_efficiency": plan.efficiency,
-        "top_8_strategies": top_strategies(plan),
+        "top_8_strategies": find_top_strategies(plan),
     }
 
 
-def top_strategies(plan: PackPlan) -> list[int]:
+def find_top_strategies(plan: PackPlan) -> list[int]:
     """Return the eight most used patterns as indices into Habana's list of full patterns, in lexical order.
 
     A row that is not full counts as the full pattern that its padding completes. Among equally used patterns
@@ -46,7 +46,7 @@ def top_strategies(plan: PackPlan) -> list[int]:
     """
     if plan.most_in_a_row > MAX_PATTERN_LENGTHS:
         return []
-    listed = sorted(map(lengths_of, full_patterns(plan.max_seq_length, MAX_PATTERN_LENGTHS)))
+    listed = sorted(map(read_pattern_lengths, list_full_patterns(plan.max_seq_length, MAX_PATTERN_LENGTHS)))
     numbers = {lengths: number for number, lengths in enumerate(listed)}
     used: dict[int, int] = {}
     for lengths, rows in plan.rows_by_lengths:

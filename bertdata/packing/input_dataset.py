@@ -14,7 +14,7 @@ from bertdata.dataset.provenance import NO_PROVENANCE, Provenance, provenance_of
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary_path
 from bertdata.errors import AssetError, DatasetError, SettingsError
-from bertdata.examples.columns import Array, lengths
+from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.groups import MASKS, get_masks, has_group
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
@@ -24,9 +24,9 @@ from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.packing.pack_plan import Histogram, count_lengths
 from bertdata.records import Vocabulary
 from bertdata.shards.packed.layouts import Layout
-from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_order
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_token_order
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, name_in_dataset, read_file_record
-from bertdata.tokens.fit import casing_warnings
+from bertdata.tokens.fit import warn_of_casing
 from bertdata.tokens.load import find_tokenizer_file, vocabulary_of
 
 
@@ -144,7 +144,7 @@ def _open_unverified(path: str, given: str | None, objective: str | None) -> Inp
     found = reader.open_dataset(path, unverified=True, objective=objective)
     # The ids of a .bin are line numbers of dict.txt, so the order of its tokens matters.
     if any(shard.path.endswith(".bin") for shard in found.shards):
-        check_order(loaded)
+        check_token_order(loaded)
     opened = replace(found, vocabulary_size=loaded.size)
     sizes = find_objective(opened.layout.objective).batch_type.sizes()
     settings = DatasetSettings(
@@ -172,17 +172,18 @@ def _make_tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> Setti
     return {
         "kind": WORDPIECE,
         "dialect": "mlperf",
-        "lower_case": not casing_warnings(vocabulary, True),
+        "lower_case": not warn_of_casing(vocabulary, True),
         "vocabulary": vocabulary_record(vocabulary),
     }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LengthCounts:
-    """The number of a shard's examples by length.
+    """How many examples of each length a shard has.
 
-    masks: the largest number of masked positions of an example, by length. None if the lengths came from a
-    file.
+    masks: the largest number of masked positions of an example, by length. None if the lengths were read from
+    a
+    lengths file, which does not record masks.
     entry: the shard's file as an input of the packed dataset. None if a manifest lists it.
     """
 
@@ -191,7 +192,7 @@ class LengthCounts:
     entry: InputEntry | None = None
 
 
-def with_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDataset:
+def add_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDataset:
     """Return the source with the md5s that were computed while its files were counted.
 
     A later reader therefore gets the same bytes, or raises ShardError.
@@ -223,10 +224,10 @@ def count_shard_lengths(task: CountTask) -> LengthCounts:
     identity = identify(shard.path)
     histogram, masks = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
     for batch in task.source.batches(shard):
-        found = lengths(batch.ends)
+        found = compute_lengths(batch.ends)
         histogram += count_lengths(found, size, shard.path)
         if has_group(type(batch), MASKS):
-            np.maximum.at(masks, found, lengths(get_masks(batch).ends))
+            np.maximum.at(masks, found, compute_lengths(get_masks(batch).ends))
     entry = None if shard.md5 is not None else _make_file_entry(shard, identity.hashed(), histogram)
     return LengthCounts(histogram=histogram, masks=masks, entry=entry)
 
@@ -247,7 +248,7 @@ def _make_file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram)
     )
 
 
-def masks_by_length(source: InputDataset, counts: list[LengthCounts]) -> Array:
+def find_most_masks_by_length(source: InputDataset, counts: list[LengthCounts]) -> Array:
     """Return the largest number of masked positions of an example, by length.
 
     The number was counted if every shard was read. Otherwise it follows from the masking settings.

@@ -32,10 +32,10 @@ class PackJob:
     folder: str | None = None
 
     def placement(self) -> Placement:
-        """Return the placement of the plan. It is computed once per process."""
-        return _placement(self.plan, self.seed)
+        """The row and the place in the row of each example. They are computed once per process."""
+        return _make_placement(self.plan, self.seed)
 
 
 @lru_cache(maxsize=1)
-def _placement(plan: PackPlan, seed: int) -> Placement:
+def _make_placement(plan: PackPlan, seed: int) -> Placement:
     return Placement(plan, seed)

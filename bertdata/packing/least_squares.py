@@ -8,7 +8,12 @@ import numpy as np
 
 from bertdata.errors import SettingsError
 from bertdata.packing.pack_plan import Histogram, PackPlan
-from bertdata.packing.patterns import MAX_PATTERN_LENGTHS, fill_slots, full_patterns, lengths_of
+from bertdata.packing.patterns import (
+    MAX_PATTERN_LENGTHS,
+    fill_slots,
+    list_full_patterns,
+    read_pattern_lengths,
+)
 from bertdata.packing.scipy_import import load_scipy
 
 ROUNDS = 20
@@ -35,7 +40,7 @@ def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
         raise SettingsError(
             f"method is nnls and rows have {max_seq_length} positions, at most {MAX_ROW_LENGTH} allowed"
         )
-    patterns = full_patterns(max_seq_length, most)
+    patterns = list_full_patterns(max_seq_length, most)
     # matrix[l - 1, p]: how many slots of length l pattern p has. The pattern (2, 3, 3) adds 1 in row 1 and 2
     # in row 2 of its column. matrix @ rows_per_pattern is then the number of slots of each length.
     matrix = np.zeros((max_seq_length, len(patterns)))
@@ -56,5 +61,5 @@ def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
         left -= matrix @ rounded
         if np.maximum(left, 0).sum() < ENOUGH or not rounded.any():
             break
-    slots = {lengths_of(patterns[index]): int(numbers[index]) for index in np.flatnonzero(numbers)}
+    slots = {read_pattern_lengths(patterns[index]): int(numbers[index]) for index in np.flatnonzero(numbers)}
     return fill_slots(slots, histogram, 1, hand_down=False)

@@ -16,7 +16,13 @@ import numpy as np
 from bertdata.errors import SettingsError
 from bertdata.packing.longest_first import pack_longest_first
 from bertdata.packing.pack_plan import Histogram, PackPlan
-from bertdata.packing.patterns import MAX_PATTERN_LENGTHS, Patterns, fill_slots, full_patterns, lengths_of
+from bertdata.packing.patterns import (
+    MAX_PATTERN_LENGTHS,
+    Patterns,
+    fill_slots,
+    list_full_patterns,
+    read_pattern_lengths,
+)
 from bertdata.packing.scipy_import import load_scipy
 
 MAX_ROW_LENGTH = 1024
@@ -40,14 +46,14 @@ def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
     of up to ``most`` lengths that longest-first packing uses. SettingsError if rows are too long.
     """
     patterns = _choose_patterns(histogram, most)
-    costs = COST * (1 + TIE_BREAK * _pseudo_random_fractions(len(patterns)))
-    numbers = np.floor(_solve(histogram, patterns, costs) + NEARLY_WHOLE).astype(np.int64)
+    costs = COST * (1 + TIE_BREAK * _make_random_fractions(len(patterns)))
+    numbers = np.floor(_solve_program(histogram, patterns, costs) + NEARLY_WHOLE).astype(np.int64)
     used = np.flatnonzero(numbers)
-    slots = {lengths_of(patterns[index]): int(numbers[index]) for index in used}
+    slots = {read_pattern_lengths(patterns[index]): int(numbers[index]) for index in used}
     return fill_slots(slots, histogram, most, hand_down=True)
 
 
-def fewest_rows(histogram: Histogram, most: int) -> float:
+def bound_rows_below(histogram: Histogram, most: int) -> float:
     """Return a lower bound on the number of rows of any packing with at most ``most`` examples per row.
 
     If the linear program covers all patterns, the bound is its optimum. Else it follows from the number of
@@ -55,8 +61,8 @@ def fewest_rows(histogram: Histogram, most: int) -> float:
     """
     max_seq_length = len(histogram) - 1
     if most <= MAX_PATTERN_LENGTHS and max_seq_length <= MAX_ROW_LENGTH:
-        patterns = full_patterns(max_seq_length, most)
-        return float(_solve(histogram, patterns, np.full(len(patterns), COST)).sum())
+        patterns = list_full_patterns(max_seq_length, most)
+        return float(_solve_program(histogram, patterns, np.full(len(patterns), COST)).sum())
     tokens = int((histogram * np.arange(len(histogram))).sum())
     # Two examples longer than half a row never share a row, so each needs its own.
     longer = int(histogram[max_seq_length // 2 + 1 :].sum())
@@ -71,7 +77,7 @@ def _choose_patterns(histogram: Histogram, most: int) -> Patterns:
             f"method is lp and rows have {max_seq_length} positions, at most {MAX_ROW_LENGTH} allowed; "
             "use --method lpfhp"
         )
-    full = full_patterns(max_seq_length, most)
+    full = list_full_patterns(max_seq_length, most)
     if most <= MAX_PATTERN_LENGTHS:
         return full
     greedy = [lengths for lengths, _ in pack_longest_first(histogram, most).rows_by_lengths]
@@ -82,7 +88,7 @@ def _choose_patterns(histogram: Histogram, most: int) -> Patterns:
     return np.unique(wide, axis=0)
 
 
-def _pseudo_random_fractions(number: int) -> Any:
+def _make_random_fractions(number: int) -> Any:
     """Return ``number`` fixed pseudo-random values from 0 to 1: SplitMix64 applied to 1, 2, 3, ..."""
     mixed = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -90,7 +96,7 @@ def _pseudo_random_fractions(number: int) -> Any:
     return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) / 2**53
 
 
-def _solve(histogram: Histogram, patterns: Patterns, costs: Any) -> Any:
+def _solve_program(histogram: Histogram, patterns: Patterns, costs: Any) -> Any:
     """Return the optimal number of rows of each pattern, not rounded."""
     optimize, sparse = load_scipy("optimize"), load_scipy("sparse")
     # HiGHS wants A x <= b, so the inequality of the module's docstring is negated. Row l - 1 of the matrix is

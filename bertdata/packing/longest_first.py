@@ -35,7 +35,7 @@ def pack_longest_first(histogram: Histogram, most: int) -> PackPlan:
             repeats = min(room // length, most - len(before), left)
             taken = min(rows, left // repeats)
             if before:
-                _put_back(open_rows, room, before, rows - taken)
+                _put_back_rows(open_rows, room, before, rows - taken)
             lengths = (length,) * repeats + before  # still ascending
             room -= repeats * length
             if room and len(lengths) < most:
@@ -49,7 +49,7 @@ def pack_longest_first(histogram: Histogram, most: int) -> PackPlan:
     return make_plan(max_seq_length, finished)
 
 
-def _put_back(
+def _put_back_rows(
     open_rows: dict[int, list[tuple[Lengths, int]]], room: int, lengths: Lengths, rows: int
 ) -> None:
     """Keep the unused rows of a group open. An empty list is removed, so that every key has a group."""

@@ -19,10 +19,11 @@ Lengths = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class PackPlan:
-    """Number of rows to make for each combination of lengths.
+    """A packing plan: how many rows to make for each combination of lengths.
 
-    rows_by_lengths: pairs (ascending lengths, number of rows), sorted. The lengths of a row add up to at most
-    max_seq_length. Every example of the histogram that the plan was made for has exactly one place.
+    rows_by_lengths: sorted pairs of (lengths in ascending order, number of rows). The lengths of a row add up
+    to
+    at most max_seq_length. Every example that the plan was made for has exactly one place.
     """
 
     max_seq_length: int

@@ -20,7 +20,7 @@ With k lengths there are about max_seq_length ** (k - 1) patterns, so k = 4 woul
 """
 
 
-def full_patterns(max_seq_length: int, most: int) -> Patterns:
+def list_full_patterns(max_seq_length: int, most: int) -> Patterns:
     """Return every sum of up to ``most`` lengths that fills a row, in lexical order.
 
     Sums have at most MAX_PATTERN_LENGTHS lengths, even if ``most`` is larger.
@@ -28,12 +28,12 @@ def full_patterns(max_seq_length: int, most: int) -> Patterns:
     # The smallest of three ascending summands is at most a third of the sum.
     # max_seq_length 4, most 3 -> [0 0 4], [0 1 3], [0 2 2], [1 1 2]
     first = np.arange(max_seq_length // 3 + 1 if most >= 3 else 1)
-    pairs = [_patterns_from(int(a), max_seq_length) for a in first]
+    pairs = [_list_patterns_from(int(a), max_seq_length) for a in first]
     found = np.concatenate(pairs)
     return found if most >= 2 else found[:1]
 
 
-def _patterns_from(first: int, max_seq_length: int) -> Patterns:
+def _list_patterns_from(first: int, max_seq_length: int) -> Patterns:
     """Return the patterns with ``first`` as their smallest length.
 
     first: 0 for sums of at most two lengths. These include [0, 0, max_seq_length], with the middle missing
@@ -44,7 +44,7 @@ def _patterns_from(first: int, max_seq_length: int) -> Patterns:
     return np.stack([np.full_like(middle, first), middle, room - middle], axis=1)
 
 
-def lengths_of(pattern: npt.NDArray[np.int64]) -> Lengths:
+def read_pattern_lengths(pattern: npt.NDArray[np.int64]) -> Lengths:
     """Return the pattern's lengths without the leading zeros."""
     return tuple(int(length) for length in pattern if length)
 

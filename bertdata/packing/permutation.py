@@ -23,7 +23,7 @@ _MASK = (1 << 64) - 1
 Numbers = npt.NDArray[np.uint64]
 
 
-def round_keys(name: str) -> tuple[int, ...]:
+def derive_round_keys(name: str) -> tuple[int, ...]:
     """Return one 64-bit key per round, derived from the name with BLAKE2b."""
     digest = hashlib.blake2b(name.encode(), digest_size=8 * ROUNDS).digest()
     return tuple(int.from_bytes(digest[at : at + 8], "little") for at in range(0, 8 * ROUNDS, 8))
@@ -73,10 +73,15 @@ class Permutations:
         self._sizes = np.array(sizes, np.uint64)
         self._a = np.array([a for a, _ in both], np.uint64)
         self._b = np.array([b for _, b in both], np.uint64)
-        self._keys = np.array([round_keys(name) for name in names], np.uint64).reshape(len(names), ROUNDS).T
+        self._keys = (
+            np.array([derive_round_keys(name) for name in names], np.uint64).reshape(len(names), ROUNDS).T
+        )
 
     def permute(self, which: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Permute each number. which: index of the permutation for each number. See ``permute_number``."""
+        """Permute each number, as permute_number does for a single number.
+
+        which: for each number, the index of the permutation to use.
+        """
         sizes = self._sizes[which]
         # One pass for all numbers, then further passes only for results outside their range. On average fewer
         # than two passes are needed.
@@ -88,7 +93,7 @@ class Permutations:
         return found.astype(np.int64)
 
     def _permute_once(self, which: npt.NDArray[Any], numbers: Numbers) -> Numbers:
-        """Return the numbers after a single pass through the network."""
+        """Return the numbers after one pass through all rounds of the Feistel network."""
         a, b = self._a[which], self._b[which]
         left, right = np.divmod(numbers, b)
         for odd in range(ROUNDS):

@@ -74,7 +74,7 @@ class _Run:
 
 
 def _list_runs(plan: PackPlan) -> list[_Run]:
-    """Return the plan's runs, in the order in which slots are numbered."""
+    """Return the plan's runs of rows with equal lengths, in the order in which their slots are numbered."""
     found, first_row = [], 0
     for lengths, rows in plan.rows_by_lengths:
         found += [_Run(length, first_row, place, rows) for place, length in enumerate(lengths)]

@@ -11,12 +11,12 @@ from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_entry
 from bertdata.dataset.writer import Dataset
 from bertdata.io.file_check import md5_of
 from bertdata.packing.gather import PackedShardTask
-from bertdata.packing.input_dataset import InputDataset, LengthCounts, masks_by_length, with_md5s
+from bertdata.packing.input_dataset import InputDataset, LengthCounts, add_md5s, find_most_masks_by_length
 from bertdata.packing.job import PackJob
 from bertdata.packing.methods import plan_packs, split_rows
 from bertdata.packing.pack_plan import PackPlan
 from bertdata.packing.settings import PackSettings
-from bertdata.packing.shard_cuts import RowCuts, cut_rows, packed_shard_names
+from bertdata.packing.shard_cuts import RowCuts, cut_rows, format_packed_shard_names
 from bertdata.packing.sort import RowSortTask
 from bertdata.records import ShardLayout
 
@@ -69,7 +69,7 @@ class PlannedPack:
             "sequences_per_row": self.settings.most,
             "packing_method": self.settings.method,
             "packing_seed": self.settings.seed,
-            "packing_plan": plan_md5(self.plan),
+            "packing_plan": compute_plan_md5(self.plan),
             **shuffle_settings(len(self.cuts.starts) - 1),
         }
         return replace(self.source.settings, container=container)
@@ -86,17 +86,20 @@ class PlannedPack:
         )
 
     def job(self, output: str, folder: str | None) -> PackJob:
-        """Return the settings that all tasks of the run share. folder: see PackJob."""
+        """Return the settings that all tasks of the run share.
+
+        folder: directory for scratch files. None means the dataset's ``unfinished/``.
+        """
         cuts = self.cuts
         return PackJob(
             dataset=self.dataset(output),
-            layout=packed_layout(self.source, self.settings),
+            layout=make_packed_layout(self.source, self.settings),
             format=self.settings.container,
             plan=self.plan,
             seed=self.settings.seed,
             cuts=cuts,
             names=tuple(
-                packed_shard_names(self.settings.layout, self.settings.container, len(cuts.starts) - 1)
+                format_packed_shard_names(self.settings.layout, self.settings.container, len(cuts.starts) - 1)
             ),
             corpus=corpus_entry(self.inputs, self.source.skipped),
             folder=folder,
@@ -130,20 +133,20 @@ def plan_pack(source: InputDataset, settings: PackSettings, counts: list[LengthC
 
     counts: the length histogram of each shard. SettingsError if the settings do not fit the examples.
     """
-    source = with_md5s(source, counts)
+    source = add_md5s(source, counts)
     size = source.opened.layout.max_seq_length
     require(settings.most <= size, f"max_sequences_per_pack is {settings.most}, expected at most {size}")
     histogram = np.sum([one.histogram for one in counts], axis=0)
     plan = plan_packs(histogram, most=settings.most, method=settings.method)
-    layout = packed_layout(source, settings)
+    layout = make_packed_layout(source, settings)
     # Some layouts have a fixed number of masked positions per row. Rows that could exceed it are split.
     room = settings.rows.mask_room(layout)
     if room is not None:
-        plan = split_rows(plan, masks_by_length(source, counts).tolist(), room)
+        plan = split_rows(plan, find_most_masks_by_length(source, counts).tolist(), room)
     return PlannedPack(source=source, settings=settings, counts=tuple(counts), plan=plan)
 
 
-def packed_layout(source: InputDataset, settings: PackSettings) -> ShardLayout:
+def make_packed_layout(source: InputDataset, settings: PackSettings) -> ShardLayout:
     """Return the record layout of the packed rows."""
     return replace(
         source.opened.layout,
@@ -155,7 +158,7 @@ def packed_layout(source: InputDataset, settings: PackSettings) -> ShardLayout:
     )
 
 
-def plan_md5(plan: PackPlan) -> str:
+def compute_plan_md5(plan: PackPlan) -> str:
     """Return the md5 of the plan as text, one line ``LENGTH LENGTH ...: ROWS`` per combination of lengths."""
     lines = (f"{' '.join(map(str, lengths))}: {rows}\n" for lengths, rows in plan.rows_by_lengths)
     return md5_of("".join(lines).encode())

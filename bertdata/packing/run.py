@@ -14,12 +14,12 @@ from bertdata.io import storage
 from bertdata.io.digests import AT_A_TIME
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.scratch_files import forget_scratch, scratch_folder
-from bertdata.packing.gather import PackedShard, gather_together, keep_shard
-from bertdata.packing.habana_metadata import dump_metadata, metadata_path
+from bertdata.packing.gather import PackedShard, gather_rows_together, keep_shard
+from bertdata.packing.habana_metadata import dump_metadata, make_metadata_path
 from bertdata.packing.input_dataset import CountTask, InputDataset, LengthCounts, count_shard_lengths
 from bertdata.packing.job import PackJob
 from bertdata.packing.planned_pack import PlannedPack
-from bertdata.packing.sort import sort_together
+from bertdata.packing.sort import sort_shards_together
 
 Task = TypeVar("Task")
 Result = TypeVar("Result", SortedExamples, PackedShard)
@@ -43,7 +43,9 @@ OnShard = Callable[[SortedExamples | PackedShard], None]
 """Callback for each finished sort task and each shard."""
 
 
-def count_all(source: InputDataset, workers: int, on_counted: Callable[[], None]) -> list[LengthCounts]:
+def count_all_lengths(
+    source: InputDataset, workers: int, on_counted: Callable[[], None]
+) -> list[LengthCounts]:
     """Count the lengths of the source's examples. Return the counts by shard, in the shards' order.
 
     on_counted: called after each shard.
@@ -71,7 +73,7 @@ def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard
         pool = stack.enter_context(ProcessPool(min(workers, max(len(planned.counts), len(job.names)))))
         try:
             shards = _make_shards(planned, job, pool, max(1, workers), on_shard)
-        except (DataError, UsageError):  # other settings or another source may work, so do not block them
+        except (DataError, UsageError):  # let other settings or another source use the directory
             forget_scratch(job.dataset.commit)
             raise
         manifest = finish_pack(planned, job, [shard.entry for shard in shards], vocabulary)
@@ -88,7 +90,7 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
         provenance=planned.source.provenance,
     )
     if planned.settings.layout == "habana":
-        with storage.open_output(metadata_path(job.dataset.directory)) as file:
+        with storage.open_output(make_metadata_path(job.dataset.directory)) as file:
             file.write(dump_metadata(planned.plan))
     return manifest
 
@@ -96,22 +98,25 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
 def _make_shards(
     planned: PlannedPack, job: PackJob, pool: ProcessPool, workers: int, on_shard: OnShard
 ) -> list[PackedShard]:
-    """Return all shards, kept or newly made. Nothing is sorted if an earlier run made all of them."""
+    """Make the packed shards that an earlier run has not finished. Return all shards, finished ones included.
+
+    If no shard is missing, the examples are not sorted either.
+    """
     kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
     for shard in kept:
         on_shard(shard)
     if len(kept) == len(job.names):
         return kept
-    groups = group_tasks(planned.sort_tasks(job), AT_A_TIME, workers)
-    found = list(_report_each(pool.as_done(sort_together, groups), on_shard))
+    groups = group_small_tasks(planned.sort_tasks(job), AT_A_TIME, workers)
+    found = list(_report_each_shard(pool.as_done(sort_shards_together, groups), on_shard))
     files = tuple(sorted(file for one in found for file in one.files))
     names = {shard.entry.name for shard in kept}
     tasks = [task for task in planned.gather_tasks(job, files) if task.name not in names]
-    made = pool.as_done(gather_together, group_tasks(tasks, SHARDS_AT_A_TIME, workers))
-    return [*kept, *_report_each(made, on_shard)]
+    made = pool.as_done(gather_rows_together, group_small_tasks(tasks, SHARDS_AT_A_TIME, workers))
+    return [*kept, *_report_each_shard(made, on_shard)]
 
 
-def group_tasks(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Task]]:
+def group_small_tasks(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Task]]:
     """Divide the tasks into groups of up to ``most``, with at least two groups per worker if possible.
 
     The result of the run does not depend on the groups.
@@ -120,7 +125,7 @@ def group_tasks(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 
-def _report_each(results: Iterable[Iterable[Result]], on_shard: OnShard) -> Iterator[Result]:
+def _report_each_shard(results: Iterable[Iterable[Result]], on_shard: OnShard) -> Iterator[Result]:
     for group in results:
         for result in group:
             on_shard(result)

@@ -46,5 +46,5 @@ class PackSettings:
 
     @property
     def container(self) -> str:
-        """Name of the container, with the layout's default applied."""
+        """File format of the packed shards. It is the layout's default format if none was chosen."""
         return self.format or self.rows.default_format

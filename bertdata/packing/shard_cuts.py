@@ -46,7 +46,7 @@ class RowCuts:
 def cut_rows(
     rows: int, max_seq_length: int, layout: str, num_shards: int | None, source_shards: int
 ) -> RowCuts:
-    """Cut the rows into shards.
+    """Decide how many packed rows each shard gets.
 
     num_shards: number of shards, of nearly equal size. None for the layout's fixed rows per shard, or for as
     many shards as the source has. SettingsError if there are fewer rows than shards.
@@ -62,7 +62,7 @@ def cut_rows(
     return RowCuts(starts=tuple(starts), bucket_rows=max(1, BUCKET_POSITIONS // max_seq_length))
 
 
-def packed_shard_names(layout: str, format: str, shards: int) -> list[str]:
+def format_packed_shard_names(layout: str, format: str, shards: int) -> list[str]:
     """Return the shard names, in the form that the layout's trainer looks for."""
     forms = {
         "habana": "mixed_strategies_part_{number}.{format}",

@@ -10,7 +10,7 @@ from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.sorted_runs import Placed, SortedExamples, write_runs
 from bertdata.errors import ShardError
-from bertdata.examples.columns import Array, lengths
+from bertdata.examples.columns import Array, compute_lengths
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5s
 from bertdata.io.scratch_files import ScratchFiles
@@ -53,15 +53,15 @@ def sort_by_row(task: RowSortTask) -> SortedExamples:
 
     ShardError if a shard's examples do not have the lengths in its lengths file.
     """
-    [found] = sort_together([task])
+    [found] = sort_shards_together([task])
     return found
 
 
-def sort_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
+def sort_shards_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
     """Run ``sort_by_row`` for each task, with the md5s of all their shards computed in parallel."""
     kept = [task.scratch.kept() for task in tasks]
     left = [task for task, files in zip(tasks, kept, strict=True) if files is None]
-    checked = iter(check_side_by_side([shard for task in left for shard in task.source.shards]))
+    checked = iter(check_consecutive_shards([shard for task in left for shard in task.source.shards]))
     found = []
     for task, files in zip(tasks, kept, strict=True):
         if files is None:
@@ -83,20 +83,20 @@ def _place_examples(task: RowSortTask) -> Iterator[Placed]:
     for shard, expected in zip(task.source.shards, task.counts, strict=True):
         found = np.zeros_like(expected)
         for batch in task.source.batches(shard):
-            tokens = lengths(batch.ends)
+            tokens = compute_lengths(batch.ends)
             found += np.bincount(tokens, minlength=len(found))
             # Compare before the examples are placed: more examples of a length than planned have no place in
             # a row, and Placement would give them a wrong one.
             if (found > expected).any():
-                raise _wrong_lengths_error(shard, found, expected)
+                raise _make_wrong_lengths_error(shard, found, expected)
             which, keys = _find_bucket_keys(task, placement.find(tokens, numbering.add(tokens)))
             yield batch, which, keys
         if (found != expected).any():
-            raise _wrong_lengths_error(shard, found, expected)
+            raise _make_wrong_lengths_error(shard, found, expected)
 
 
 def _find_bucket_keys(task: RowSortTask, places: RowPlaces) -> tuple[Array, Array]:
-    """Return the number of each example's bucket, and the example's sort key within the bucket."""
+    """Return, for each example, the number of its bucket of rows and its sort key within the bucket."""
     buckets, rows = task.job.cuts.buckets, places.rows
     # Buckets start at rows [0, 100, 200]: row 130, place 2 -> bucket 1, key (30 << PLACE_BITS) | 2
     which = np.searchsorted(buckets, rows, side="right") - 1
@@ -104,7 +104,7 @@ def _find_bucket_keys(task: RowSortTask, places: RowPlaces) -> tuple[Array, Arra
     return which, keys.astype(np.uint64)
 
 
-def _wrong_lengths_error(shard: Shard, found: Histogram, expected: Histogram) -> ShardError:
+def _make_wrong_lengths_error(shard: Shard, found: Histogram, expected: Histogram) -> ShardError:
     length = int(np.argmax(found != expected))
     return ShardError(
         f"{shard.path}: holds {found[length]} examples of {length} tokens or more, but its lengths in "
@@ -112,7 +112,7 @@ def _wrong_lengths_error(shard: Shard, found: Histogram, expected: Histogram) ->
     )
 
 
-def check_side_by_side(shards: Sequence[Shard]) -> list[Shard]:
+def check_consecutive_shards(shards: Sequence[Shard]) -> list[Shard]:
     """Check the md5s of the shards in parallel. Return the shards with the file version that was checked.
 
     ShardError names a shard with a wrong md5. Remote shards and shards without a manifest are not checked

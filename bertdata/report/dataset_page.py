@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from bertdata.examples.objectives import describe_objective
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.page import ReportPage, ReportSection
 from bertdata.report.sections.lengths import lengths
@@ -30,11 +31,12 @@ def dataset_page(datasets: Sequence[DatasetNumbers]) -> ReportPage:
 def _lead(one: DatasetNumbers) -> str:
     """Return the line under the title that describes a dataset."""
     shards = len(one.dataset.shards)
-    told = f"{one.dataset.path}: {one.dataset.title}, {shards:,} shard{'s' * (shards != 1)}"
+    title = describe_objective(one.dataset.title)  # without a recipe, the title is the objective
+    told = f"{one.dataset.path}: {title}, {shards:,} shard{'s' * (shards != 1)}"
     if one.examples is not None:
         told += f", {one.examples:,} examples"
     if one.statistics is not None:
-        told += f" for the objective {one.statistics.layout.objective}"
+        told += f" for the objective {describe_objective(one.statistics.layout.objective)}"
     return told
 
 

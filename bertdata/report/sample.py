@@ -112,7 +112,7 @@ def _first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[Exa
 
     Packed rows are read whole, so there may be a few more than the quota.
     """
-    from bertdata.examples.columns import arrays, cut
+    from bertdata.examples.columns import convert_to_arrays, slice_batch
 
     left = quota
     if isinstance(reader, PackReader):
@@ -125,7 +125,7 @@ def _first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[Exa
                 return
         return
     for batch in reader.batches(_BATCH):
-        yield cut(arrays(batch), 0, min(left, len(batch)))
+        yield slice_batch(convert_to_arrays(batch), 0, min(left, len(batch)))
         left -= len(batch)
         if left <= 0:
             return
@@ -139,9 +139,9 @@ def _cut_rows(packs: PackBatch, examples: int) -> PackBatch:
 
 def _sizes(packs: PackBatch) -> list[int]:
     """Return the number of examples in each row."""
-    from bertdata.examples.columns import lengths
+    from bertdata.examples.columns import compute_lengths
 
-    found: list[int] = lengths(packs.ends).tolist()
+    found: list[int] = compute_lengths(packs.ends).tolist()
     return found
 
 
@@ -154,8 +154,8 @@ def _kept(
     """
     if most <= 0:
         return
-    from bertdata.examples.columns import cut
+    from bertdata.examples.columns import slice_batch
 
-    chosen = cut(batch, 0, min(most, len(batch)))
+    chosen = slice_batch(batch, 0, min(most, len(batch)))
     for number, example in enumerate(chosen.examples(), first):
         yield KeptExample(f"{shard.name}, example {number}", example, type(batch), unpack_layout(layout))

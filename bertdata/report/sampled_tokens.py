@@ -69,14 +69,14 @@ def restore_original_ids(batch: ExampleBatch) -> "Array":
     """Return the token ids of a batch of arrays, with masked positions set back to their original ids."""
     import numpy as np
 
-    from bertdata.examples.columns import lengths
+    from bertdata.examples.columns import compute_lengths
 
     ids = np.array(batch.ids)
     if has_group(type(batch), MASKS):
         masks = get_masks(batch)
         # Positions of masks count from the start of their example, so add that start for each mask.
-        starts = np.asarray(batch.ends).astype(np.int64) - lengths(batch.ends)
-        places = np.repeat(starts, lengths(masks.ends)) + np.asarray(masks.places)
+        starts = np.asarray(batch.ends).astype(np.int64) - compute_lengths(batch.ends)
+        places = np.repeat(starts, compute_lengths(masks.ends)) + np.asarray(masks.places)
         ids[places] = masks.originals
     return ids
 

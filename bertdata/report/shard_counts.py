@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bertdata._native import Engine
-from bertdata.examples.counting import convert_to_ints, sizes, weighted_sum
+from bertdata.examples.counting import compute_sizes, convert_to_ints, sum_weighted
 from bertdata.examples.groups import count_masks
 from bertdata.examples.objective import ObjectiveCounts
 from bertdata.examples.objectives import find_objective
@@ -46,7 +46,7 @@ class ShardCounts:
     @property
     def tokens(self) -> int:
         """Number of tokens, padding excluded."""
-        return weighted_sum(self.lengths)
+        return sum_weighted(self.lengths)
 
     @property
     def rows(self) -> int | None:
@@ -55,7 +55,7 @@ class ShardCounts:
 
     def add(self, batch: ExampleBatch) -> None:
         """Count the examples of a batch, a whole column at a time."""
-        self.lengths.update(sizes(convert_to_ints(batch.ends)))
+        self.lengths.update(compute_sizes(convert_to_ints(batch.ends)))
         self.masked_tokens += count_masks(batch)
         self.own.add(batch)
 
@@ -77,7 +77,7 @@ def count_shard(
         if isinstance(reader, PackReader):
             for packs in reader.packs(_BATCH):
                 counts.add(packs.examples)
-                counts.packs.update(sizes(convert_to_ints(packs.ends)))
+                counts.packs.update(compute_sizes(convert_to_ints(packs.ends)))
         else:
             for batch in reader.batches(_BATCH):
                 counts.add(batch)

@@ -12,7 +12,7 @@ from typing import Any
 from bertdata.dataset.discover import FoundDataset, FoundShard
 from bertdata.dataset.manifest import unknown_tokens
 from bertdata.errors import ShardError, UsageError
-from bertdata.examples.counting import ratio, rounded, spread, weighted_sum
+from bertdata.examples.counting import compute_ratio, describe_distribution, round_decimals, sum_weighted
 from bertdata.examples.objective import Findings, Totals
 from bertdata.examples.objectives import find_objective
 from bertdata.io.manifest_file import MANIFEST_NAME
@@ -47,7 +47,7 @@ class Statistics:
         self.lengths = merged(shard.lengths for shard in self.shards)
         self.packs = merged(shard.packs for shard in self.shards)
         self.examples = self.lengths.total()
-        self.tokens = weighted_sum(self.lengths)
+        self.tokens = sum_weighted(self.lengths)
         settings = dataset.manifest.plan.settings.by_name if dataset.manifest else {}
         self.findings = self._own_findings(settings, mask_id)
         self.input_tokens, self.unknown_tokens = _input_amounts(dataset)
@@ -116,12 +116,12 @@ class Statistics:
             "bytes": sum(shard.bytes for shard in self.shards),
             "examples": self.examples,
             "tokens": self.tokens,
-            "padding_share": rounded(self.padding),
+            "padding_share": round_decimals(self.padding),
             "input_tokens": self.input_tokens,
             "unknown_tokens": self.unknown_tokens,
-            "unknown_share": None if self.unknown is None else rounded(self.unknown),
+            "unknown_share": None if self.unknown is None else round_decimals(self.unknown),
             "lost_tokens": self.lost_tokens,
-            "lost_share": None if self.lost is None else rounded(self.lost),
+            "lost_share": None if self.lost is None else round_decimals(self.lost),
             **self._packing_json(),
             **self._sections(),
             "tokens_per_shard": self._balance_json(),
@@ -142,9 +142,9 @@ class Statistics:
             "layout": self.layout.packing,
             "rows": self.rows,
             "most_sequences_per_row": self.layout.sequences_per_row,
-            "sequences_per_row": ratio(self.examples, self.rows),
+            "sequences_per_row": compute_ratio(self.examples, self.rows),
             "rows_by_sequences": {str(sequences): self.packs[sequences] for sequences in sorted(self.packs)},
-            "efficiency": ratio(self.tokens, self.rows * self.layout.max_seq_length),
+            "efficiency": compute_ratio(self.tokens, self.rows * self.layout.max_seq_length),
         }
         return {"packing": packing}
 
@@ -155,8 +155,8 @@ class Statistics:
         """
         own = self.findings.sections
         lengths = {
-            **spread(self.lengths),
-            "full_share": ratio(self.lengths[self.layout.max_seq_length], self.examples),
+            **describe_distribution(self.lengths),
+            "full_share": compute_ratio(self.lengths[self.layout.max_seq_length], self.examples),
             **own.get("lengths", {}),
             "histogram": asdict(self.histogram()),
         }
@@ -167,9 +167,9 @@ class Statistics:
         tokens = [shard.tokens for shard in self.shards]
         return {
             "min": min(tokens),
-            "mean": ratio(self.tokens, len(tokens)),
+            "mean": compute_ratio(self.tokens, len(tokens)),
             "max": max(tokens),
-            "imbalance": rounded(self.imbalance),
+            "imbalance": round_decimals(self.imbalance),
         }
 
 

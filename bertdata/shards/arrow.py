@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bertdata.examples.columns import Array, Regrouping, arrays, lengths
-from bertdata.examples.fields import Field, columns_by_name
-from bertdata.examples.groups import mask_columns
+from bertdata.examples.columns import Array, BatchRegrouper, compute_lengths, convert_to_arrays
+from bertdata.examples.fields import Field, map_columns_by_name
+from bertdata.examples.groups import find_mask_columns
 from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS_ENDS, Column, ExampleBatch, ShardLayout
 from bertdata.shards.arrow_fields import FEATURES, OBJECTIVE, arrow_fields, features_metadata
@@ -35,9 +35,9 @@ class ArrowWriter:
         check_writable(layout, "arrow")
         objective = find_objective(layout.objective)
         self._fields = arrow_fields(objective, has_masks=has_masks)
-        self._columns = columns_by_name(objective.batch_type)
+        self._columns = map_columns_by_name(objective.batch_type)
         self._layout, self._received = layout, 0
-        self._blocks: Regrouping[ExampleBatch] = Regrouping(ROWS)
+        self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(ROWS)
         metadata = {FEATURES: features_metadata(self._fields), OBJECTIVE: layout.objective}
         sizes = {f"bertdata.{what}": str(layout.size(what)) for what in objective.batch_type.sizes()}
         if layout.padding_id:
@@ -47,7 +47,7 @@ class ArrowWriter:
         self._stream = import_module("pyarrow.ipc").new_stream(SinkFile(sink), self._schema)
 
     def write(self, batch: ExampleBatch) -> None:
-        batch = arrays(batch)
+        batch = convert_to_arrays(batch)
         check_batch(batch, self._layout, RecordCheck(name="arrow shard", first=self._received))
         self._received += len(batch)
         for block in self._blocks.add(batch):
@@ -93,7 +93,7 @@ def _make_items(block: ExampleBatch, field: Field, values: Array, ends: Array, k
         return values.astype(kind)
     if field.source == "ones":
         return np.ones(total, kind)
-    sizes = lengths(ends)
+    sizes = compute_lengths(ends)
     starts = ends - sizes
     if field.source == "after":
         after: Array = np.arange(total) - np.repeat(starts, sizes) >= np.repeat(
@@ -101,8 +101,8 @@ def _make_items(block: ExampleBatch, field: Field, values: Array, ends: Array, k
         )
         return after.astype(kind)
     assert field.source == "placed", field.source
-    masks = mask_columns(type(block))
-    counts = lengths(getattr(block, masks.ends.name))
+    masks = find_mask_columns(type(block))
+    counts = compute_lengths(getattr(block, masks.ends.name))
     found = np.full(total, field.padding, kind)
     found[np.repeat(starts, counts) + getattr(block, masks.places.name)] = values
     return found

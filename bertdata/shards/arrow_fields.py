@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from bertdata.errors import SettingsError
-from bertdata.examples.fields import Field, Fields, columns_by_name, find_places_column
-from bertdata.examples.groups import MASKS, has_group, mask_columns
+from bertdata.examples.fields import Field, Fields, find_places_column, map_columns_by_name
+from bertdata.examples.groups import MASKS, find_mask_columns, has_group
 from bertdata.examples.objective import Objective
 
 FEATURES = "huggingface"
@@ -31,7 +31,7 @@ def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
     everything in an example.
     """
     kind = objective.batch_type
-    columns = columns_by_name(kind)
+    columns = map_columns_by_name(kind)
     unused = {name for name, column in columns.items() if not has_masks and _is_of_masks(objective, column)}
     found = {name: _without_padding(field) for name, field in objective.model_fields.items()}
     held = {field.of for field in found.values() if field.source in ("values", "after", "placed")}
@@ -54,7 +54,7 @@ def _is_of_masks(objective: Objective, column: Any) -> bool:
     kind = objective.batch_type
     if not has_group(kind, MASKS):
         return False
-    return mask_columns(kind).ends.name in (column.ends, column.name)
+    return find_mask_columns(kind).ends.name in (column.ends, column.name)
 
 
 def _without_padding(field: Field) -> Field:

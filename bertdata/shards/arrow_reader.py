@@ -14,11 +14,11 @@ from typing import IO, Any
 import numpy as np
 
 from bertdata.errors import ShardError
-from bertdata.examples.columns import Array, lengths, narrow, regroup
-from bertdata.examples.fields import Field, Fields, columns_by_name, find_places_column
-from bertdata.examples.groups import MASKS, has_group, mask_columns
+from bertdata.examples.columns import Array, compute_lengths, convert_to_item_types, regroup_batches
+from bertdata.examples.fields import Field, Fields, find_places_column, map_columns_by_name
+from bertdata.examples.groups import MASKS, find_mask_columns, has_group
 from bertdata.examples.objective import Objective
-from bertdata.examples.objectives import objective_of_file
+from bertdata.examples.objectives import find_objective_of_file
 from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
 from bertdata.shards.arrow_fields import OBJECTIVE, arrow_fields
 from bertdata.shards.file_view import FileView
@@ -55,8 +55,10 @@ class ArrowReader(ShardReader):
                 f"{name}: does not say of which objective its examples are; give it, mlm for blocks of ids "
                 "that are masked at load"
             )
-        known = objective or objective_of_file(metadata[OBJECTIVE.encode()].decode("utf-8", "replace"), name)
-        self._kind, self._columns = known.batch_type, columns_by_name(known.batch_type)
+        known = objective or find_objective_of_file(
+            metadata[OBJECTIVE.encode()].decode("utf-8", "replace"), name
+        )
+        self._kind, self._columns = known.batch_type, map_columns_by_name(known.batch_type)
         self._fields = self._check_fields(known)
         self.is_measured = f"bertdata.{IDS.size}".encode() not in metadata
         self._rows, largest = self._measure()
@@ -66,7 +68,7 @@ class ArrowReader(ShardReader):
         return self._rows
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        return regroup(self._blocks(), size)
+        return regroup_batches(self._blocks(), size)
 
     def _blocks(self) -> Iterator[ExampleBatch]:
         first = 0
@@ -75,7 +77,7 @@ class ArrowReader(ShardReader):
             block = self._decode(records, record)
             check_batch(block, self.layout, record)
             first += len(block)
-            yield narrow(block)
+            yield convert_to_item_types(block)
 
     def _records(self) -> Iterator[Any]:
         """Yield the record batches that have rows."""
@@ -114,7 +116,7 @@ class ArrowReader(ShardReader):
     def _is_of_masks(self, field: Field) -> bool:
         """Return True for a column with one item per mask. Examples without masks lack such columns."""
         kind = self._kind
-        return has_group(kind, MASKS) and self._columns[field.of].ends == mask_columns(kind).ends.name
+        return has_group(kind, MASKS) and self._columns[field.of].ends == find_mask_columns(kind).ends.name
 
     def _measure(self) -> tuple[int, dict[str, int]]:
         """Return the number of rows, and the largest of each size if the file does not record the sizes."""
@@ -124,7 +126,7 @@ class ArrowReader(ShardReader):
                 block = self._decode(records, RecordCheck(name=self._name, first=rows))
                 for ends, items in self._kind.ragged().items():
                     what = IDS.size if ends == IDS_ENDS else items[0].group.size
-                    largest[what] = max(largest[what], int(lengths(getattr(block, ends)).max()))
+                    largest[what] = max(largest[what], int(compute_lengths(getattr(block, ends)).max()))
             rows += records.num_rows
         return rows, largest
 
@@ -193,7 +195,7 @@ class ArrowReader(ShardReader):
         # is the first position of an example: mask 1 1 0 | 1 0 is allowed, 1 0 1 is not.
         falls = np.zeros(len(mask), bool)
         falls[1:] = mask[1:] & ~mask[:-1]
-        falls[(ends - lengths(ends))[lengths(ends) > 0]] = False
+        falls[(ends - compute_lengths(ends))[compute_lengths(ends) > 0]] = False
         record.refuse_items(falls, ends, lambda _: f"{ones[0]} is not ones, then zeros")
         return mask
 
@@ -219,7 +221,7 @@ class ArrowReader(ShardReader):
             found[column.name] = values
         # Zeros, then ones: token types 0 0 0 1 1 become the number of leading zeros, 3.
         elif field.source == "after":
-            sizes = lengths(ends)
+            sizes = compute_lengths(ends)
             ones = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
             first = sizes - (ones[ends] - ones[ends - sizes])
             within = np.arange(len(values)) - np.repeat(ends - sizes, sizes)
@@ -234,7 +236,7 @@ class ArrowReader(ShardReader):
     def _store_masks(
         self, found: dict[str, Any], column: Column, values: Array, ends: Array, masked: Array
     ) -> None:
-        sizes = lengths(ends)
+        sizes = compute_lengths(ends)
         within = np.arange(len(values)) - np.repeat(ends - sizes, sizes)
         counts = np.concatenate([[0], np.cumsum(masked)])
         found[column.name] = values[masked]
@@ -269,7 +271,7 @@ def _drop_padding(values: Array, ends: Array, used: Array | None) -> tuple[Array
 
 
 def _check_equal(name: str, ends: Array, of: str, expected: Array, record: RecordCheck) -> None:
-    ours, due = lengths(ends), lengths(expected)
+    ours, due = compute_lengths(ends), compute_lengths(expected)
     record.refuse(ours != due, lambda i: f"{ours[i]} values of {name}, expected {due[i]} as {of} has")
 
 

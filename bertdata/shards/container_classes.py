@@ -5,7 +5,7 @@ from typing import Any, BinaryIO
 from bertdata._native import Engine
 from bertdata.config.manifest_versions import parse_dataset_json
 from bertdata.errors import ShardError
-from bertdata.examples.objectives import objective_of_file
+from bertdata.examples.objectives import find_objective_of_file
 from bertdata.io import outputs, storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.file_kind import HEAD_BYTES
@@ -198,7 +198,9 @@ def _read_sizes(shard: str) -> dict[str, int] | None:
     if manifest is None:
         return None
     settings = manifest["settings"]["objective"]
-    return {what: settings[what] for what in objective_of_file(fairseq.OBJECTIVE, shard).batch_type.sizes()}
+    return {
+        what: settings[what] for what in find_objective_of_file(fairseq.OBJECTIVE, shard).batch_type.sizes()
+    }
 
 
 def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:

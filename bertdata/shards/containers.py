@@ -11,7 +11,7 @@ from typing import BinaryIO
 from bertdata._native import Engine
 from bertdata.config.settings import FORMATS
 from bertdata.errors import SettingsError, ShardError
-from bertdata.examples.objectives import objective_of_file
+from bertdata.examples.objectives import find_objective_of_file
 from bertdata.io import storage
 from bertdata.records import ShardLayout
 from bertdata.shards.container import Container, ReadRequest
@@ -83,7 +83,7 @@ def make_reader(
     known = ReadRequest(
         name=name,
         engine=engine,
-        objective=objective_of_file(objective, name) if objective else None,
+        objective=find_objective_of_file(objective, name) if objective else None,
         vocabulary=vocabulary,
         padding_id=padding_id,
         layout=layout,

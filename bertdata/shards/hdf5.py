@@ -10,7 +10,7 @@ from typing import IO
 from bertdata.errors import ShardError
 from bertdata.examples.fields import Field, Fields
 from bertdata.examples.objective import Objective
-from bertdata.examples.objectives import OBJECTIVES, find_objective, objective_of_file
+from bertdata.examples.objectives import OBJECTIVES, find_objective, find_objective_of_file
 from bertdata.io.terminal import escape_unprintable
 from bertdata.records import DEFAULT_OBJECTIVE, IDS, ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import (
@@ -34,14 +34,14 @@ class Hdf5Writer:
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "hdf5 shard") -> None:
         load_h5py()
-        from bertdata.examples.columns import Regrouping
+        from bertdata.examples.columns import BatchRegrouper
         from bertdata.shards import rows
 
         rows.check_writable(layout, "hdf5")
         self._layout, self._name = layout, name
         self._received = 0
         step = block_rows(layout.max_seq_length)
-        self._blocks: Regrouping[ExampleBatch] = Regrouping(step)
+        self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(step)
         self._fields = find_objective(layout.objective).fields("hdf5", layout)
         self._lowest = _lowest_items(self._fields)
         forms = {
@@ -51,10 +51,10 @@ class Hdf5Writer:
         self._file = Hdf5Output(sink, forms, step, objective=layout.objective, padding_id=layout.padding_id)
 
     def write(self, batch: ExampleBatch) -> None:
-        from bertdata.examples.columns import arrays
+        from bertdata.examples.columns import convert_to_arrays
         from bertdata.shards import rows
 
-        batch = arrays(batch)
+        batch = convert_to_arrays(batch)
         record = rows.RecordCheck(name=self._name, first=self._received)
         rows.check_batch(batch, self._layout, record, self._lowest)
         self._received += len(batch)
@@ -95,9 +95,9 @@ class Hdf5Reader(ShardReader):
         return self._rows
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        from bertdata.examples.columns import regroup
+        from bertdata.examples.columns import regroup_batches
 
-        return regroup(map(self.piece, range(len(self.piece_ends()))), size)
+        return regroup_batches(map(self.piece, range(len(self.piece_ends()))), size)
 
     def piece_ends(self) -> Sequence[int]:
         """Return the end of each block of rows. A block has as many rows as a chunk that bertdata writes."""
@@ -105,7 +105,7 @@ class Hdf5Reader(ShardReader):
         return [min(start + step, len(self)) for start in range(0, len(self), step)]
 
     def piece(self, number: int) -> ExampleBatch:
-        from bertdata.examples.columns import narrow
+        from bertdata.examples.columns import convert_to_item_types
         from bertdata.shards.rows import RecordCheck, check_batch, unpad
 
         step = block_rows(self.layout.max_seq_length)
@@ -114,7 +114,7 @@ class Hdf5Reader(ShardReader):
         found = self._file.read(start, min(start + step, len(self)))
         block = unpad(found, self._fields, self._objective.batch_type, record)
         check_batch(block, self.layout, record, _lowest_items(self._fields))
-        return narrow(block)
+        return convert_to_item_types(block)
 
 
 def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
@@ -124,7 +124,7 @@ def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
     """
     named = read_objective(file)
     if named is not None:
-        return objective_of_file(named, name)
+        return find_objective_of_file(named, name)
     exact = [one for one in OBJECTIVES.values() if names == set(one.fields("hdf5"))]
     return exact[0] if exact else find_objective(DEFAULT_OBJECTIVE)
 

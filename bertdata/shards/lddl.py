@@ -24,19 +24,25 @@ from typing import IO, Any
 import numpy as np
 
 from bertdata.errors import ShardError
-from bertdata.examples.columns import Array, Regrouping, arrays, narrow, regroup
+from bertdata.examples.columns import (
+    Array,
+    BatchRegrouper,
+    convert_to_arrays,
+    convert_to_item_types,
+    regroup_batches,
+)
 from bertdata.examples.groups import (
     PAIR_LABEL,
     PAIRS,
     SEGMENT,
     check_groups,
     find_column,
+    find_mask_columns,
     get_masks,
     get_segment_lengths,
-    mask_columns,
 )
 from bertdata.examples.objective import Objective
-from bertdata.examples.objectives import find_objective, objective_of_file
+from bertdata.examples.objectives import find_objective, find_objective_of_file
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout, Vocabulary
 from bertdata.shards.parquet_file import (
     ParquetInput,
@@ -83,11 +89,11 @@ class LddlWriter:
         self._layout, self._vocabulary, self._bin = layout, vocabulary, bin_id
         self._words = Words(vocabulary)
         self._received = 0
-        self._blocks: Regrouping[ExampleBatch] = Regrouping(group_rows(layout))
+        self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(group_rows(layout))
         self._parquet = ParquetOutput(sink, self._schema)
 
     def write(self, batch: ExampleBatch) -> None:
-        batch = arrays(batch)
+        batch = convert_to_arrays(batch)
         record = RecordCheck(name="lddl shard", first=self._received)
         check_batch(batch, self._layout, record)
         self._check_pairs(batch, record)
@@ -166,7 +172,7 @@ class LddlReader(ShardReader):
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
+        objective = objective or find_objective_of_file(objective_in_metadata(self._parquet.metadata), name)
         check_groups(name, PAIRS, objective.name, objective.batch_type)
         self._kind, self._names = objective.batch_type, _PairNames(objective.batch_type)
         self._vocabulary, self._words = vocabulary, Words(vocabulary)
@@ -189,15 +195,15 @@ class LddlReader(ShardReader):
         return len(self._parquet)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        return regroup(self._blocks(), size)
+        return regroup_batches(self._blocks(), size)
 
     def _blocks(self) -> Iterator[ExampleBatch]:
         for start, records in self._parquet.records(self._columns, group_rows(self.layout)):
             record = RecordCheck(name=self._name, first=start)
             rows = [self._make_example(index, row, record) for index, row in enumerate(records.to_pylist())]
-            batch = arrays(self._kind.of(rows, wide=True))
+            batch = convert_to_arrays(self._kind.of(rows, wide=True))
             check_batch(batch, self.layout, record)
-            yield narrow(batch)
+            yield convert_to_item_types(batch)
 
     def _make_example(self, index: int, row: dict[str, Any], record: RecordCheck) -> Any:
         """Return the example in a row. index: the row's number in its record batch, for errors."""
@@ -258,7 +264,7 @@ class _PairNames:
     """The names of a segment pair's parts in this batch type's examples."""
 
     def __init__(self, batch_type: type[ExampleBatch]) -> None:
-        masks = mask_columns(batch_type)
+        masks = find_mask_columns(batch_type)
         self.segment, self.label = (
             find_column(batch_type, SEGMENT).one,
             find_column(batch_type, PAIR_LABEL).one,

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
-from bertdata.examples.fields import Field, Fields, columns_by_name
+from bertdata.examples.fields import Field, Fields, map_columns_by_name
 from bertdata.examples.objective import Objective
-from bertdata.examples.objectives import find_objective, objective_of_file
+from bertdata.examples.objectives import find_objective, find_objective_of_file
 from bertdata.records import DEFAULT_OBJECTIVE, IDS_ENDS, Column, ExampleBatch, ShardLayout
 from bertdata.shards.parquet_file import (
     ParquetInput,
@@ -43,7 +43,7 @@ class ParquetWriter:
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "parquet shard") -> None:
         load_pyarrow()
-        from bertdata.examples.columns import Regrouping
+        from bertdata.examples.columns import BatchRegrouper
         from bertdata.shards.rows import check_writable
 
         check_writable(layout, "parquet")
@@ -51,15 +51,15 @@ class ParquetWriter:
         self._fields, self._sizes = objective.fields("parquet", layout), objective.batch_type.sizes()
         self._layout, self._name = layout, name
         self._received = 0
-        self._blocks: Regrouping[ExampleBatch] = Regrouping(group_rows(layout))
+        self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(group_rows(layout))
         self._schema = list_schema(*_declared(self._fields))
         self._parquet = ParquetOutput(sink, self._schema)
 
     def write(self, batch: ExampleBatch) -> None:
-        from bertdata.examples.columns import arrays
+        from bertdata.examples.columns import convert_to_arrays
         from bertdata.shards.rows import RecordCheck, check_batch
 
-        batch = arrays(batch)
+        batch = convert_to_arrays(batch)
         check_batch(batch, self._layout, RecordCheck(name=self._name, first=self._received))
         self._received += len(batch)
         for block in self._blocks.add(batch):
@@ -91,7 +91,7 @@ class ParquetReader(ShardReader):
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
+        objective = objective or find_objective_of_file(objective_in_metadata(self._parquet.metadata), name)
         self._batch_type, self._fields = objective.batch_type, objective.fields("parquet")
         check_parquet_columns(self._parquet.schema, *_declared(self._fields), name)
         self.layout = _find_layout(self._parquet.metadata, objective, name)
@@ -100,9 +100,9 @@ class ParquetReader(ShardReader):
         return len(self._parquet)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        from bertdata.examples.columns import regroup
+        from bertdata.examples.columns import regroup_batches
 
-        return regroup(self._blocks(self._parquet.records(list(self._fields), self._rows)), size)
+        return regroup_batches(self._blocks(self._parquet.records(list(self._fields), self._rows)), size)
 
     def piece_ends(self) -> Sequence[int] | None:
         """Return the end of each row group. None if a group of another program is too large for memory."""
@@ -110,9 +110,11 @@ class ParquetReader(ShardReader):
         return found if all(b - a <= 2 * self._rows for a, b in pairwise([0, *found])) else None
 
     def piece(self, number: int) -> ExampleBatch:
-        from bertdata.examples.columns import join
+        from bertdata.examples.columns import join_batches
 
-        return join(list(self._blocks(self._parquet.records_of(number, list(self._fields), self._rows))))
+        return join_batches(
+            list(self._blocks(self._parquet.records_of(number, list(self._fields), self._rows)))
+        )
 
     @property
     def _rows(self) -> int:
@@ -123,14 +125,14 @@ class ParquetReader(ShardReader):
 
         found: each record batch with the number of its first record.
         """
-        from bertdata.examples.columns import narrow
+        from bertdata.examples.columns import convert_to_item_types
         from bertdata.shards.rows import RecordCheck, check_batch
 
         for start, records in found:
             record = RecordCheck(name=self._name, first=start)
             block = _decode(records, self._fields, self._batch_type, record)
             check_batch(block, self.layout, record)
-            yield narrow(block)
+            yield convert_to_item_types(block)
 
 
 def _declared(fields: Fields) -> tuple[dict[str, str], set[str]]:
@@ -142,7 +144,7 @@ def _declared(fields: Fields) -> tuple[dict[str, str], set[str]]:
 def _encode(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
     """Return a checked block as an Arrow table."""
     pyarrow = load_pyarrow()
-    columns = columns_by_name(type(block))
+    columns = map_columns_by_name(type(block))
     values = [_field_values(block, field, columns[field.of], schema) for field in fields.values()]
     return pyarrow.table(
         [pyarrow.array(column).cast(field.type) for column, field in zip(values, schema, strict=True)], schema
@@ -150,12 +152,12 @@ def _encode(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
 
 
 def _field_values(block: ExampleBatch, field: Field, column: Column, schema: Any) -> Any:
-    from bertdata.examples.columns import lengths
+    from bertdata.examples.columns import compute_lengths
 
     values = getattr(block, column.name)
     if column.ends is not None:
         return lists(values, getattr(block, column.ends), schema.field(field.name).type)
-    return lengths(block.ends) - values if field.source == "rest" else values
+    return compute_lengths(block.ends) - values if field.source == "rest" else values
 
 
 def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) -> ShardLayout:
@@ -175,7 +177,7 @@ def _decode(
 
     ShardError if a value is missing, or if the lengths of lists contradict each other.
     """
-    columns = columns_by_name(batch_type)
+    columns = map_columns_by_name(batch_type)
     single = [name for name, field in fields.items() if field.shape == "1"]
     singles = {name: _scalar_column(records, name, record) for name in single}
     found: dict[str, Any] = {}
@@ -197,16 +199,16 @@ def _decode(
 def _check_equal_lists(
     name: str, found: "Array", first: str, expected: "Array", record: "RecordCheck"
 ) -> None:
-    from bertdata.examples.columns import lengths
+    from bertdata.examples.columns import compute_lengths
 
-    ours, due = lengths(found), lengths(expected)
+    ours, due = compute_lengths(found), compute_lengths(expected)
     record.refuse(ours != due, lambda i: f"{ours[i]} values of {name}, expected {due[i]} as {first} has")
 
 
 def _check_rest(rest: "Array", first: "Array", ends: "Array", record: "RecordCheck") -> None:
-    from bertdata.examples.columns import lengths
+    from bertdata.examples.columns import compute_lengths
 
-    length = lengths(ends)
+    length = compute_lengths(ends)
     record.refuse(
         first.astype("int64") + rest.astype("int64") != length,
         lambda i: f"segments of {first[i]} and {rest[i]} ids, expected {length[i]} together",

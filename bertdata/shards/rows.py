@@ -11,8 +11,8 @@ import numpy as np
 
 from bertdata.config.settings import LONGEST_SEQUENCE
 from bertdata.errors import SettingsError, ShardError
-from bertdata.examples.columns import Array, lengths
-from bertdata.examples.fields import Field, Fields, columns_by_name, find_places_column
+from bertdata.examples.columns import Array, compute_lengths
+from bertdata.examples.fields import Field, Fields, find_places_column, map_columns_by_name
 from bertdata.records import IDS, IDS_ENDS, Buffer, Column, ExampleBatch, ShardLayout
 
 LARGEST_ID = 2**31 - 1  # HDF5 and Parquet store int32
@@ -80,12 +80,12 @@ def check_batch(
     lowest: lowest allowed item by column. A container may store the items in rows that end at the padding
     value, which is then not allowed as an item.
     """
-    length, lowest = lengths(batch.ends), lowest or {}
+    length, lowest = compute_lengths(batch.ends), lowest or {}
     for ends, items in batch.ragged().items():
         if ends == IDS_ENDS:
             _check_size(length, IDS.items, 1, layout.size(IDS.size), record)
         else:
-            group, sizes = items[0].group, lengths(getattr(batch, ends))
+            group, sizes = items[0].group, compute_lengths(getattr(batch, ends))
             _check_size(sizes, group.items, 0, layout.size(group.size), record)
         for item in items:
             values, least = getattr(batch, item.name), lowest.get(item.name, 0)
@@ -128,7 +128,7 @@ def _check_places(
     values: Array, length: Array, ends: Array, column: Column, lowest: int, record: RecordCheck
 ) -> None:
     """Raise ShardError unless the positions of each example ascend and lie within the example."""
-    positions, counts, noun = values.astype(np.int64), lengths(ends), column.noun
+    positions, counts, noun = values.astype(np.int64), compute_lengths(ends), column.noun
     ends = np.cumsum(counts)
     limits = np.repeat(length, counts)
     record.refuse_items(
@@ -147,7 +147,7 @@ def _check_places(
 
 def pad(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, Array]:
     """Return the padded rows of a checked batch by field, of shape [N, S], [N, P] or [N]."""
-    columns = columns_by_name(type(batch))
+    columns = map_columns_by_name(type(batch))
     return {
         name: _pad_field(batch, field, columns[field.of], layout, np.dtype(field.type))
         for name, field in fields.items()
@@ -160,15 +160,15 @@ def _pad_field(
     """Return the padded rows of a field. See ``bertdata.examples.fields`` for its sources."""
     values: Array = getattr(batch, column.name)
     if field.shape == "1":
-        return (lengths(batch.ends) - values if field.source == "rest" else values).astype(kind)
+        return (compute_lengths(batch.ends) - values if field.source == "rest" else values).astype(kind)
     width = field.width(layout, 0)
     if field.source == "placed":
         return _pad_placed(batch, field, column, width, kind)
     if field.source == "after":
-        used = make_leading_mask(lengths(batch.ends), width)
+        used = make_leading_mask(compute_lengths(batch.ends), width)
         return (used & ~make_leading_mask(values, width)).astype(kind)
     assert column.ends is not None
-    used = make_leading_mask(lengths(getattr(batch, column.ends)), width)
+    used = make_leading_mask(compute_lengths(getattr(batch, column.ends)), width)
     rows = np.full(used.shape, field.padding, dtype=kind)
     rows[used] = 1 if field.source == "ones" else values
     return rows
@@ -179,7 +179,7 @@ def _pad_placed(batch: ExampleBatch, field: Field, column: Column, width: int, k
     places = find_places_column(column.name, type(batch))
     assert places is not None
     assert column.ends is not None
-    examples = np.repeat(np.arange(len(batch)), lengths(getattr(batch, column.ends)))
+    examples = np.repeat(np.arange(len(batch)), compute_lengths(getattr(batch, column.ends)))
     rows = np.full((len(batch), width), field.padding, dtype=kind)
     rows[examples, getattr(batch, places)] = getattr(batch, column.name)
     return rows
@@ -193,7 +193,7 @@ def unpad(
     ShardError if a row holds something that an example cannot represent: a gap in the input mask, segment ids
     that are not zeros then ones, or values other than the padding after the last item.
     """
-    columns = columns_by_name(batch_type)
+    columns = map_columns_by_name(batch_type)
     # ids [5 6 7 0], input_mask [1 1 1 0], segment_ids [0 1 1 0] become the ids 5 6 7 and the segment length
     # 1. A container has no place for lengths, so they are recovered from the mask or from the padding.
     used = _find_used_cells(rows, fields, columns, record)

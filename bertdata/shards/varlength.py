@@ -24,7 +24,7 @@ from bertdata.examples.groups import (
     make_pair_batch,
 )
 from bertdata.examples.objective import Objective
-from bertdata.examples.objectives import find_objective, objective_of_file
+from bertdata.examples.objectives import find_objective, find_objective_of_file
 from bertdata.io.signals import signals_held
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import read_objective, write_objective
@@ -53,7 +53,7 @@ class VarlengthWriter:
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "nvidia-mlperf shard") -> None:
         load_h5py()
-        from bertdata.examples.columns import Regrouping
+        from bertdata.examples.columns import BatchRegrouper
         from bertdata.shards.hdf5_varlength import CHUNK_ROWS, create_varlength
         from bertdata.shards.rows import check_writable
 
@@ -62,7 +62,7 @@ class VarlengthWriter:
         check_groups("a shard of NVIDIA's for MLPerf", PAIRS, layout.objective, kind)
         self._layout, self._name = layout, name
         self._received = 0
-        self._blocks: Regrouping[ExampleBatch] = Regrouping(CHUNK_ROWS)
+        self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
         with signals_held():
             write_objective(self._scratch.file, layout.objective)
@@ -75,10 +75,10 @@ class VarlengthWriter:
                 self._scratch.file.attrs[f"bertdata.{name}"] = getattr(layout, name)
 
     def write(self, batch: ExampleBatch) -> None:
-        from bertdata.examples.columns import arrays
+        from bertdata.examples.columns import convert_to_arrays
         from bertdata.shards.rows import RecordCheck, check_batch
 
-        batch = arrays(batch)
+        batch = convert_to_arrays(batch)
         record = RecordCheck(name=self._name, first=self._received)
         check_batch(batch, self._layout, record)
         _check_ids(batch, record)
@@ -124,7 +124,7 @@ class VarlengthReader(ShardReader):
         """
         from bertdata.shards.hdf5_varlength import VarlengthColumn
 
-        objective = objective or objective_of_file(read_objective(file) or DEFAULT_OBJECTIVE, name)
+        objective = objective or find_objective_of_file(read_objective(file) or DEFAULT_OBJECTIVE, name)
         check_groups(name, PAIRS, objective.name, objective.batch_type)
         self._name, self._kind = name, objective.batch_type
         self._datasets = _open(file, name)
@@ -141,9 +141,9 @@ class VarlengthReader(ShardReader):
         return len(self._lists["input_ids"])
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        from bertdata.examples.columns import regroup
+        from bertdata.examples.columns import regroup_batches
 
-        return regroup(self._blocks(), size)
+        return regroup_batches(self._blocks(), size)
 
     def token_ids(self) -> "Iterator[tuple[Array, Array]]":
         """Yield the input ids of all rows in blocks, with the end of each row. Nothing else is read."""
@@ -158,14 +158,14 @@ class VarlengthReader(ShardReader):
         return int(labels.shape[0])
 
     def _blocks(self) -> Iterator[ExampleBatch]:
-        from bertdata.examples.columns import narrow
+        from bertdata.examples.columns import convert_to_item_types
         from bertdata.shards.rows import RecordCheck, check_batch
 
         for start in range(0, len(self), _BATCH):
             record = RecordCheck(name=self._name, first=start)
             block = self._read(start, min(start + _BATCH, len(self)), record)
             check_batch(block, self.layout, record)
-            yield narrow(block)
+            yield convert_to_item_types(block)
 
     def _read(self, start: int, stop: int, record: Any) -> ExampleBatch:
         """Return the examples of the rows from start to stop - 1, not yet checked."""
@@ -237,9 +237,9 @@ def _check_ids(batch: Any, record: Any) -> None:
 
 
 def _check_as_many(what: str, found: "Array", of: str, expected: "Array", record: Any) -> None:
-    from bertdata.examples.columns import lengths
+    from bertdata.examples.columns import compute_lengths
 
-    ours, theirs = lengths(found), lengths(expected)
+    ours, theirs = compute_lengths(found), compute_lengths(expected)
     record.refuse(ours != theirs, lambda i: f"{ours[i]} {what}, expected {theirs[i]}, as many as {of}")
 
 
@@ -247,9 +247,9 @@ def _make_segments(block: Any) -> "Array":
     """Return each example's segment ids: zeros, then ones."""
     import numpy as np
 
-    from bertdata.examples.columns import lengths
+    from bertdata.examples.columns import compute_lengths
 
-    sizes = lengths(block.ends)
+    sizes = compute_lengths(block.ends)
     starts = np.cumsum(sizes) - sizes
     within = np.arange(int(sizes.sum())) - np.repeat(starts, sizes)
     after: Array = within >= np.repeat(np.asarray(get_segment_lengths(block), np.int64), sizes)
@@ -263,9 +263,9 @@ def _count_zeros(segments: "Array", ends: "Array", record: Any) -> "Array":
     """
     import numpy as np
 
-    from bertdata.examples.columns import lengths
+    from bertdata.examples.columns import compute_lengths
 
-    sizes = lengths(ends)
+    sizes = compute_lengths(ends)
     starts = ends - sizes
     sums = np.concatenate([[0], np.cumsum(segments, dtype=np.int64)])
     first: Array = sizes - (sums[ends] - sums[starts])

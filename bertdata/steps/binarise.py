@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bertdata.io.outputs import refuse_inputs
-from bertdata.steps.open_dataset import need
+from bertdata.steps.open_dataset import require_package
 from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
-from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
+from bertdata.steps.values import AnyPath, AnyPaths, convert_path, count_workers, list_paths
 
 if TYPE_CHECKING:
     from bertdata.build.binarise import BinarisedText
@@ -31,7 +31,7 @@ def binarise(
     workers: number of processes. None: one per core.
     progress: function called with a StepProgress.
     """
-    need("numpy", "numpy", "fairseq's binarised lines")
+    require_package("numpy", "numpy", "fairseq's binarised lines")
     from bertdata.build.binarise import binarise_text
     from bertdata.build.given_parts import find_parts
     from bertdata.tokens.load import find_tokenizer_file, pin_file
@@ -41,14 +41,14 @@ def binarise(
     def told(done: int, total: int, line: str) -> None:
         tell(StepProgress(stage=STAGE, done=done, total=total, unit="files", finished=line))
 
-    directory, given = path_of(target), paths_of(sources)
-    refuse_inputs(directory, [*given, path_of(tokenizer)])
+    directory, given = convert_path(target), list_paths(sources)
+    refuse_inputs(directory, [*given, convert_path(tokenizer)])
     parts = find_parts(given).parts
     refuse_inputs(directory, parts)
     return binarise_text(
         parts,
         directory,
-        pin_file(find_tokenizer_file(path_of(tokenizer))),
-        workers=workers_of(workers),
+        pin_file(find_tokenizer_file(convert_path(tokenizer))),
+        workers=count_workers(workers),
         told=told,
     )

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertdata.io.outputs import refuse_inputs
-from bertdata.steps.open_dataset import need
+from bertdata.steps.open_dataset import require_package
 from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
-from bertdata.steps.values import AnyPath, optional_path, path_of, whole_number, workers_of
+from bertdata.steps.values import (
+    AnyPath,
+    check_positive_integer,
+    convert_optional_path,
+    convert_path,
+    count_workers,
+)
 
 if TYPE_CHECKING:
     from bertdata.dataset.manifest import Manifest
@@ -61,16 +67,16 @@ def convert(
     workers: number of processes. None: one per core.
     progress: function called with a StepProgress.
     """
-    need("numpy", "numpy", "converting a dataset")
+    require_package("numpy", "numpy", "converting a dataset")
     from bertdata.build.conversion.run import convert_dataset
     from bertdata.build.conversion.settings import ConversionSettings
 
     settings = ConversionSettings(
         to=to,
-        num_shards=None if num_shards is None else whole_number("num_shards", num_shards),
+        num_shards=None if num_shards is None else check_positive_integer("num_shards", num_shards),
         shuffled=shuffled,
-        bin_size=0 if bin_size is None else whole_number("bin_size", bin_size),
-        size_limit=None if size_limit is None else whole_number("size_limit", size_limit),
+        bin_size=0 if bin_size is None else check_positive_integer("bin_size", bin_size),
+        size_limit=None if size_limit is None else check_positive_integer("size_limit", size_limit),
         compression=compression,
         hashes=tuple(hashes),
         with_len=with_len,
@@ -80,16 +86,16 @@ def convert(
     def told(done: int, total: int, line: str) -> None:
         tell(StepProgress(stage=STAGE, done=done, total=total, unit="examples", finished=line))
 
-    directory = path_of(target)
-    refuse_inputs(directory, [path_of(source), optional_path(vocab)])
+    directory = convert_path(target)
+    refuse_inputs(directory, [convert_path(source), convert_optional_path(vocab)])
     manifest = convert_dataset(
-        path_of(source),
+        convert_path(source),
         directory,
         settings,
-        vocabulary=optional_path(vocab),
+        vocabulary=convert_optional_path(vocab),
         unverified=unverified,
         objective=objective,
-        workers=workers_of(workers),
+        workers=count_workers(workers),
         told=told,
     )
     return ConvertedDataset(directory=directory, manifest=manifest)

@@ -7,11 +7,11 @@ from typing import Any
 
 from bertdata._native import Engine
 from bertdata.build.deal import deal_run, load_input
-from bertdata.build.dry_run import Preview, preview
-from bertdata.build.estimate import estimate_lines
+from bertdata.build.dry_run import Preview, preview_shards
+from bertdata.build.estimate import format_estimate
 from bertdata.build.given_parts import find_parts
 from bertdata.build.given_tokenizer import check_tokenizer
-from bertdata.build.plan import plan_warnings
+from bertdata.build.plan import list_plan_warnings
 from bertdata.build.shard_task import ShardTask, Target, TaskPlan, TaskResult, keep_task, run_task
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lost_text import lost_warnings
@@ -22,13 +22,19 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.process_pool import ProcessPool, run_all_telling
-from bertdata.steps.create_plan import planned
+from bertdata.steps.create_plan import plan_request
 from bertdata.steps.create_request import CreateRequest
-from bertdata.steps.keywords import keywords_of
+from bertdata.steps.keywords import accept_keywords
 from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
 from bertdata.steps.shuffle import CREATING, MadeShards, find_listed_corpus, make_shuffled
-from bertdata.steps.source_parts import holds_records, make_parts
-from bertdata.steps.values import optional_path, path_of, paths_of, whole_number, workers_of
+from bertdata.steps.source_parts import has_record_sources, make_parts
+from bertdata.steps.values import (
+    check_positive_integer,
+    convert_optional_path,
+    convert_path,
+    count_workers,
+    list_paths,
+)
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import describe_engine, vocabulary_of
 
@@ -67,7 +73,7 @@ class CreateResult:
     warnings: tuple[str, ...]
 
 
-@keywords_of(CreateRequest)
+@accept_keywords(CreateRequest)
 def create(request: CreateRequest) -> CreateResult:
     """Create a dataset in ``output``: one shard per part, and a manifest, as ``bertdata create`` does.
 
@@ -89,43 +95,46 @@ def create(request: CreateRequest) -> CreateResult:
     a subclass that a part is.
     """
     if request.phase is not None:
-        whole_number("phase", request.phase)
+        check_positive_integer("phase", request.phase)
     if not request.parts:
         raise MissingInputError("no parts given")
     progress = request.progress or ignore_progress
-    return plan_run(with_parts(request, progress)).make(workers_of(request.workers), progress)
+    return plan_run(make_request_parts(request, progress)).make(count_workers(request.workers), progress)
 
 
-def with_parts(request: CreateRequest, progress: OnProgress) -> CreateRequest:
-    """Return the request with text parts.
+def make_request_parts(request: CreateRequest, progress: OnProgress) -> CreateRequest:
+    """Return the request with its text parts as input.
 
-    If it names records, the parts are written next to the dataset first.
+    If the request names records instead of parts, their text is first written as parts next to the dataset.
     """
-    if not names_records(request):
+    if not has_records(request):
         return request
-    check_given(request)
+    check_given_fields(request)
     return replace(request, parts=make_parts(request, progress))
 
 
-def names_records(request: CreateRequest) -> bool:
+def has_records(request: CreateRequest) -> bool:
     """Return True if the request names records, which must first be converted to text parts."""
-    return holds_records(paths_of(request.parts), request.source_settings, request.skip_bad_inputs)
+    return has_record_sources(list_paths(request.parts), request.source_settings, request.skip_bad_inputs)
 
 
-def check_given(request: CreateRequest) -> None:
+def check_given_fields(request: CreateRequest) -> None:
     """Raise an error for wrong example settings or a wrong tokeniser before parts are written.
 
     If several processes will write the parts, the tokeniser is loaded in a separate process. Otherwise each
     forked worker would carry its memory.
     """
-    with planned(request) as plan:
+    with plan_request(request) as plan:
         file = plan.find_tokenizer()
-    with ProcessPool(1, apart=workers_of(request.workers) > 1) as pool:
-        list(pool.as_done(_check_loaded, [(file, list(plan.settings.values()), request.engine)]))
+    with ProcessPool(1, apart=count_workers(request.workers) > 1) as pool:
+        list(pool.as_done(_check_tokenizer_loads, [(file, list(plan.settings.values()), request.engine)]))
 
 
-def _check_loaded(given: tuple[TokenizerFile, list[ExampleSettings], Engine | None]) -> None:
-    """Check a tokeniser for the settings, loading it completely. given: (tokeniser, settings, engine)."""
+def _check_tokenizer_loads(given: tuple[TokenizerFile, list[ExampleSettings], Engine | None]) -> None:
+    """Load a tokeniser completely and check that it suits the settings. Runs in a worker process.
+
+    given: (tokeniser, settings, engine).
+    """
     file, settings, engine = given
     vocabulary_of(file)
     check_tokenizer(file, settings, engine)
@@ -145,25 +154,25 @@ class ShardRun:
 
     def previews(self) -> list[Preview]:
         """Return the shards that the run would write and keep. Nothing is written."""
-        return preview(self.plan, self.parts)
+        return preview_shards(self.plan, self.parts)
 
     def estimate(self, previews: list[Preview], workers: int) -> list[str]:
         """Return lines that estimate output size and time from a sample."""
-        return estimate_lines(self.plan, self.parts, previews, workers)
+        return format_estimate(self.plan, self.parts, previews, workers)
 
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about the settings. No text is read."""
-        return tuple(plan_warnings(self.plan.tokenizer))
+        return tuple(list_plan_warnings(self.plan.tokenizer))
 
     def make(self, workers: int, progress: OnProgress) -> CreateResult:
-        """Create the datasets."""
+        """Create the datasets that were planned. workers: number of processes."""
         provenance, warnings = find_provenance(self.parts), self.warnings()
         with ExitStack() as runs:
             # Lock and claim all directories before any work, so that a wrong one fails the run at once.
             for target in self.plan.targets:
                 runs.enter_context(target.dataset.run())
             made = self._make_shards(workers, add_warnings_first(warnings, progress))
-            datasets = finish(self.plan, made, provenance)
+            datasets = finish_datasets(self.plan, made, provenance)
         of_text = [one for dataset in datasets for one in dataset.warnings]
         return CreateResult(
             datasets=tuple(datasets),
@@ -174,7 +183,7 @@ class ShardRun:
     def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:
         """Create the shards: dealt in one random stream, one per part, or by global shuffle."""
         if self.plan.targets[0].settings.files_of_run:
-            return make_dealt(self.plan, self.parts, workers, progress)
+            return make_dealt_shards(self.plan, self.parts, workers, progress)
         shards = self.plan.targets[0].dataset.plan.settings.num_shards
         if shards is None:
             results = run_tasks([self.plan.part(part) for part in self.parts], workers, progress)
@@ -185,12 +194,16 @@ class ShardRun:
 
 def plan_run(request: CreateRequest) -> ShardRun:
     """Return the planned run that creates shards from the request's parts."""
-    output = path_of(request.output)
-    with planned(request) as plan:
+    output = convert_path(request.output)
+    with plan_request(request) as plan:
         given = plan.request
-        named = [*paths_of(given.parts), optional_path(given.vocab), optional_path(given.tokenizer)]
+        named = [
+            *list_paths(given.parts),
+            convert_optional_path(given.vocab),
+            convert_optional_path(given.tokenizer),
+        ]
         refuse_inputs(output, named)
-        found = find_parts(paths_of(given.parts))
+        found = find_parts(list_paths(given.parts))
         refuse_inputs(output, found.parts)
         between = None if given.tokenizer is None else find_provenance(found.parts).between
         file = plan.find_tokenizer(between)
@@ -204,8 +217,8 @@ def plan_run(request: CreateRequest) -> ShardRun:
     )
 
 
-def finish(plan: TaskPlan, shards_made: MadeShards, provenance: Provenance) -> list[MadeDataset]:
-    """Write the manifests and return the finished datasets."""
+def finish_datasets(plan: TaskPlan, shards_made: MadeShards, provenance: Provenance) -> list[MadeDataset]:
+    """Write the manifests of the created datasets, and return the datasets."""
     corpus, results = shards_made.corpus, shards_made.results
     skipped = [result.skipped for result in results if result.skipped is not None]
     made = []
@@ -217,12 +230,12 @@ def finish(plan: TaskPlan, shards_made: MadeShards, provenance: Provenance) -> l
         manifest = target.dataset.finish(
             inputs, shards, skipped, vocabulary=plan.tokenizer.path, provenance=provenance
         )
-        ones = _describe_ones(target, index, results)
+        ones = _describe_label_share(target, index, results)
         made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest, ones=ones))
     return made
 
 
-def _describe_ones(target: Target, index: int, results: Sequence[TaskResult]) -> str:
+def _describe_label_share(target: Target, index: int, results: Sequence[TaskResult]) -> str:
     """Return the share of examples with pair label 1 as text. Empty if some were not counted."""
     counted = [result.ones[index] if result.ones else None for result in results if result.skipped is None]
     ones = [count for count in counted if count is not None]
@@ -281,10 +294,12 @@ class _ShardProgress:
         self._progress(self._now)
 
 
-def make_dealt(plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnProgress) -> MadeShards:
-    """Create all files of a run in one random stream (see ``bertdata.build.deal``).
+def make_dealt_shards(plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnProgress) -> MadeShards:
+    """Create all files of a run whose examples are dealt to its files in turn (see ``bertdata.build.deal``).
 
-    Either all files are written or none. The files of a finished run on the same parts are kept.
+    All inputs share one random stream. Either all files are written or none. The files of a finished run on
+    the
+    same parts are kept.
     """
     [target] = plan.targets
     with ProcessPool(min(workers, len(parts))) as pool:

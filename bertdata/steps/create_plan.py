@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
+from bertdata.build.given_tokenizer import check_tokenizer, find_given_tokenizer
 from bertdata.build.part_names import find_names_with_folders
 from bertdata.build.plan import check_shuffle, choose_settings, plan_targets
 from bertdata.build.shard_task import Target, TaskPlan
 from bertdata.config.recipes import Recipe
 from bertdata.config.settings import ExampleSettings
 from bertdata.steps.create_request import CreateRequest
-from bertdata.steps.dataset_file import with_file
-from bertdata.steps.values import optional_path
+from bertdata.steps.dataset_file import apply_settings_file
+from bertdata.steps.values import convert_optional_path
 from bertdata.tokens.files import TokenizerFile
 
 
@@ -30,19 +30,25 @@ class CreatePlan:
     settings: Mapping[str, ExampleSettings]
 
     def find_tokenizer(self, between: str | None = None) -> TokenizerFile:
-        """Return the tokeniser, pinned to its file's current contents. between: as in ``given_tokenizer``."""
+        """Return the tokeniser that the request names, pinned to its file's current contents.
+
+        between: what joins the sentences of a document before they are encoded. None means a blank.
+        """
         given = self.request
-        return given_tokenizer(
+        return find_given_tokenizer(
             next(iter(self.settings.values())),
             given.example_settings,
-            vocab=optional_path(given.vocab),
-            tokenizer=optional_path(given.tokenizer),
+            vocab=convert_optional_path(given.vocab),
+            tokenizer=convert_optional_path(given.tokenizer),
             roles=given.named_roles,
             between=between,
         )
 
     def check_tokenizer(self, tokenizer: TokenizerFile) -> None:
-        """Raise now the errors of the tokeniser that would otherwise come with the first text."""
+        """Load the tokeniser and check that it suits the settings.
+
+        Without this check its errors would only come with the first text.
+        """
         check_tokenizer(tokenizer, list(self.settings.values()), self.request.engine)
 
     def targets(
@@ -65,13 +71,13 @@ class CreatePlan:
 
 
 @contextmanager
-def planned(request: CreateRequest) -> Iterator[CreatePlan]:
+def plan_request(request: CreateRequest) -> Iterator[CreatePlan]:
     """Yield the plan of the request. SettingsError if a setting is wrong.
 
     If a SettingsError in the block concerns a setting of the request's file, it is raised as
     SettingsFileError with the line.
     """
-    with with_file(request) as (given, of_phases):
+    with apply_settings_file(request) as (given, of_phases):
         check_shuffle(given.shuffle or "none", given.num_shards)
         recipe, settings = choose_settings(given.recipe, given.phase, given.example_settings, of_phases)
         yield CreatePlan(request=given, recipe=recipe, settings=settings)

@@ -21,7 +21,7 @@ from bertdata.examples.span.settings import SpanSettings
 from bertdata.sources.kinds import CHOSEN_KINDS
 from bertdata.steps.keywords import GivenRun, collect_given, convert_paths
 from bertdata.steps.segment_request import CONFIG_HELP, INPUT_KIND_HELP, GivenRecordSettings
-from bertdata.steps.values import AnyPath, AnyPaths, whole_number
+from bertdata.steps.values import AnyPath, AnyPaths, check_positive_integer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDa
         convert_paths(self, lists=("parts",), paths=("output", "vocab", "tokenizer", "config"))
         GivenRecordSettings.__post_init__(self)
         if self.num_shards is not None:
-            whole_number("num_shards", self.num_shards)
+            check_positive_integer("num_shards", self.num_shards)
         named = self.roles
         if isinstance(named, Mapping):
             named = [f"{role}={token}" for role, token in named.items()]

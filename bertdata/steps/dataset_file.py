@@ -28,7 +28,7 @@ from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.io.home import expand_values
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.create_request import CreateRequest, GivenDatasetSettings
-from bertdata.steps.values import path_of
+from bertdata.steps.values import convert_path
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import SegmentSettings
@@ -57,7 +57,9 @@ _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 @contextmanager
-def with_file(request: CreateRequest) -> Iterator[tuple[CreateRequest, Mapping[int, dict[str, Any]]]]:
+def apply_settings_file(
+    request: CreateRequest,
+) -> Iterator[tuple[CreateRequest, Mapping[int, dict[str, Any]]]]:
     """Yield the request completed by its file's settings, and the file's settings per phase number.
 
     If a SettingsError in the block concerns a setting of the file, it is raised as SettingsFileError with the
@@ -67,13 +69,17 @@ def with_file(request: CreateRequest) -> Iterator[tuple[CreateRequest, Mapping[i
         yield request, {}
         return
     given = request.dataset_settings | request.example_settings
-    file = DatasetFile(path_of(request.config), given.get("objective"), given.get("recipe"))
+    file = DatasetFile(convert_path(request.config), given.get("objective"), given.get("recipe"))
     with file.naming(given):
         yield request.with_settings(file.under(given)), file.of_phases(given)
 
 
 class DatasetFile:
-    """The settings in a file. SettingsFileError (``FILE:LINE: ...``) for the first wrong key."""
+    """The settings in a TOML file of ``create --config`` or ``segment --config``.
+
+    Making it checks the file. SettingsFileError, whose message begins with ``FILE:LINE``, for the first wrong
+    key.
+    """
 
     def __init__(self, path: str, objective: str | None = None, recipe: str | None = None) -> None:
         """Read and check the file. objective, recipe: values of flags, which override the file's."""
@@ -126,14 +132,7 @@ class DatasetFile:
 
     @contextmanager
     def naming(self, flags: Collection[str], *, of_text: bool = False) -> Iterator[None]:
-        """Prefix a SettingsError in the block with ``FILE:LINE`` if it concerns a key of the file.
-
-        The key is recognised by its name in the error's text. Keys that are overridden by a flag do not
-        count.
-
-        flags: names of the settings given as flags.
-        of_text: look in the table ``text`` only, else in all other tables.
-        """
+        """Add ``FILE:LINE`` to a SettingsError in the ``with`` block if the file holds the wrong setting."""
         try:
             yield
         except SettingsFileError:
@@ -185,7 +184,7 @@ class DatasetFile:
         return found
 
     def _find_objective(self) -> str:
-        """Return the objective that the file names, else its recipe's."""
+        """Return the objective's name from the file's table ``objective``, else the recipe's objective."""
         table = self._find_table("objective")
         dialect = self._find_table("tokenizer").get("dialect", "mlperf")
         recipe = find_recipe(self.recipe or (dialect if isinstance(dialect, str) else "mlperf"))
@@ -200,7 +199,10 @@ class DatasetFile:
         return str(name)
 
     def _check_records(self, place: tuple[str, ...]) -> None:
-        """Check the tables tokenizer, objective and container. place: as in ``_read_settings``."""
+        """Check the tables tokenizer, objective and container of the file, or of one phase.
+
+        place: path of the table that holds these tables, such as ``("phase2",)``. Empty for the whole file.
+        """
         kind = find_objective(self._objective).settings_type
         records = {item.name: item.metadata.get("record") for item in fields(kind)}
         schemas: dict[str, dict[str, Any]] = {record: {} for record in _RECORDS}
@@ -221,27 +223,30 @@ class DatasetFile:
             self._check_table((*place, record), schemas[record])
 
     def _check_table(self, place: tuple[str, ...], schemas: Mapping[str, Any]) -> None:
-        """Check the names and values in a table."""
+        """Check the names and the values of all settings in a table of the file."""
         found = self._find_table(*place)
         self._refuse_unless(isinstance(found, dict), place, f"expected a table, [{'.'.join(place)}]")
         self._check_names(found, schemas, place)
         self._check(found, schemas, place)
 
     def _check_names(self, found: Mapping[str, Any], known: Any, place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError for an unknown name."""
+        """Raise SettingsFileError for the first setting in a table that no schema has."""
         for name in found:
             with self._name_place((*place, name)):
                 check_names([name], known)
 
     def _check(self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError for a wrong value."""
+        """Raise SettingsFileError for the first setting in a table whose value the schema does not allow."""
         for name, value in found.items():
             if name in schemas:
                 with self._name_place((*place, name)):
                     check_values({name: value}, schemas)
 
     def _refuse_unless(self, holds: bool, keys: tuple[str, ...], problem: str) -> None:
-        """Raise SettingsFileError with the line of the key, unless the condition holds."""
+        """Raise SettingsFileError, with the line of the key in the file, unless ``holds`` is true.
+
+        keys: path of the key in the file, such as ``("objective", "name")``.
+        """
         with self._name_place(keys):
             if not holds:
                 raise SettingsError(problem)

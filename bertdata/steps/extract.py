@@ -8,7 +8,7 @@ from bertdata.config.recipes import find_recipe
 from bertdata.errors import SettingsError
 from bertdata.io.patterns import expand
 from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
-from bertdata.steps.values import AnyPath, path_of, workers_of
+from bertdata.steps.values import AnyPath, convert_path, count_workers
 from bertdata.wiki import extract as wiki
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.settings import ExtractorName, ExtractSettings
@@ -35,7 +35,7 @@ def extract(
     damaged dump, or for a page that takes too much work (``--help`` says how much). DatasetError if the
     directory holds something else.
 
-    recipe: recipe for which the articles are meant, as in ``create``.
+    recipe: name of the recipe that ``create`` will use on the articles.
     extractor: version of WikiExtractor whose text is reproduced: "3.1.0", or "mlperf" (the same as "2.75").
         None: the recipe's, which is 2.75 for mlperf, nvidia and habana, else 3.1.0.
     date: value of ``{{CURRENTDAY}}`` and similar, a date or YYYY-MM-DD. None: the dump's date.
@@ -47,8 +47,8 @@ def extract(
     """
     pages = [skip_page] if isinstance(skip_page, int | str) else skip_page
     settings = ExtractSettings(
-        extractor=extractor or find_extractor(recipe),
-        date=day_of(date),
+        extractor=extractor or find_recipe_extractor(recipe),
+        date=parse_day(date),
         templates=templates,
         skip_pages=tuple(map(str, pages)),
     )
@@ -58,11 +58,11 @@ def extract(
         tell(StepProgress(stage=STAGES[stage], done=done, total=total))
 
     return wiki.extract_dump(
-        path_of(dump),
-        path_of(output),
+        convert_path(dump),
+        convert_path(output),
         settings,
         engine=engine,
-        workers=workers_of(workers),
+        workers=count_workers(workers),
         progress=show,
     )
 
@@ -85,12 +85,12 @@ def find_single_dump(names: Sequence[str], taker: str) -> str:
     return found[0]
 
 
-def find_extractor(recipe: str | None) -> ExtractorName:
+def find_recipe_extractor(recipe: str | None) -> ExtractorName:
     """Return the extractor that the recipe uses. SettingsError if the recipe is unknown."""
     return "3.1.0" if recipe is None else find_recipe(recipe).extractor
 
 
-def day_of(date: datetime.date | str | None) -> datetime.date | None:
+def parse_day(date: datetime.date | str | None) -> datetime.date | None:
     """Return the date as a ``datetime.date``. SettingsError for a text that is not a date."""
     if isinstance(date, datetime.datetime):
         return date.date()

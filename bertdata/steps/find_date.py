@@ -15,9 +15,9 @@ from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import md5_of
-from bertdata.steps.extract import day_of
+from bertdata.steps.extract import parse_day
 from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
-from bertdata.steps.values import AnyPath, path_of, workers_of
+from bertdata.steps.values import AnyPath, convert_path, count_workers
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.mlperf import make_sentences
 from bertdata.text.mlperf_parts import plan_parts, trim_part_text
@@ -54,7 +54,7 @@ class DateSearch:
     titles: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """Return the result as lines of text."""
+        """Return the result of the search as lines to print."""
         tried = f"{(self.last - self.first).days + 1} days from {self.first} to {self.last}"
         pages = f"{len(self.titles)} pages up to its end may depend on the day"
         size = f"{self.bytes} bytes, published are {self.published_bytes}"
@@ -103,15 +103,17 @@ def find_date(
     extractor: None: mlperf.
     date: first day. None: the dump's date.
     until: last day. None: three years later.
-    templates, skip_page, engine: as in ``extract``.
+    templates: whether to expand templates. None: as the reproduced program does.
+    skip_page: ids of pages to leave out.
+    engine: "native" for the C++ kernels, "python" for their twins. None: native if available.
     punkt_tables: directory or URL of NLTK's punkt_tab tables.
     """
-    first_given, last_given = day_of(date), day_of(until)
+    first_given, last_given = parse_day(date), parse_day(until)
     settings = ExtractSettings(
         extractor=extractor or "mlperf", date=first_given, templates=templates, skip_pages=skip_page
     )
     rows = load_table(table)
-    _check_dump(path_of(dump), rows)
+    _check_dump(convert_path(dump), rows)
     target = _find_target(rows, table, LoadSplitter("3.4.5", engine, punkt_tables))
     tell = progress or ignore_progress
 
@@ -119,24 +121,24 @@ def find_date(
         tell(StepProgress(stage="reading the first articles", done=done, total=total))
 
     with extract_first_articles(
-        path_of(dump),
+        convert_path(dump),
         settings,
         target.has_enough,
         engine=engine,
-        workers=workers_of(workers),
+        workers=count_workers(workers),
         progress=reading,
     ) as articles:
         first = articles.first_day
         last = last_given or first.replace(year=first.year + _YEARS, day=min(first.day, 28))
         if last < first:
             raise SettingsError(f"until is {last}, expected a day from {first} on")
-        return _search(target, articles, first, last, tell)
+        return _search_days(target, articles, first, last, tell)
 
 
-def _search(
+def _search_days(
     target: "_Target", articles: DatedArticles, first: datetime.date, last: datetime.date, tell: OnProgress
 ) -> DateSearch:
-    """Create the file for each day and compare it."""
+    """Create the first text part from the articles of each day, and compare it with the published part."""
     found = DateSearch(
         file=target.row.label,
         figure="size" if target.row.md5 is None else "md5",
@@ -184,11 +186,11 @@ class _Target:
 
 
 def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplitter) -> _Target:
-    """Return the file of the table to compare."""
+    """Return the published file to reproduce: the table's first extracted file, else its first text part."""
     for row in _find_rows(rows, make_file_name(0)):
         return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
     for row in _find_rows(rows, f"results/{mlperf_part_name(0)}"):
-        return _Target(row, _holds_a_part, _PartMaker(_number_of_files(rows, table), load_splitter))
+        return _Target(row, _has_whole_part, _PartMaker(_count_files(rows, table), load_splitter))
     raise SettingsError(
         f"table {table}: has no row for {make_file_name(0)} nor for results/{mlperf_part_name(0)}; "
         "one of them tells the day"
@@ -196,13 +198,16 @@ def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplit
 
 
 def _find_rows(rows: list[PublishedFile], path: str) -> Iterator[PublishedFile]:
-    """Yield the table's rows with this path."""
+    """Yield the rows of the published table that belong to this file.
+
+    path: the file's path, or the last parts of it.
+    """
     for row in rows:
         if any(place == path or place.endswith(f"/{path}") for place in row.paths):
             yield row
 
 
-def _number_of_files(rows: list[PublishedFile], table: str) -> int:
+def _count_files(rows: list[PublishedFile], table: str) -> int:
     """Return the number of extracted files in the table.
 
     Each file contributes the same number of articles to the evaluation set, so the text parts depend on it.
@@ -219,7 +224,7 @@ def _number_of_files(rows: list[PublishedFile], table: str) -> int:
     )
 
 
-def _holds_a_part(sizes: list[int]) -> bool:
+def _has_whole_part(sizes: list[int]) -> bool:
     """Return True if files of these sizes hold a whole part. That is known once a second part begins."""
     return bool(sizes) and max(plan_parts(sizes, SegmentSettings().block_size, ["the first file"])) > 0
 

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from bertdata._native import Engine
 from bertdata.config.declared import setting
 from bertdata.steps.progress import OnProgress
-from bertdata.steps.values import check_engine, path_of, paths_of, workers_of
+from bertdata.steps.values import check_engine, convert_path, count_workers, list_paths
 
 Keywords = ParamSpec("Keywords")
 Request = TypeVar("Request")
@@ -35,7 +35,10 @@ them, as bertdata fetch punkt does)"""
 
 @dataclass(frozen=True, kw_only=True)
 class GivenProcesses:
-    """Arguments for how a step runs. They do not change the output."""
+    """Request fields that say how a step runs, such as the number of processes.
+
+    They do not change the step's output.
+    """
 
     workers: int | None = setting(None, "processes to use; None: one per core")
     progress: OnProgress | None = field(
@@ -45,12 +48,12 @@ class GivenProcesses:
     )
 
     def __post_init__(self) -> None:
-        workers_of(self.workers)
+        count_workers(self.workers)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenRun(GivenProcesses):
-    """Arguments for how a step with C++ kernels runs."""
+    """Request fields that say how a step with C++ kernels runs. They do not change its output."""
 
     engine: Engine | None = setting(
         None,
@@ -76,14 +79,14 @@ def convert_paths(request: Any, *, paths: tuple[str, ...] = (), lists: tuple[str
     paths: names of fields with one path.
     lists: names of fields with one or several paths.
     """
-    for names, as_text in ((lists, paths_of), (paths, path_of)):
+    for names, as_text in ((lists, list_paths), (paths, convert_path)):
         for name in names:
             value = getattr(request, name)
             if value is not None:
                 object.__setattr__(request, name, as_text(value))
 
 
-def keywords_of(
+def accept_keywords(
     kind: Callable[Keywords, Request],
 ) -> Callable[[Callable[[Request], Result]], Callable[Keywords, Result]]:
     """Return a decorator that lets a function of a request be called with the request's fields as arguments.
@@ -97,7 +100,7 @@ def keywords_of(
     def decorate(step: Callable[[Request], Result]) -> Callable[Keywords, Result]:
         @functools.wraps(step)
         def call(*places: Keywords.args, **keywords: Keywords.kwargs) -> Result:
-            return step(kind(*places, **_with_own_settings(kind, keywords)))
+            return step(kind(*places, **_move_own_settings(kind, keywords)))
 
         signature = inspect.signature(kind)
         result = inspect.signature(step).return_annotation
@@ -108,7 +111,7 @@ def keywords_of(
     return decorate
 
 
-def _with_own_settings(kind: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+def _move_own_settings(kind: Any, keywords: dict[str, Any]) -> dict[str, Any]:
     """Move keywords that are not fields into ``own_settings``, if the request has that field."""
     known = {item.name for item in fields(kind)}
     own = {name: value for name, value in keywords.items() if name not in known}

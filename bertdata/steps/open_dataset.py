@@ -16,7 +16,7 @@ from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout, Vocabulary
-from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, whole_number
+from bertdata.steps.values import AnyPath, AnyPaths, check_positive_integer, convert_path, list_paths
 
 if TYPE_CHECKING:
     from bertdata.dataset.mixture.examples import StoppingStrategy
@@ -58,7 +58,7 @@ def open_dataset(
     blocks: for a .bin file of fairseq, cut the blocks that fairseq makes in this break mode, in its order.
     tokens_per_sample: size of these blocks in ids.
     """
-    need("numpy", "numpy", "reading examples")
+    require_package("numpy", "numpy", "reading examples")
     if objective is not None:
         find_objective(objective)
     of_mixture = {"epoch": epoch, "stopping_strategy": stopping_strategy, "examples": examples}
@@ -71,9 +71,11 @@ def open_dataset(
     elif given:
         raise SettingsError(f"{', '.join(given)}: for a mixture; give paths with weights, as {{'A': 0.7}}")
     elif blocks is not None:
-        opened = _open_blocks(paths_of(paths), blocks, tokens_per_sample)
+        opened = _open_blocks(list_paths(paths), blocks, tokens_per_sample)
     else:
-        opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
+        opened = reader.open_dataset(list_paths(paths), unverified=unverified, objective=objective)
+    if objective is not None:
+        objective = opened.layout.objective  # "mlm" was accepted for mlm_word_starts, whose columns differ
     return ExampleDataset(opened=opened, objective=objective)
 
 
@@ -84,7 +86,7 @@ def _open_mixture(
     from bertdata.dataset.mixture.examples import mix_examples
     from bertdata.dataset.mixture.opening import open_sources
 
-    sources = [(path_of(path), weight) for path, weight in paths.items()]
+    sources = [(convert_path(path), weight) for path, weight in paths.items()]
     if not sources:
         raise SettingsError("the mixture has no sources; give paths with their weights")
     weights = whole_weights(sources)
@@ -234,12 +236,15 @@ class ExampleDataset:
         return replace(self, opened=self.opened.changed(masked))
 
     def _masker(self, masking: str, vocab: AnyPath | None, settings: "MaskingSettings") -> "Masker":
-        """Return the object that draws masks for the examples. SettingsError if that is not possible."""
+        """Return the object that draws new masks for the examples.
+
+        SettingsError if the examples have no maskable words, or if the settings do not suit the vocabulary.
+        """
         from bertdata.dataset.masked_data import check_masks, make_masker
 
         check_masks(self.opened)
         dataset = find_datasets(self.shards[0].path)[0]
-        vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
+        vocabulary = self._vocabulary(None if vocab is None else convert_path(vocab), dataset)
         return make_masker(self.opened, dataset, vocabulary, settings, masking)
 
     def _check_labels(self, view: str, remedy: str = "") -> None:
@@ -285,7 +290,7 @@ class ExampleDataset:
         buffer_size: default: 5 batches.
         warmup: (number of sequences in the first batches, number of tokens after which batches are full).
         epoch: yield only this epoch. None: one epoch after another, without end.
-        vocab: as in ``masked``.
+        vocab: vocabulary file or name. Default: the copy next to the data.
         tensors: yield torch tensors instead of NumPy arrays.
         """
         self._refuse_mixture("modernbert()")
@@ -313,7 +318,7 @@ class ExampleDataset:
             warmup=None if warmup is None else TokenWarmup(sequences=warmup[0], tokens=warmup[1]),
         )
         dataset = find_datasets(self.shards[0].path)[0]
-        vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
+        vocabulary = self._vocabulary(None if vocab is None else convert_path(vocab), dataset)
         loader = ModernBertLoader(
             StoredSequences(self.opened),
             settings,
@@ -322,10 +327,10 @@ class ExampleDataset:
             epoch=epoch,
         )
         if tensors:
-            need("torch", "train", "modernbert(tensors=True)")
-            from bertdata.loaders.modernbert.tensors import as_tensors
+            require_package("torch", "train", "modernbert(tensors=True)")
+            from bertdata.loaders.modernbert.tensors import convert_to_tensors
 
-            loader.form = as_tensors
+            loader.form = convert_to_tensors
         return loader
 
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
@@ -366,7 +371,7 @@ class ExampleDataset:
         map_style: return a map-style ``Dataset`` instead, for a DataLoader with ``shuffle=True`` or a
             sampler. The sampler then divides the examples between processes.
         """
-        need("torch", "train", ".torch()")
+        require_package("torch", "train", ".torch()")
         from bertdata.dataset.views.torch_examples import TorchExamples, TorchExamplesByNumber
 
         check_rank(rank, world)
@@ -398,7 +403,7 @@ class ExampleDataset:
 
         The other settings are those of ``masked``.
         """
-        need("torch", "train", ".collator()")
+        require_package("torch", "train", ".collator()")
         from bertdata.dataset.masked_data import masked_layout
         from bertdata.dataset.views.torch_examples import Collator
         from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
@@ -435,7 +440,7 @@ class ExampleDataset:
         streaming: False returns a map-style ``datasets.Dataset`` of the same rows, which is written to the
             cache of ``datasets`` once.
         """
-        need("datasets", "datasets", ".datasets()")
+        require_package("datasets", "datasets", ".datasets()")
         self._check_labels(".datasets()")
         from bertdata.dataset.views.huggingface import iterable_dataset, map_dataset
 
@@ -448,17 +453,17 @@ class ExampleDataset:
         TFRecord: a dict of int64 and float32 tensors of shape [S], [P] or [1]. With batch_size, the shapes
         are [N, S] and so on. SettingsError if the examples have no masks. ``masked()`` draws them.
         """
-        need("tensorflow", "tf", ".tensorflow()")
+        require_package("tensorflow", "tf", ".tensorflow()")
         self._check_labels(".tensorflow()")
         from bertdata.dataset.views.tensorflow_rows import tensorflow_dataset
 
         if batch_size is not None:
-            whole_number("batch_size", batch_size)
+            check_positive_integer("batch_size", batch_size)
         return tensorflow_dataset(self.opened, self.objective, batch_size)
 
     def feature_spec(self) -> dict[str, Any]:
         """Return the features of the dataset's TFRecord shards, by field, for ``tf.io.parse_example``."""
-        need("tensorflow", "tf", ".feature_spec()")
+        require_package("tensorflow", "tf", ".feature_spec()")
         from bertdata.dataset.views.tensorflow_rows import feature_spec
 
         return feature_spec(self.opened)
@@ -471,12 +476,8 @@ class ExampleDataset:
         )
 
 
-def need(package: str, extra: str, feature: str) -> None:
-    """Raise MissingExtraError if the package is not installed.
-
-    extra: name of the extra to install.
-    feature: what needs the package, for the message.
-    """
+def require_package(package: str, extra: str, feature: str) -> None:
+    """Raise MissingExtraError if the package is not installed. extra: the optional group that installs it."""
     try:
         is_there = find_spec(package) is not None
     except ModuleNotFoundError:

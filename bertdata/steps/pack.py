@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from bertdata.errors import MissingInputError
 from bertdata.io.outputs import refuse_inputs
-from bertdata.steps.keywords import keywords_of
-from bertdata.steps.open_dataset import need
+from bertdata.steps.keywords import accept_keywords
+from bertdata.steps.open_dataset import require_package
 from bertdata.steps.pack_request import PackRequest
 from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
-from bertdata.steps.values import optional_path, path_of, workers_of
+from bertdata.steps.values import convert_optional_path, convert_path, count_workers
 
 if TYPE_CHECKING:
     from bertdata.dataset.manifest import Manifest
@@ -31,8 +31,8 @@ PACKING = "packing rows"
 class PackResult:
     """The result of ``pack``.
 
-    forecast: the plan in numbers.
-    directory, manifest: of the packed dataset. None if only the plan was asked for.
+    forecast: statistics of the plan of rows, such as its efficiency.
+    directory, manifest: the packed dataset. None if only the plan was asked for.
     kept: number of shards that an earlier run had finished.
     """
 
@@ -42,7 +42,7 @@ class PackResult:
     kept: int = 0
 
 
-@keywords_of(PackRequest)
+@accept_keywords(PackRequest)
 def pack(request: PackRequest) -> PackResult:
     """Pack the examples of the dataset at ``path`` into rows in ``output``, as ``bertdata pack`` does.
 
@@ -53,23 +53,23 @@ def pack(request: PackRequest) -> PackResult:
 
 
 def pack_rows(request: PackRequest) -> PackResult:
-    """Carry out the request."""
-    need("numpy", "pack", "packing")
+    """Pack the request's dataset, and return what was written."""
+    require_package("numpy", "pack", "packing")
     from bertdata.packing.forecast import make_forecast
     from bertdata.packing.planned_pack import plan_pack
-    from bertdata.packing.run import count_all, make_pack
+    from bertdata.packing.run import count_all_lengths, make_pack
 
-    processes, tell = workers_of(request.workers), request.progress or ignore_progress
+    processes, tell = count_workers(request.workers), request.progress or ignore_progress
     settings = request.settings()
     if request.output is None and not request.plan_only:
         raise MissingInputError("no output directory given; plan_only needs none")
     source = find_pack_source(request, settings)
-    counts = count_all(source, processes, _Counting(tell, len(source.opened.shards)))
+    counts = count_all_lengths(source, processes, _Counting(tell, len(source.opened.shards)))
     planned = plan_pack(source, settings, counts)
-    forecast = make_forecast(planned, path_of(request.path), with_bound=request.plan_only)
+    forecast = make_forecast(planned, convert_path(request.path), with_bound=request.plan_only)
     if request.plan_only or request.output is None:
         return PackResult(forecast=forecast)
-    directory = path_of(request.output)
+    directory = convert_path(request.output)
     made = make_pack(planned, directory, processes, _Making(tell, planned))
     return PackResult(forecast=forecast, directory=directory, manifest=made.manifest, kept=made.kept)
 
@@ -78,14 +78,14 @@ def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDatas
     """Open the examples to pack. SettingsError if the output overlaps with them."""
     from bertdata.packing.input_dataset import find_input_dataset
 
-    path, vocabulary = path_of(request.path), optional_path(request.vocab)
+    path, vocabulary = convert_path(request.path), convert_optional_path(request.vocab)
     if request.output is not None:
-        refuse_inputs(path_of(request.output), [path, vocabulary])
+        refuse_inputs(convert_path(request.output), [path, vocabulary])
     return find_input_dataset(path, vocabulary, request.unverified, settings.rows, request.objective)
 
 
 class _Counting:
-    """Progress while the lengths of the examples are read."""
+    """Reports progress while the lengths of the examples are read."""
 
     def __init__(self, progress: OnProgress, shards: int) -> None:
         self._progress, self._shards, self._done = progress, shards, 0
@@ -97,7 +97,7 @@ class _Counting:
 
 
 class _Making:
-    """Progress while examples are sorted, and then while shards are written."""
+    """Reports progress while examples are sorted, and then while shards are written."""
 
     def __init__(self, progress: OnProgress, planned: PlannedPack) -> None:
         self._progress = progress

@@ -9,8 +9,8 @@ from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
 from bertdata.shards.packed.layouts import LAYOUTS
 from bertdata.steps.keywords import OBJECTIVE_HELP, GivenProcesses, convert_paths
-from bertdata.steps.open_dataset import need
-from bertdata.steps.values import AnyPath, whole_number
+from bertdata.steps.open_dataset import require_package
+from bertdata.steps.values import AnyPath, check_positive_integer
 
 if TYPE_CHECKING:
     from bertdata.packing.settings import PackSettings
@@ -70,12 +70,12 @@ class PackRequest(GivenProcesses, GivenPackSettings):
 
     def settings(self) -> PackSettings:
         """Return the settings of the rows. SettingsError if one is wrong."""
-        need("numpy", "pack", "packing")
+        require_package("numpy", "pack", "packing")
         from bertdata.packing.settings import PackSettings
 
         for name in ("max_sequences_per_pack", "num_shards"):
             if getattr(self, name) is not None:
-                whole_number(name, getattr(self, name))
+                check_positive_integer(name, getattr(self, name))
         if self.seed is not None and type(self.seed) is not int:
             raise SettingsError(f"seed is {self.seed!r}, expected an integer")
         given: dict[str, Any] = {

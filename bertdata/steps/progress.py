@@ -31,7 +31,7 @@ OnProgress = Callable[[StepProgress], None]
 
 
 def ignore_progress(progress: StepProgress) -> None:
-    """Ignore the progress."""
+    """Do nothing. This is the default of a step's ``progress`` callback."""
 
 
 def add_warnings_first(warnings: tuple[str, ...], progress: OnProgress) -> OnProgress:

@@ -56,18 +56,20 @@ def reads_records(
     if kind is None and not own and (others or books or _find_first_kind(sources) == ARTICLES):
         return False
     check_record_settings(given)
-    _refuse(["books"] if books else [], "articles; give books as a source: --input-kind text")
+    _refuse_settings(["books"] if books else [], "articles; give books as a source: --input-kind text")
     return True
 
 
 def check_record_settings(given: Mapping[str, Any]) -> None:
     """Raise SettingsError if a setting only applies to articles."""
     others = [name for name in ARTICLE_SETTINGS if name in given]
-    _refuse(others, "articles and books; parts of records have --part-size, --sentences")
+    _refuse_settings(others, "articles and books; parts of records have --part-size, --sentences")
 
 
-def _refuse(names: Sequence[str], reason: str) -> None:
-    """Raise SettingsError for the first of the settings, if there are any."""
+def _refuse_settings(names: Sequence[str], reason: str) -> None:
+    """Raise SettingsError for the first of these settings, if any is set. reason: what the setting goes
+    with.
+    """
     if names:
         raise SettingsError(f"--{names[0].replace('_', '-')} goes with {reason}")
 
@@ -103,8 +105,11 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
     return None
 
 
-def part_settings(given: Mapping[str, Any]) -> PartSettings:
-    """Return the settings as an object. given: values by field. abbreviations, exclude: file paths."""
+def make_part_settings(given: Mapping[str, Any]) -> PartSettings:
+    """Return the settings for reading records as an object.
+
+    given: values by name, where ``abbreviations`` and ``exclude`` are paths of files.
+    """
     nested = (*_OF_RECORDS, *_OF_SELECTION)
     values = convert_values(PartSettings, {n: value for n, value in given.items() if n not in nested})
     if (path := values.get("abbreviations")) is not None:
@@ -129,7 +134,7 @@ def run_records(
 ) -> SegmentCounts:
     """Write the text parts of the sources' records into ``output``."""
     plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
-    progress = add_warnings_first(plan_warnings(plan), progress)
+    progress = add_warnings_first(warn_of_plan(plan), progress)
     sizes = storage.each(plan.files, storage.size)
     progress(StepProgress(stage=STAGE, done=0, total=sum(sizes), warnings=plan.notes))
     counts = segment_records(
@@ -171,24 +176,28 @@ class _PieceProgress:
 def preview_records(
     sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> list[str]:
-    """Return lines on what would be read and written. Raises the errors of ``run_records``."""
+    """Return lines on what run_records would read and write. Nothing is written.
+
+    An error that run_records would find before reading the text is raised here too.
+    """
     plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
     TextDirectory(output, plan).commit.refuse_others()
     return [*plan.notes, *plan.lines(output)]
 
 
-def plan_warnings(plan: RecordPlan) -> tuple[str, ...]:
-    """Return warnings about the text of the plan's files."""
+def warn_of_plan(plan: RecordPlan) -> tuple[str, ...]:
+    """Return a warning for each of the plan's files whose text holds escaped markup."""
     return tuple(find_escape_warnings(plan.files, plan.kinds, plan.settings.escaped_articles))
 
 
 def plan_record_parts(
     sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> RecordPlan:
-    """Return the plan of the parts to write into ``output``.
+    """Return the plan of the text parts to write into ``output``.
 
-    Punkt's tables are downloaded here if needed, before several workers would try. Raises the errors of
-    ``plan_records`` and ``refuse_text_inputs``.
+    Punkt's tables are downloaded here if needed, before several workers would try. UsageError if a source
+    does
+    not exist, or if the output directory is also an input.
     """
     refuse_text_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
     if settings.sentences == "punkt":

@@ -8,18 +8,18 @@ from typing import Any
 from bertdata.config.settings import convert_values
 from bertdata.io import storage
 from bertdata.steps.dataset_file import DatasetFile
-from bertdata.steps.keywords import keywords_of
+from bertdata.steps.keywords import accept_keywords
 from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
 from bertdata.steps.record_source import (
     STAGE,
     find_text_kind,
-    part_settings,
+    make_part_settings,
     preview_records,
     reads_records,
     run_records,
 )
 from bertdata.steps.segment_request import SegmentRequest
-from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
+from bertdata.steps.values import convert_optional_path, convert_path, count_workers, list_paths
 from bertdata.text import segment as text
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
@@ -32,7 +32,7 @@ from bertdata.text.text_inputs import TextInputs, find_inputs
 from bertdata.text.text_plan import plan_text
 
 
-@keywords_of(SegmentRequest)
+@accept_keywords(SegmentRequest)
 def segment(request: SegmentRequest) -> SegmentCounts:
     """Write the text parts of the sources into ``output``, as ``bertdata segment`` does.
 
@@ -48,17 +48,17 @@ def segment(request: SegmentRequest) -> SegmentCounts:
 
     Parts that an earlier run finished are kept.
     """
-    with with_text_of_file(request) as given:
+    with apply_text_settings_file(request) as given:
         return make_text(given, request.progress or ignore_progress)
 
 
 @contextmanager
-def with_text_of_file(request: SegmentRequest) -> Iterator[SegmentRequest]:
+def apply_text_settings_file(request: SegmentRequest) -> Iterator[SegmentRequest]:
     """Yield the request, completed by the table ``text`` of its settings file.
 
     A SettingsError in the block that concerns the file is raised with the file's line.
     """
-    with open_text_settings(optional_path(request.config), request.settings) as settings:
+    with open_text_settings(convert_optional_path(request.config), request.settings) as settings:
         yield replace(request, **settings)
 
 
@@ -68,21 +68,25 @@ def choose_text_settings(request: SegmentRequest) -> SegmentSettings | PartSetti
     Does not read the request's settings file. SettingsError if a setting is wrong or the output overlaps with
     an input.
     """
-    sources, books, given = paths_of(request.sources), paths_of(request.books or ()), request.settings
+    sources, books, given = (
+        list_paths(request.sources),
+        list_paths(request.books or ()),
+        request.settings,
+    )
     inputs = [*sources, *books, *given.get("exclude", ()), given.get("abbreviations")]
-    refuse_text_inputs(path_of(request.output), inputs)
+    refuse_text_inputs(convert_path(request.output), inputs)
     is_of_records = reads_records(sources, request.input_kind, given, books)
-    return part_settings(given) if is_of_records else settings_of(given)
+    return make_part_settings(given) if is_of_records else make_segment_settings(given)
 
 
 def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
-    """Write the parts of the request. Does not read its settings file."""
-    output, tables = path_of(request.output), optional_path(request.punkt_tables)
-    workers, engine = workers_of(request.workers), request.engine
+    """Write the text parts of a request to which its settings file has already been applied."""
+    output, tables = convert_path(request.output), convert_optional_path(request.punkt_tables)
+    workers, engine = count_workers(request.workers), request.engine
     settings = choose_text_settings(request)
     if isinstance(settings, PartSettings):
         return run_records(
-            paths_of(request.sources),
+            list_paths(request.sources),
             output,
             request.input_kind,
             settings,
@@ -130,8 +134,11 @@ def open_text_settings(config: str | None, given: Mapping[str, Any]) -> Iterator
         yield {**file.text, **given}
 
 
-def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
-    """Return the settings as an object. given: values by field, with a file path for abbreviations."""
+def make_segment_settings(given: Mapping[str, Any]) -> SegmentSettings:
+    """Return the settings of segmentation as an object.
+
+    given: values by name, where ``abbreviations`` is the path of a file that is read here.
+    """
     values = convert_values(SegmentSettings, dict(given))
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)
@@ -139,25 +146,30 @@ def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
 
 
 def find_text(request: SegmentRequest, language: str) -> TextInputs:
-    """Return the files to read and their kinds.
+    """Return the files to read and what type each file has.
 
-    Punkt's tables are downloaded here if needed, before several workers would try. Raises the errors of
-    ``find_inputs``, and of ``refuse_text_inputs`` for the output.
+    Punkt's tables are downloaded here if needed, before several workers would try. UsageError if a source
+    does
+    not exist, or if the output directory is also an input.
     """
-    sources, output, books = paths_of(request.sources), path_of(request.output), paths_of(request.books or ())
+    sources, output, books = (
+        list_paths(request.sources),
+        convert_path(request.output),
+        list_paths(request.books or ()),
+    )
     refuse_text_inputs(output, [*sources, *books])
     found = find_inputs(sources, request.input_kind or find_text_kind(sources), books)
     refuse_text_inputs(output, found.files)  # includes files behind links in a directory
-    fetch_tables(language, optional_path(request.punkt_tables))
+    fetch_tables(language, convert_optional_path(request.punkt_tables))
     return found
 
 
 def preview_text(request: SegmentRequest) -> list[str]:
-    """Return lines on what would be read and written. Raises the errors of ``make_text``."""
-    output, settings = path_of(request.output), choose_text_settings(request)
+    """Return lines on what make_text would read and write. Nothing is written."""
+    output, settings = convert_path(request.output), choose_text_settings(request)
     if isinstance(settings, PartSettings):
-        tables = optional_path(request.punkt_tables)
-        return preview_records(paths_of(request.sources), output, request.input_kind, settings, tables)
+        tables = convert_optional_path(request.punkt_tables)
+        return preview_records(list_paths(request.sources), output, request.input_kind, settings, tables)
     inputs = find_text(request, settings.language)
     plan = plan_text(inputs.files, settings, inputs.kinds)
     TextDirectory(output, plan).commit.refuse_others()

@@ -101,5 +101,5 @@ before the articles, as in NVIDIA's and Habana's wiki_books. May be repeated""",
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Given settings, by name."""
+        """The settings that the caller set, by name."""
         return collect_given(self, GivenTextSettings)

@@ -7,7 +7,7 @@ from itertools import chain
 
 from bertdata.build.shard_task import TaskPlan, TaskResult, keep_task, run_task
 from bertdata.build.shuffle.corpus import Corpus, deal_pieces, make_corpus
-from bertdata.build.shuffle.sorted_files import PartSortTask, SortResult, scratch_commit, sort_to_file
+from bertdata.build.shuffle.sorted_files import PartSortTask, SortResult, find_scratch_directory, sort_to_file
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
@@ -41,19 +41,19 @@ def make_shuffled(
         # already noted are kept (run_task).
         kept: dict[int, TaskResult] = {}
         if (listed := find_listed_corpus(plan, parts, pool)) is not None:
-            kept = _find_kept(plan, listed, shards, pool)
+            kept = _find_kept_shards(plan, listed, shards, pool)
             if len(kept) == shards:
                 return MadeShards(
-                    corpus=listed, results=list(_report_each(kept.values(), plan, shards, progress))
+                    corpus=listed, results=list(_report_each_shard(kept.values(), plan, shards, progress))
                 )
-        folder = stack.enter_context(scratch_folder(scratch_commit(plan).directory))
-        found = _sort(plan, parts, folder, pool, progress)
+        folder = stack.enter_context(scratch_folder(find_scratch_directory(plan).directory))
+        found = _sort_parts(plan, parts, folder, pool, progress)
         try:
             corpus = make_corpus(found)
             pieces = deal_pieces([result.file for result in found if result.file is not None], shards)
         except (SettingsError, InputError):
             # The user will change settings or parts. Without scratch files the directory can be reused.
-            forget_scratch(scratch_commit(plan))
+            forget_scratch(find_scratch_directory(plan))
             raise
         entry = corpus.entry
         tasks = [
@@ -64,7 +64,7 @@ def make_shuffled(
         results = chain(kept.values(), pool.as_done(run_task, tasks))
         return MadeShards(
             corpus=corpus,
-            results=list(_report_each(results, plan, shards, progress)),
+            results=list(_report_each_shard(results, plan, shards, progress)),
             warnings=tuple(warning for result in found for warning in result.warnings),
         )
 
@@ -84,7 +84,9 @@ def find_listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) 
     return corpus if dict(zip(names, md5s, strict=True)) == corpus.md5s else None
 
 
-def _find_kept(plan: TaskPlan, corpus: Corpus, shards: int, pool: ProcessPool) -> dict[int, TaskResult]:
+def _find_kept_shards(
+    plan: TaskPlan, corpus: Corpus, shards: int, pool: ProcessPool
+) -> dict[int, TaskResult]:
     """Return the results of the shards that an earlier run finished, by number."""
     entry = corpus.entry
     tasks = [plan.shuffled(number, shards, entry) for number in range(shards)]
@@ -92,7 +94,7 @@ def _find_kept(plan: TaskPlan, corpus: Corpus, shards: int, pool: ProcessPool) -
     return {number: result for number, result in found if result is not None}
 
 
-def _sort(
+def _sort_parts(
     plan: TaskPlan, parts: Sequence[str], folder: str | None, pool: ProcessPool, progress: OnProgress
 ) -> list[SortResult]:
     """Sort the parts into files, largest first, so that no worker is still busy long after the others."""
@@ -113,10 +115,10 @@ def _sort(
     return results
 
 
-def _report_each(
+def _report_each_shard(
     results: Iterable[TaskResult], plan: TaskPlan, shards: int, progress: OnProgress
 ) -> Iterator[TaskResult]:
-    """Yield the results, reporting each to ``progress``."""
+    """Yield the results of the tasks. ``progress`` is told of each result before it is yielded."""
     total, done, tokens = shards * len(plan.targets), 0, 0
 
     def tell(line: str) -> None:

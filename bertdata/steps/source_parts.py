@@ -16,17 +16,22 @@ from bertdata.sources.recognise import recognise
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.keywords import collect_given
 from bertdata.steps.progress import OnProgress
-from bertdata.steps.record_source import check_record_settings, part_settings, preview_records, run_records
+from bertdata.steps.record_source import (
+    check_record_settings,
+    make_part_settings,
+    preview_records,
+    run_records,
+)
 from bertdata.steps.segment import open_text_settings
 from bertdata.steps.segment_request import GivenRecordSettings
-from bertdata.steps.values import optional_path, path_of, paths_of, workers_of
+from bertdata.steps.values import convert_optional_path, convert_path, count_workers, list_paths
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_records
 
 _BY_BYTES = ("jsonl", "json", "parquet", "arrow")
 
 
-def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_inputs: bool) -> bool:
+def has_record_sources(paths: Sequence[str], given: Mapping[str, Any], skip_bad_inputs: bool) -> bool:
     """Return True if the paths are records, by the given settings or by the first file's bytes.
 
     Text that ``create`` can read directly as a part is never taken for records without such settings.
@@ -45,7 +50,7 @@ def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_input
         with storage.open_input(first) as file:
             head = file.read(HEAD_BYTES + 1)
         found = recognise(first)
-    except DatasetError:  # a directory saved by Hugging Face's datasets that cannot be read
+    except DatasetError:  # saved by Hugging Face's datasets, but damaged
         raise
     except BertDataError:
         return False
@@ -53,47 +58,47 @@ def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_input
     return found in (ARTICLES, "arrow") or (found in _BY_BYTES and not is_text)
 
 
-def text_directory(output: str) -> str:
+def name_text_directory(output: str) -> str:
     """Return the directory for the text parts: ``DIR.text`` for the dataset ``DIR``."""
     return f"{output.rstrip('/')}.text"
 
 
 def make_parts(request: CreateRequest, progress: OnProgress) -> list[str]:
-    """Write the sources' text parts next to the dataset and return their directory in a list.
+    """Write the sources' text parts next to the dataset, and return a list with their directory.
 
-    The settings are the given ones, completed by the table ``text`` of the settings file. Raises the errors
-    of ``segment``.
+    The settings are the request's. Settings that it leaves out come from the table ``text`` of the settings
+    file. The errors are those of ``bertdata segment``.
     """
-    directory = text_directory(path_of(request.output))
+    directory = name_text_directory(convert_path(request.output))
     with _open_part_settings(request) as settings:
         run_records(
-            paths_of(request.parts),
+            list_paths(request.parts),
             directory,
             request.input_kind,
             settings,
             engine=request.engine,
             punkt_tables=None,
-            workers=workers_of(request.workers),
+            workers=count_workers(request.workers),
             progress=progress,
         )
     return [directory]
 
 
 def preview_parts(request: CreateRequest) -> list[str]:
-    """Return lines on the parts that would be written. Raises the errors of ``make_parts``."""
-    directory = text_directory(path_of(request.output))
+    """Return lines on the text parts that make_parts would write. Nothing is written."""
+    directory = name_text_directory(convert_path(request.output))
     with _open_part_settings(request) as settings:
-        return preview_records(paths_of(request.parts), directory, request.input_kind, settings, None)
+        return preview_records(list_paths(request.parts), directory, request.input_kind, settings, None)
 
 
 @contextmanager
 def _open_part_settings(request: CreateRequest) -> Iterator[PartSettings]:
     """Yield the settings of the parts. SettingsError if one is wrong or an output overlaps with an input."""
-    output, given = path_of(request.output), collect_given(request, GivenRecordSettings)
+    output, given = convert_path(request.output), collect_given(request, GivenRecordSettings)
     _check_kind(request.input_kind)
-    for directory in (output, text_directory(output)):
-        refuse_inputs(directory, [*paths_of(request.parts), *given.get("exclude", ())])
-    with _open_settings(given, optional_path(request.config)) as settings:
+    for directory in (output, name_text_directory(output)):
+        refuse_inputs(directory, [*list_paths(request.parts), *given.get("exclude", ())])
+    with _open_text_settings(given, convert_optional_path(request.config)) as settings:
         yield settings
 
 
@@ -101,20 +106,20 @@ def plan_texts(paths: Sequence[str], given: Mapping[str, Any]) -> RecordPlan:
     """Return the plan for reading the sources' texts without writing parts."""
     kind = given.get("input_kind")
     own = {name: value for name, value in given.items() if name != "input_kind"}
-    with _open_settings({**own, "sentences": "none"}, None) as settings:
+    with _open_text_settings({**own, "sentences": "none"}, None) as settings:
         _check_kind(kind)
         return plan_records(paths, kind, settings)
 
 
 @contextmanager
-def _open_settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSettings]:
-    """Yield the settings for records, completed by the settings file."""
+def _open_text_settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSettings]:
+    """Yield the settings for reading records, with the settings of the configuration file filled in."""
     with open_text_settings(config, given) as values:
         check_record_settings(values)
-        yield part_settings(values)
+        yield make_part_settings(values)
 
 
 def _check_kind(kind: str | None) -> None:
-    """Raise SettingsError if the kind of sources is unknown."""
+    """Raise SettingsError if ``--input-kind`` names no known kind of sources."""
     if kind is not None and kind not in CHOSEN_KINDS:
         raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")

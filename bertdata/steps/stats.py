@@ -12,7 +12,7 @@ from bertdata.report.lengths_chart import picture_of_lengths
 from bertdata.report.shard_counts import ShardCounts
 from bertdata.report.summary import Statistics, count
 from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
-from bertdata.steps.values import AnyPath, optional_path, path_of, workers_of
+from bertdata.steps.values import AnyPath, convert_optional_path, convert_path, count_workers
 
 STAGE = "counting"
 
@@ -39,16 +39,20 @@ def stats(
     workers: number of processes. None: one per core.
     progress: function called with a StepProgress.
     """
-    processes, drawn, given = workers_of(workers), optional_path(picture), optional_path(vocab)
+    processes, drawn, given = (
+        count_workers(workers),
+        convert_optional_path(picture),
+        convert_optional_path(vocab),
+    )
     if drawn is not None:
         check_picture(drawn)
-        check_output(drawn, [path_of(path), given], picture_form(drawn), overwrite=overwrite)
+        check_output(drawn, [convert_path(path), given], picture_form(drawn), overwrite=overwrite)
     if objective is not None:
         find_objective(objective)
-    datasets = find_datasets(path_of(path), objective=objective)
+    datasets = find_datasets(convert_path(path), objective=objective)
     mask_ids = [_find_mask_id(given, dataset) for dataset in datasets]
     notes = tuple(note for dataset in datasets for note in dataset.notes)
-    counts = _count_all(
+    counts = _count_all_datasets(
         datasets, processes, objective, add_warnings_first(notes, progress or ignore_progress)
     )
     found = [
@@ -66,7 +70,7 @@ def _find_mask_id(vocab: str | None, dataset: FoundDataset) -> int | None:
     return vocabulary.mask if vocabulary else None
 
 
-def _count_all(
+def _count_all_datasets(
     datasets: list[FoundDataset], workers: int, objective: str | None, progress: OnProgress
 ) -> dict[str, ShardCounts]:
     """Return the counts of all shards by path.
@@ -79,7 +83,7 @@ def _count_all(
     counts = {}
     done, total = 0, sum(shard.bytes for shard in shards)
     progress(StepProgress(stage=STAGE, done=0, total=total))
-    for path, found in run_all(partial(_count, objective), shards, workers):
+    for path, found in run_all(partial(_count_shard, objective), shards, workers):
         done += found.bytes
         line = f"counted {found.name} ({found.examples} examples)"
         progress(StepProgress(stage=STAGE, done=done, total=total, finished=line))
@@ -87,8 +91,8 @@ def _count_all(
     return counts
 
 
-def _count(objective: str | None, shard: FoundShard) -> tuple[str, ShardCounts]:
-    """Return the shard's path and counts."""
+def _count_shard(objective: str | None, shard: FoundShard) -> tuple[str, ShardCounts]:
+    """Count a shard's examples, and return its path with the counts."""
     if objective is not None:
         find_objective(objective)  # imports the user's module, which a spawned worker has not done yet
     return shard.path, count(shard)

@@ -16,42 +16,42 @@ AnyPaths = AnyPath | Iterable[AnyPath]
 """One path or several."""
 
 
-def path_of(path: AnyPath) -> str:
-    """Return the path as a string."""
+def convert_path(path: AnyPath) -> str:
+    """Return a path-like object as a string."""
     found = os.fspath(path) if isinstance(path, str | os.PathLike) else path
     if not isinstance(found, str):
         raise SettingsError(f"path {path!r}: expected a str or a PathLike of str")
     return found
 
 
-def paths_of(paths: AnyPaths) -> list[str]:
-    """Return all paths as strings, in the same order."""
+def list_paths(paths: AnyPaths) -> list[str]:
+    """Return one path or several paths as a list of strings, in the same order."""
     if isinstance(paths, Iterable) and not isinstance(paths, str | bytes):
-        return [path_of(path) for path in paths]
-    return [path_of(paths)]
+        return [convert_path(path) for path in paths]
+    return [convert_path(paths)]
 
 
-def optional_path(path: AnyPath | None) -> str | None:
-    """Return the path as a string, or None."""
-    return None if path is None else path_of(path)
+def convert_optional_path(path: AnyPath | None) -> str | None:
+    """Return a path-like object as a string. None stays None."""
+    return None if path is None else convert_path(path)
 
 
 MOST_WORKERS = 4096
 """Most processes of a command. Starting more takes minutes before any of them works."""
 
 
-def workers_of(workers: int | None) -> int:
-    """Return the number of processes. None: one per core."""
+def count_workers(workers: int | None) -> int:
+    """Return how many worker processes to start. None means one per core."""
     if workers is None:
         return available_cores()
-    number = whole_number("workers", workers)
+    number = check_positive_integer("workers", workers)
     if number > MOST_WORKERS:
         raise SettingsError(f"workers is {number}, expected at most {MOST_WORKERS}")
     return number
 
 
-def whole_number(name: str, value: int) -> int:
-    """Return the value. SettingsError unless it is an integer from 1 on."""
+def check_positive_integer(name: str, value: int) -> int:
+    """Return the value if it is an integer of at least 1, else raise SettingsError. name: for the message."""
     if type(value) is not int:
         raise SettingsError(f"{name} is {value!r}, expected an integer")
     if value < 1:

@@ -10,7 +10,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.steps.progress import OnProgress, StepProgress
-from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
+from bertdata.steps.values import AnyPath, AnyPaths, convert_path, count_workers, list_paths
 
 STAGE = "verifying"
 
@@ -40,7 +40,7 @@ def verify(
     workers: number of processes that compute checksums for a table. None: one per core.
     progress: function called with a StepProgress. Only used without chain and table.
     """
-    sources, processes = paths_of(source), workers_of(workers)
+    sources, processes = list_paths(source), count_workers(workers)
     if table is not None and content:
         raise SettingsError("table and content exclude each other: tables are of the original bytes")
     if table is not None and chain:
@@ -50,14 +50,14 @@ def verify(
     if objective is not None:
         find_objective(objective)
     if chain:
-        return verify_chain(path_of(path), sources, content=content)
+        return verify_chain(convert_path(path), sources, content=content)
     if table is not None:
-        return verify_table(path_of(path), table, processes)
-    return _verify(path_of(path), content, anywhere, progress)
+        return verify_table(convert_path(path), table, processes)
+    return _verify_dataset(convert_path(path), content, anywhere, progress)
 
 
-def _verify(path: str, content: bool, anywhere: bool, progress: OnProgress | None) -> Report:
-    """Check the files, counting the finished ones."""
+def _verify_dataset(path: str, content: bool, anywhere: bool, progress: OnProgress | None) -> Report:
+    """Check the files of one dataset, and report each finished file to ``progress``."""
     if progress is None:
         return verify_files(path, content=content, anywhere=anywhere)
     total = len(storage.list_files(path)) if storage.is_directory(path) else 1

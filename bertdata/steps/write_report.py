@@ -8,7 +8,14 @@ from bertdata.report.dataset_page import dataset_page
 from bertdata.report.numbers import DatasetNumbers, collect_numbers
 from bertdata.report.page.page import check_report, write_page
 from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
-from bertdata.steps.values import AnyPath, AnyPaths, optional_path, path_of, paths_of, whole_number
+from bertdata.steps.values import (
+    AnyPath,
+    AnyPaths,
+    check_positive_integer,
+    convert_optional_path,
+    convert_path,
+    list_paths,
+)
 
 STAGE = "reading"
 SAMPLE = 20_000
@@ -36,15 +43,15 @@ def write_report(
     overwrite: replace an existing file that is not an HTML page.
     progress: function called with a StepProgress.
     """
-    target, given = path_of(output), optional_path(vocab)
+    target, given = convert_path(output), convert_optional_path(vocab)
     check_report(target, "bertdata report")
-    check_output(target, [*paths_of(paths), given], PAGE, overwrite=overwrite)
-    most = SAMPLE if sample is None else whole_number("sample", sample)
+    check_output(target, [*list_paths(paths), given], PAGE, overwrite=overwrite)
+    most = SAMPLE if sample is None else check_positive_integer("sample", sample)
     if objective is not None:
         find_objective(objective)
     found = [
         dataset
-        for path in paths_of(paths)
+        for path in list_paths(paths)
         for dataset in find_datasets(path, damaged=True, objective=objective)
     ]
     notes = tuple(note for dataset in found for note in dataset.notes)
@@ -60,8 +67,8 @@ def write_report(
 
 
 def _shorten_names(datasets: list[FoundDataset]) -> list[str]:
-    """Return short names for the datasets: the last component of each path, or whole paths to tell them
-    apart.
+    """Return a name for each dataset: the last part of its path, or whole paths if two last parts are
+    equal.
     """
     short = [storage.base_name(dataset.path.rstrip("/")) or dataset.path for dataset in datasets]
     if len(set(short)) == len(short):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 
-def library_ids(contents: Iterable[str], vocabulary: Mapping[str, int]) -> list[int]:
+def number_added_tokens(contents: Iterable[str], vocabulary: Mapping[str, int]) -> list[int]:
     """Return the id of each added token of a model with this vocabulary.
 
     A token that the model has keeps its id. Other tokens are numbered from the number of tokens in the model

@@ -20,12 +20,12 @@ def split_words(text: str, dialect: Dialect, lower_case: bool, keep_accents: boo
     """
     return [
         word
-        for token in clean(text, dialect.drops_unassigned).split()
+        for token in clean_text(text, dialect.drops_unassigned).split()
         for word in _split_token(token, dialect, lower_case, keep_accents)
     ]
 
 
-def clean(text: str, drops_unassigned: bool) -> str:
+def clean_text(text: str, drops_unassigned: bool) -> str:
     """Remove control characters, replace white space by blanks, and put blanks around each ideograph.
 
     drops_unassigned: also remove code points that are not assigned in Unicode 11.0.
@@ -57,7 +57,9 @@ _CLEANING = {drops_unassigned: _Cleaning(drops_unassigned) for drops_unassigned 
 
 
 def _split_token(token: str, dialect: Dialect, lower_case: bool, keep_accents: bool) -> Iterator[str]:
-    """Yield the words of a token that contains no white space."""
+    """Split a run of characters without white space into words, at punctuation marks and Chinese
+    characters.
+    """
     # Some dialects leave a special token that is written in the text whole. Others split it at its brackets.
     if dialect.keeps_special_tokens and token in SPECIAL_TOKENS:
         yield token

@@ -48,7 +48,7 @@ def read_documents(data: bytes, between: str) -> Iterator[DocumentText]:
 
 
 def _join_sentences(sentences: list[str], between: str) -> DocumentText:
-    """Join the sentences to a document."""
+    """Join a document's sentences to one text, and note where each sentence ends."""
     ends, end = [], -len(between)
     for sentence in sentences:
         end += len(between) + len(sentence)
@@ -101,7 +101,7 @@ class DocumentsBuilder:
             self._word_starts += is_start
 
     def documents(self) -> Documents:
-        """Return all documents added so far."""
+        """Return everything added so far as one Documents object."""
         unknown = self._vocabulary.unk
         return Documents(
             ids=self._ids,
@@ -112,8 +112,8 @@ class DocumentsBuilder:
         )
 
 
-def not_utf8(texts: list[bytes], names: list[str]) -> InputError:
-    """Make the error for the first text that is not UTF-8."""
+def make_utf8_error(texts: list[bytes], names: list[str]) -> InputError:
+    """Make the InputError for the first of the texts that is not UTF-8, with its name and line."""
     for text, name in zip(texts, names, strict=True):
         try:
             text.decode()

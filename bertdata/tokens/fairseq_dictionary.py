@@ -66,7 +66,7 @@ class Dictionary:
         return found
 
     def dump(self) -> bytes:
-        """Return the content of the file."""
+        """Return the content of the ``dict.txt``: a line per token with its count."""
         seen, lines = set(SPECIAL_SYMBOLS), list[str]()
         for symbol, count in zip(self.symbols, self.counts, strict=True):
             lines.append(f"{symbol} {count} {_OVERWRITE}\n" if symbol in seen else f"{symbol} {count}\n")
@@ -111,7 +111,7 @@ def parse_dictionary(data: bytes, name: str) -> Dictionary:
     return Dictionary(symbols=tuple(symbols), counts=tuple(counts))
 
 
-def dictionary_json(data: bytes, name: str) -> bytes:
+def convert_dictionary(data: bytes, name: str) -> bytes:
     """Convert a ``dict.txt`` to a tokenizer.json with the same ids.
 
     Words are separated by blanks, as in the tokenised text that fairseq reads.
@@ -162,7 +162,7 @@ def compute_fairseq_ids(vocabulary: Vocabulary) -> list[int]:
     return found
 
 
-def check_order(vocabulary: Vocabulary) -> None:
+def check_token_order(vocabulary: Vocabulary) -> None:
     """Raise SettingsError unless the vocabulary's ids are in fairseq's order."""
     if compute_fairseq_ids(vocabulary) != list(range(vocabulary.size)):
         raise SettingsError(

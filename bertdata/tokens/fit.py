@@ -15,7 +15,7 @@ KEEP_CASE, LOWER_CASE = "add --no-lower-case", "leave out --no-lower-case"
 """Remedies for a vocabulary with the wrong casing, as flags of ``bertdata create``."""
 
 
-def unknown_warnings(unknown: int | None, tokens: int, name: str) -> list[str]:
+def warn_of_unknown_tokens(unknown: int | None, tokens: int, name: str) -> list[str]:
     """Return a warning if more than 2 % of the tokens are unknown tokens."""
     if not unknown or unknown <= _MOST_UNKNOWN * tokens:
         return []
@@ -26,7 +26,7 @@ def unknown_warnings(unknown: int | None, tokens: int, name: str) -> list[str]:
     ]
 
 
-def casing_warnings(
+def warn_of_casing(
     vocabulary: Vocabulary, lower_case: bool, *, remedies: Sequence[str] = (KEEP_CASE, LOWER_CASE)
 ) -> list[str]:
     """Return a warning if a cased vocabulary meets lower-cased text, or an uncased one meets cased text.
@@ -35,7 +35,7 @@ def casing_warnings(
     """
     if lower_case != _has_capitals(vocabulary.words[:: max(1, vocabulary.size // _SAMPLE)]):
         return []  # the usual case, decided from the sample in a millisecond
-    words = _drop_special(vocabulary.words)
+    words = _drop_special_tokens(vocabulary.words)
     capitals = _count_changed(words, str.lower)
     if lower_case and capitals >= _CASED * len(words) > 0:
         return [
@@ -50,14 +50,14 @@ def casing_warnings(
     return []
 
 
-def _drop_special(words: Sequence[str]) -> list[str]:
+def _drop_special_tokens(words: Sequence[str]) -> list[str]:
     """Return the words without special tokens in brackets, such as [CLS] or [unused1]."""
     return [word for word in words if word[:1] != "[" or word[-1] != "]"]
 
 
 def _has_capitals(words: Sequence[str]) -> bool:
     """Return True if any word has a capital letter."""
-    return _count_changed(_drop_special(words), str.lower) > 0
+    return _count_changed(_drop_special_tokens(words), str.lower) > 0
 
 
 def _count_changed(words: Sequence[str], change: Callable[[str], str]) -> int:

@@ -19,8 +19,8 @@ _PIECE_CHARACTERS = 1 << 24
 Normalize = Callable[[str], str]
 
 
-class TooLong(Exception):
-    """The text became longer than allowed."""
+class TooMuchGrowth(Exception):
+    """The steps of a normaliser make a text longer than allowed."""
 
 
 class GrowthMeter:
@@ -41,7 +41,10 @@ class GrowthMeter:
             self._steps = [(load(step), 1 + _count_inserted(step)) for step in steps]
 
     def check(self, text: str) -> None:
-        """Raise TooLong if the steps make the text too long. Usual files need no measurement."""
+        """Raise TooMuchGrowth if the normaliser's steps make the text too long.
+
+        Usual tokenizer.json files need no measurement, because their steps cannot make a text much longer.
+        """
         limit = MOST_GROWTH * len(text) + _SHORT_TEXT
         for normalize, growth in self._steps:
             # Normalise in pieces, so that no single call produces more than fits into memory. A match across
@@ -52,12 +55,12 @@ class GrowthMeter:
                 made.append(normalize(text[start : start + size]))
                 length += len(made[-1])
                 if length > limit:
-                    raise TooLong
+                    raise TooMuchGrowth
             text = "".join(made)
 
 
 def _list_steps(normalizer: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the steps of a Sequence in order, or the single step."""
+    """Yield the steps of a normaliser: those of a Sequence in order, or the normaliser itself."""
     if isinstance(normalizer, Mapping):
         inner = normalizer.get("normalizers")
         if isinstance(inner, list):

@@ -58,9 +58,13 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
         line = data.count(b"\n", 0, error.start) + 1
         raise VocabularyError(f"{name}: is not JSON (line {line} is not UTF-8); {expected}") from None
     try:
-        parsed = json.loads(text, object_pairs_hook=_make_object, parse_constant=_refuse_constant)
+        parsed = json.loads(text, object_pairs_hook=_make_object, parse_constant=_refuse_json_constant)
     except (ValueError, RecursionError) as error:
-        what = str(error) if isinstance(error, json.JSONDecodeError | _OddJson) else "the text is damaged"
+        what = (
+            str(error)
+            if isinstance(error, json.JSONDecodeError | _RefusedJsonError)
+            else "the text is damaged"
+        )
         raise VocabularyError(
             f"{name}: is not JSON ({what}); {expected}"
             + (
@@ -80,23 +84,23 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
     return parsed
 
 
-class _OddJson(ValueError):
+class _RefusedJsonError(ValueError):
     """JSON that Python accepts and the library does not, or that the library reads differently."""
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dict. _OddJson if a key occurs twice."""
+    """Make a dict from a JSON object's pairs. _RefusedJsonError if a key occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in found if keys.count(key) > 1)
-        raise _OddJson(f"the key {twice[:40]!r} stands twice in one object")
+        raise _RefusedJsonError(f"the key {twice[:40]!r} stands twice in one object")
     return found
 
 
-def _refuse_constant(text: str) -> Any:
+def _refuse_json_constant(text: str) -> Any:
     """Refuse NaN and Infinity, which Python's parser accepts."""
-    raise _OddJson(f"{text} is no number of JSON")
+    raise _RefusedJsonError(f"{text} is no number of JSON")
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
@@ -129,7 +133,7 @@ def _is_added_token(item: Any) -> bool:
     return isinstance(item, dict) and isinstance(item.get("content"), str) and type(item.get("id")) is int
 
 
-def token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
+def read_token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
     """Return the id of each token, added tokens included. VocabularyError for ids that no shard can hold."""
     found: dict[str, int] = {}
     for token, number in _list_tokens(parsed):

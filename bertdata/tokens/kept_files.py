@@ -7,8 +7,8 @@ from bertdata.io import storage
 from bertdata.records import ROLES, Vocabulary
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
-from bertdata.tokens.tokenizer_json import tokenizer_bytes
-from bertdata.tokens.vocabulary_json import wordpiece_json
+from bertdata.tokens.tokenizer_json import read_tokenizer_bytes
+from bertdata.tokens.vocabulary_json import convert_wordpiece
 
 CONFIGURATION_NAME = "tokenizer_config.json"
 """Name of the file with a tokeniser's casing or special tokens, in transformers' form."""
@@ -25,7 +25,7 @@ def make_tokenizer_files(file: TokenizerFile) -> dict[str, bytes]:
         vocabulary = vocabulary_of(file)
         roles = tuple((role, vocabulary.words[vocabulary.role(role)]) for role in ROLES)
         values = {"tokenizer_class": "PreTrainedTokenizerFast", **name_role_tokens(roles)}
-        return {TOKENIZER_NAME: wordpiece_json(file), CONFIGURATION_NAME: _format_line(values)}
+        return {TOKENIZER_NAME: convert_wordpiece(file), CONFIGURATION_NAME: _format_line(values)}
     if isinstance(file, VocabularyFile):
         content = format_vocabulary(vocabulary_of(file))
         return {
@@ -33,7 +33,7 @@ def make_tokenizer_files(file: TokenizerFile) -> dict[str, bytes]:
             CONFIGURATION_NAME: _format_line({"do_lower_case": file.lower_case}),
         }
     values = {"tokenizer_class": "PreTrainedTokenizerFast", **name_role_tokens(file.roles)}
-    return {TOKENIZER_NAME: tokenizer_bytes(file.path), CONFIGURATION_NAME: _format_line(values)}
+    return {TOKENIZER_NAME: read_tokenizer_bytes(file.path), CONFIGURATION_NAME: _format_line(values)}
 
 
 def keep_files(file: TokenizerFile, directory: str) -> None:
@@ -60,5 +60,5 @@ def name_role_tokens(roles: tuple[tuple[str, str], ...]) -> dict[str, str]:
 
 
 def _format_line(values: dict[str, Any]) -> bytes:
-    """Return the values as a line of JSON."""
+    """Return the values as a JSON array on one line."""
     return json.dumps(values).encode() + b"\n"

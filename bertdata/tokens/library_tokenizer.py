@@ -18,13 +18,13 @@ from bertdata.tokens.document_text import (
     DocumentsBuilder,
     DocumentText,
     compute_word_starts,
-    not_utf8,
+    make_utf8_error,
     read_documents,
 )
-from bertdata.tokens.growth import MOST_GROWTH, GrowthMeter, TooLong
+from bertdata.tokens.growth import MOST_GROWTH, GrowthMeter, TooMuchGrowth
 from bertdata.tokens.library_process import needs_trial, try_in_process
 from bertdata.tokens.lines import join_inputs
-from bertdata.tokens.time_limit import TooSlow, call_within, without_stderr
+from bertdata.tokens.time_limit import TimeLimitExceeded, call_with_time_limit, without_stderr
 from bertdata.tokens.tokenizer import TextTokens
 
 SLICE_CHARACTERS = 1 << 19
@@ -89,25 +89,28 @@ class LibraryTokenizer:
             raise self._make_refusal(error, "refuses it") from None
 
     def _load_normalizer(self, step: Mapping[str, Any]) -> Any:
-        """Return a function that does one step of the normaliser."""
+        """Load one step of the file's normaliser as a function from text to text."""
         model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
         return self._load_document({"model": model, "normalizer": step}).normalizer.normalize_str
 
     def _check_growth(self, text: str, what: str) -> None:
-        """Raise VocabularyError if the normaliser makes the text too long.
+        """Raise VocabularyError if the normaliser would make the text too long to be tokenised.
 
-        what: what the message calls the text.
+        what: what the error message calls the text.
         """
         try:
             self._meter.check(text)
-        except TooLong:
+        except TooMuchGrowth:
             raise VocabularyError(
                 f"{self.vocabulary.name}: its normalizer makes {what} more than {MOST_GROWTH} times as long "
                 "as it is; expected replacements that keep a text's length about the same"
             ) from None
 
     def _check_survival(self) -> None:
-        """Raise VocabularyError if the library aborts on the file. This is tried in a separate process."""
+        """Raise VocabularyError if the library would abort the whole process on this file.
+
+        The library is tried in a separate process.
+        """
         if not needs_trial(self._parsed):
             return
         end = try_in_process(json.dumps(self._parsed), self._parsed)
@@ -171,7 +174,9 @@ class LibraryTokenizer:
                 )
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode several texts as if they were one file. See ``bertdata.tokens.document_text``."""
+        """Encode several texts as if they were one file. A line is a sentence, a blank line ends a
+        document.
+        """
         texts = [universal_newlines(text) for text in texts]
         found = DocumentsBuilder(self.vocabulary)
         try:
@@ -179,7 +184,7 @@ class LibraryTokenizer:
                 encoded = self._run(self._library, [document.text for document in documents], names)
                 self._add(found, documents, encoded)
         except UnicodeDecodeError:
-            raise not_utf8(texts, names) from None
+            raise make_utf8_error(texts, names) from None
         return found.documents()
 
     def _add(self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]) -> None:
@@ -224,8 +229,8 @@ class LibraryTokenizer:
         seconds = SLICE_SECONDS * max(1, sum(map(len, texts)) // SLICE_CHARACTERS)
         try:
             with without_stderr():
-                return self._call_library(lambda: call_within(seconds, work), names)
-        except TooSlow:
+                return self._call_library(lambda: call_with_time_limit(seconds, work), names)
+        except TimeLimitExceeded:
             raise VocabularyError(
                 f"{self.vocabulary.name}: the pattern {self._describe_patterns()} takes more than "
                 f"{seconds:g} s on a document of {', '.join(names)}; repair the pattern in the file"
@@ -235,7 +240,7 @@ class LibraryTokenizer:
         """Call ``work`` and convert the library's errors to VocabularyError."""
         try:
             found: list[Any] = work()
-        except TooSlow:
+        except TimeLimitExceeded:
             raise
         except BaseException as error:
             what = f"cannot encode a document of {', '.join(names)}"
@@ -245,7 +250,7 @@ class LibraryTokenizer:
         return found
 
     def _describe_patterns(self) -> str:
-        """Return the file's patterns for a message."""
+        """Return the file's regular expressions, for an error message."""
         return " or ".join(map(repr, self._patterns))
 
 
@@ -256,7 +261,10 @@ def _find_patterns(parsed: Any) -> Iterator[str]:
 
 
 def _find_patterns_in(value: Any) -> Iterator[str]:
-    """Yield all values with the key "Regex", at any depth."""
+    """Yield the regular expressions in a part of a tokenizer.json.
+
+    They are the values of its keys "Regex", at any depth.
+    """
     children = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )

@@ -15,16 +15,16 @@ from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.tokenizer_json import (
     find_tokenizer_json,
-    is_json,
+    is_tokenizer_json,
+    read_file_version,
+    read_tokenizer_bytes,
     read_tokenizer_json,
-    tokenizer_bytes,
-    version_of_file,
 )
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 
-class _Chosen(NamedTuple):
+class _ChosenTokenizer(NamedTuple):
     """A tokeniser for a tokenizer.json.
 
     note: which implementation runs the file, and why.
@@ -35,38 +35,41 @@ class _Chosen(NamedTuple):
 
 
 def vocabulary_of(file: TokenizerFile) -> Vocabulary:
-    """Return the vocabulary of a tokeniser's file. It is cached between a worker's tasks.
+    """Return the vocabulary of a tokeniser's file.
 
-    A local file is read again after it was changed. ChangedInputError if it does not have the md5 in
-    ``file``.
+    It is kept between a worker's tasks, and read again after a local file was changed. ChangedInputError if
+    the
+    file does not have the md5 in ``file``.
     """
-    version = version_of_file(file.path)
+    version = read_file_version(file.path)
     if isinstance(file, VocabularyFile):
         vocabulary = _load_wordpiece_vocabulary(file.path, file.dialect, version)
-        _refuse_changed(file, vocabulary)
+        _refuse_changed_file(file, vocabulary)
         return replace(vocabulary, continues_word=None) if file.chinese_words else vocabulary
     loaded = _load_json_vocabulary(file, version)
-    _refuse_changed(file, loaded)
+    _refuse_changed_file(file, loaded)
     return loaded
 
 
 def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer:
-    """Return the tokeniser of a file, with its cache of words.
+    """Return the tokeniser of a file, together with its cache of words.
 
-    It is cached and checked as in vocabulary_of.
+    It is kept between a worker's tasks, and made again after a local file was changed. ChangedInputError if
+    the
+    file does not have the md5 in ``file``.
     """
-    version = version_of_file(file.path)
+    version = read_file_version(file.path)
     tokenizer: Tokenizer
     if isinstance(file, VocabularyFile):
         tokenizer = _load_wordpiece_tokenizer(file, engine, version)
     else:
-        tokenizer = _choose(file, engine, version).tokenizer
-    _refuse_changed(file, tokenizer.vocabulary)
+        tokenizer = _choose_tokenizer(file, engine, version).tokenizer
+    _refuse_changed_file(file, tokenizer.vocabulary)
     return tokenizer
 
 
-def _refuse_changed(file: TokenizerFile, loaded: Vocabulary) -> None:
-    """Raise ChangedInputError if the file must have another md5."""
+def _refuse_changed_file(file: TokenizerFile, loaded: Vocabulary) -> None:
+    """Raise ChangedInputError if the loaded vocabulary's md5 is not the md5 that the file was pinned to."""
     if file.md5 and loaded.md5 != file.md5:
         raise changed(file.path, f"its md5 was {file.md5} and now is {loaded.md5}")
 
@@ -76,7 +79,7 @@ def pin_file(file: TokenizerFile) -> TokenizerFile:
 
     Workers that read the file later get the same bytes or a ChangedInputError.
     """
-    read = tokenizer_bytes if isinstance(file, TokenizerJson) else storage.read_bytes
+    read = read_tokenizer_bytes if isinstance(file, TokenizerJson) else storage.read_bytes
     return replace(file, md5=md5_of(read(file.path)))
 
 
@@ -84,12 +87,12 @@ def describe_engine(file: TokenizerFile, engine: Engine | None = None) -> str | 
     """Return a line that says which implementation runs a tokenizer.json, and why. None for a vocabulary."""
     if isinstance(file, VocabularyFile):
         return None
-    return _choose(file, engine, version_of_file(file.path)).note
+    return _choose_tokenizer(file, engine, read_file_version(file.path)).note
 
 
 def find_tokenizer_file(path: str) -> TokenizerFile:
     """Return the tokeniser's file at a path: a tokenizer.json, or else a vocabulary in MLPerf's dialect."""
-    if storage.is_directory(path) or is_json(path) or storage.base_name(path) == DICTIONARY_NAME:
+    if storage.is_directory(path) or is_tokenizer_json(path) or storage.base_name(path) == DICTIONARY_NAME:
         return find_tokenizer_json(path, {})
     return VocabularyFile(path=path, dialect="mlperf")
 
@@ -105,7 +108,9 @@ def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | N
 
 
 @lru_cache(maxsize=4)
-def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]) -> _Chosen:
+def _choose_tokenizer(
+    file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
+) -> _ChosenTokenizer:
     """Choose what runs a tokenizer.json: a C++ kernel if it supports the file, else the library.
 
     version: changes when the file is changed, so that the cache does not return an old tokeniser.
@@ -129,21 +134,21 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
         if not isinstance(bpe, str):
             runner = "byte-level BPE kernel" if native else "readable twin of the byte-level BPE kernel"
             tokenizer = ByteBpeTokenizer(bpe, vocabulary, between=file.between, engine=engine)
-            return _Chosen(tokenizer, f"{name}, run by the {runner}")
+            return _ChosenTokenizer(tokenizer, f"{name}, run by the {runner}")
         reason = bpe
     elif vocabulary.kind == "wordpiece":
         misfit = find_obstacle(parsed, vocabulary, file.between)
         if misfit is None and native:
             kernel = WordPieceJsonTokenizer(parsed, vocabulary, file.between)
-            return _Chosen(kernel, f"{name}, run by the WordPiece kernel")
+            return _ChosenTokenizer(kernel, f"{name}, run by the WordPiece kernel")
         reason = misfit or "--engine python"
     note = f"{name}, run by the tokenizers library: {reason}"
-    return _Chosen(LibraryTokenizer(parsed, vocabulary, file.between), note)
+    return _ChosenTokenizer(LibraryTokenizer(parsed, vocabulary, file.between), note)
 
 
 @lru_cache(maxsize=4)
 def _load_json_vocabulary(file: TokenizerJson, version: tuple[int, ...]) -> Vocabulary:
-    """Read the vocabulary of a tokenizer.json."""
+    """Read the vocabulary of a tokenizer.json, and cache it until the file changes."""
     return read_tokenizer_json(file)[1]
 
 
@@ -151,7 +156,7 @@ def _load_json_vocabulary(file: TokenizerJson, version: tuple[int, ...]) -> Voca
 def _load_wordpiece_tokenizer(
     file: VocabularyFile, engine: Engine | None, version: tuple[int, ...]
 ) -> WordPieceTokenizer:
-    """Make the tokeniser of a WordPiece vocabulary."""
+    """Make the tokeniser of a WordPiece vocabulary file, and cache it until the file changes."""
     vocabulary = _load_wordpiece_vocabulary(file.path, file.dialect, version)
     kind = WordPieceTokenizer
     if file.chinese_words:
@@ -169,5 +174,5 @@ def _load_wordpiece_tokenizer(
 
 @lru_cache(maxsize=4)
 def _load_wordpiece_vocabulary(path: str, dialect: str, version: tuple[int, ...]) -> WordPieceVocabulary:
-    """Read a WordPiece vocabulary."""
+    """Read a WordPiece vocabulary file, and cache the vocabulary until the file changes."""
     return parse_vocabulary(storage.read_bytes(path), path, find_dialect(dialect))

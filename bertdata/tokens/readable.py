@@ -1,7 +1,7 @@
 """Shows a vocabulary's tokens as readable text."""
 
 from bertdata.records import Vocabulary
-from bertdata.tokens.bpe.settings import byte_alphabet
+from bertdata.tokens.bpe.settings import make_byte_alphabet
 
 _BLANK = "Ġ"
 """Represents a blank in tokens of byte-level BPE."""
@@ -24,7 +24,7 @@ def make_words_readable(vocabulary: Vocabulary) -> list[str]:
 
 def _is_byte_level(words: list[str]) -> bool:
     """Return True if every byte is a token, which means byte-level BPE."""
-    return set(byte_alphabet()) <= set(words)
+    return set(make_byte_alphabet()) <= set(words)
 
 
 def _decode_word(word: str) -> str:
@@ -36,4 +36,4 @@ def _decode_word(word: str) -> str:
         return word.replace(_BLANK, " ")
 
 
-_BYTES = {character: number for number, character in enumerate(byte_alphabet())}
+_BYTES = {character: number for number, character in enumerate(make_byte_alphabet())}

@@ -60,7 +60,9 @@ def find_roles(
     for role in ROLES:
         # Candidates in the order of preference. The first that is a token of the vocabulary is used.
         candidates: list[Any] = [given.get(role)]
-        candidates += [_get_content(configuration.get(f"{role}_token")) for configuration in configurations]
+        candidates += [
+            _get_token_text(configuration.get(f"{role}_token")) for configuration in configurations
+        ]
         candidates += [
             token for place, token in find_roles_in_template(parsed["post_processor"]) if place == role
         ]
@@ -73,7 +75,7 @@ def find_roles(
     return found
 
 
-def _get_content(token: Any) -> Any:
+def _get_token_text(token: Any) -> Any:
     """Return the text of a token in a configuration, which is a text or an object with a text."""
     return token.get("content") if isinstance(token, Mapping) else token
 
@@ -109,7 +111,7 @@ def count_separators(processor: Any) -> int:
 
 
 def _count_separators_in(processor: Any) -> Iterator[int]:
-    """Yield the number of separators of each step that adds any."""
+    """Yield how many separators each step of a post-processor puts between two texts, if it adds any."""
     if not isinstance(processor, Mapping):
         return
     kind = processor.get("type")

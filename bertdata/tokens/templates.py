@@ -17,7 +17,7 @@ class Piece(NamedTuple):
 
 
 class Template(NamedTuple):
-    """The parts that a single text and a pair of texts become."""
+    """What a post-processor makes of a single text and of a pair of texts."""
 
     single: list[Piece]
     pair: list[Piece]
@@ -81,7 +81,7 @@ def _make_pair_template(processor: Mapping[str, Any]) -> Template:
 
 
 def _list_contents(pieces: Sequence[Piece]) -> list[str | tuple[int, ...]]:
-    """Return the contents of the pieces, without their segments."""
+    """Return the tokens and text places of the pieces in order, without their segment numbers."""
     return [piece.content for piece in pieces]
 
 

@@ -14,12 +14,14 @@ _STDERR = 2
 _redirecting = threading.Lock()
 
 
-class TooSlow(Exception):
-    """The call did not end in time."""
+class TimeLimitExceeded(Exception):
+    """A call of call_with_time_limit did not return in time."""
 
 
-def call_within(seconds: float, function: Callable[[], Result]) -> Result:
-    """Call a function that releases Python's lock (GIL), and return its result. TooSlow if it takes too long.
+def call_with_time_limit(seconds: float, function: Callable[[], Result]) -> Result:
+    """Call a function that releases Python's lock (GIL), and return its result.
+
+    TimeLimitExceeded if the call takes more than this number of seconds.
 
     A call that is too slow continues in its daemon thread, because nothing can stop it. The process does not
     wait for it at exit.
@@ -40,7 +42,7 @@ def call_within(seconds: float, function: Callable[[], Result]) -> Result:
     if failed:
         raise failed[0]
     if not found:
-        raise TooSlow
+        raise TimeLimitExceeded
     return found[0]
 
 
@@ -73,6 +75,6 @@ def without_stderr() -> Iterator[None]:
 
 
 def _write_all(data: bytes) -> Any:
-    """Write all data to stderr."""
+    """Write all of the data to the file descriptor of stderr."""
     while data:
         data = data[os.write(_STDERR, data) :]

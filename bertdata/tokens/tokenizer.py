@@ -22,7 +22,7 @@ class TextTokens(NamedTuple):
     word_starts: Buffer | None = None
 
     def lists(self) -> Iterator[list[int]]:
-        """Yield the ids of each text as a list."""
+        """Yield the token ids of each text as a Python list."""
         ids = list(self.ids)
         return (ids[start:end] for start, end in pairwise(chain((0,), self.ends)))
 

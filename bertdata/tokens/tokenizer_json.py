@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.errors import VocabularyError
 from bertdata.io import storage
 from bertdata.records import Vocabulary
-from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, dictionary_json
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, convert_dictionary
 from bertdata.tokens.files import (
     TOKENIZER_NAME,
     VOCABULARY_NAME,
@@ -15,13 +15,13 @@ from bertdata.tokens.files import (
     TokenizerJson,
     VocabularyFile,
 )
-from bertdata.tokens.json_document import parse_tokenizer_json, token_ids
+from bertdata.tokens.json_document import parse_tokenizer_json, read_token_ids
 from bertdata.tokens.model_directory.files import (
     SPECIAL_TOKENS_NAME,
     VOCABULARY_NAMES,
     ModelFiles,
-    read_limited,
-    version_of,
+    read_bounded_file,
+    read_directory_version,
 )
 from bertdata.tokens.model_directory.reader import read_model_tokenizer
 from bertdata.tokens.model_directory.tokenizer_class import find_class
@@ -36,19 +36,19 @@ def find_tokenizer_json(path: str, roles: Mapping[str, str], **settings: Any) ->
 
     For a directory this is the tokeniser that AutoTokenizer of transformers 5 makes. If the directory's own
     tokenizer.json describes it, the result is that file. Otherwise the result is the directory itself, and
-    ``tokenizer_bytes`` makes a tokenizer.json from it.
+    ``read_tokenizer_bytes`` makes a tokenizer.json from it.
     roles: tokens that the user named, by role. settings: other fields of the TokenizerJson.
     """
     if storage.is_directory(path) and not _is_fairseq_directory(path):
         model = read_model_tokenizer(path)
         files = ModelFiles(path)
         hints = [model.named, files.object(SPECIAL_TOKENS_NAME) or {}]
-        found = find_roles(model.parsed, token_ids(model.parsed, path), path, roles, hints)
+        found = find_roles(model.parsed, read_token_ids(model.parsed, path), path, roles, hints)
         return TokenizerJson(path=model.own_file or path, roles=tuple(found.items()), **settings)
     if storage.is_directory(path):
         path = storage.join(path, DICTIONARY_NAME)
-    parsed = parse_tokenizer_json(tokenizer_bytes(path), path)
-    found = find_roles(parsed, token_ids(parsed, path), path, roles)
+    parsed = parse_tokenizer_json(read_tokenizer_bytes(path), path)
+    found = find_roles(parsed, read_token_ids(parsed, path), path, roles)
     return TokenizerJson(path=path, roles=tuple(found.items()), **settings)
 
 
@@ -56,8 +56,8 @@ def find_json_with_roles(path: str) -> TokenizerJson:
     """Return the tokenizer.json at a path, with roles from the configuration files next to it."""
     files = ModelFiles(storage.parent(path) or ".")
     hints = [files.tokenizer_config, files.object(SPECIAL_TOKENS_NAME) or {}]
-    parsed = parse_tokenizer_json(tokenizer_bytes(path), path)
-    found = find_roles(parsed, token_ids(parsed, path), path, {}, hints)
+    parsed = parse_tokenizer_json(read_tokenizer_bytes(path), path)
+    found = find_roles(parsed, read_token_ids(parsed, path), path, {}, hints)
     return TokenizerJson(path=path, roles=tuple(found.items()))
 
 
@@ -77,7 +77,7 @@ def find_model_tokenizer(directory: str) -> TokenizerFile:
     return read_model_tokenizer(directory).vocabulary or find_tokenizer_json(directory, {})
 
 
-def model_casing(directory: str) -> bool | None:
+def read_model_casing(directory: str) -> bool | None:
     """Return True if a model's vocab.txt is read in lower case. None if no tokenizer_config.json says so.
 
     Without that file transformers lower-cases, but a vocabulary with capital letters shows otherwise.
@@ -94,27 +94,27 @@ def holds_tokenizer(directory: str) -> bool:
     return any(storage.exists(storage.join(directory, name)) for name in names)
 
 
-def is_json(path: str) -> bool:
-    """Return True if the file begins as a JSON object. No WordPiece vocabulary does."""
+def is_tokenizer_json(path: str) -> bool:
+    """Return True if the file begins as a JSON object, which no WordPiece vocabulary does."""
     with storage.open_input(path) as file:
         return begins_as_json(file.read(_BEGINNING))
 
 
-def tokenizer_bytes(path: str) -> bytes:
+def read_tokenizer_bytes(path: str) -> bytes:
     """Return the content of a tokenizer.json.
 
     It is made from a model's directory or a ``dict.txt`` if necessary.
     """
     if storage.is_directory(path):
         return read_model_tokenizer(path).dump()
-    data = read_limited(path)
-    return dictionary_json(data, path) if storage.base_name(path) == DICTIONARY_NAME else data
+    data = read_bounded_file(path)
+    return convert_dictionary(data, path) if storage.base_name(path) == DICTIONARY_NAME else data
 
 
-def version_of_file(path: str) -> tuple[int, ...]:
+def read_file_version(path: str) -> tuple[int, ...]:
     """Return numbers that change when a tokeniser's local file, or a file of its directory, is changed."""
     if storage.is_directory(path):
-        return version_of(path)
+        return read_directory_version(path)
     return storage.version(path)
 
 
@@ -126,14 +126,14 @@ def _is_fairseq_directory(directory: str) -> bool:
 
 def read_tokenizer_json(file: TokenizerJson) -> tuple[dict[str, Any], Vocabulary]:
     """Return the parsed file and its vocabulary. VocabularyError if the file is not a tokenizer.json."""
-    data = tokenizer_bytes(file.path)
+    data = read_tokenizer_bytes(file.path)
     parsed = parse_tokenizer_json(data, file.path)
     return parsed, _make_vocabulary(parsed, data, file)
 
 
 def _make_vocabulary(parsed: dict[str, Any], data: bytes, file: TokenizerJson) -> Vocabulary:
     """Make the vocabulary of a parsed file. data: the file's content."""
-    ids = token_ids(parsed, file.path)
+    ids = read_token_ids(parsed, file.path)
     words = ["[unused]"] * (max(ids.values()) + 1)
     for token, number in ids.items():
         words[number] = token

@@ -80,12 +80,12 @@ def parse_vocabulary(
 
 
 def begins_as_json(data: bytes) -> bool:
-    """Return True if the data begins as a JSON object. No vocabulary does."""
+    """Return True if the data begins as a JSON object, which no WordPiece vocabulary file does."""
     return _JSON.match(data) is not None
 
 
 def _read_tokens(data: bytes, name: str, dialect: Dialect) -> list[str]:
-    """Return the tokens of a vocabulary file by line."""
+    """Return the tokens of a vocabulary file in the order of its lines, which is the order of their ids."""
     try:
         text = normalize_newlines(data, dialect).decode()
     except UnicodeDecodeError as error:

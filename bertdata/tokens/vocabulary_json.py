@@ -10,7 +10,7 @@ _LONGEST_WORD = 200
 """Longest word in characters that Google's program splits into pieces."""
 
 
-def wordpiece_json(file: VocabularyFile) -> bytes:
+def convert_wordpiece(file: VocabularyFile) -> bytes:
     """Return a tokenizer.json with the file's tokens, casing and special tokens."""
     vocabulary = vocabulary_of(file)
     roles = ("pad", "unk", "cls", "sep", "mask")

@@ -102,7 +102,7 @@ class WordPieceTokenizer:
         return text
 
     def _split_text(self, text: str) -> list[int]:
-        """Return the ids of a text, in pure Python."""
+        """Return the token ids of a text that may have several words, in pure Python."""
         # Imported here, because loading the Unicode tables takes longer than encoding a small file in C++.
         from bertdata.tokens.basic import split_words
         from bertdata.tokens.pieces import split_pieces
@@ -115,7 +115,7 @@ class WordPieceTokenizer:
         ]
 
     def _encode_in_python(self, lines: Iterable[str]) -> Documents:
-        """Encode lines in pure Python."""
+        """Encode the lines of a text in pure Python, as the twin of the C++ kernel."""
         ids = array("I" if self.vocabulary.wide else "H")
         sentence_ends, document_ends = array("I"), array("I")
         closed = 0
@@ -133,7 +133,7 @@ class WordPieceTokenizer:
         return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
 
 
-def tokenize(
+def tokenize_text(
     text: bytes,
     vocabulary: WordPieceVocabulary,
     dialect: Dialect,
@@ -142,6 +142,6 @@ def tokenize(
     name: str = "text",
     engine: Engine | None = None,
 ) -> Documents:
-    """Encode one UTF-8 text. See WordPieceTokenizer.encode."""
+    """Encode one UTF-8 text as Documents: a line is a sentence, and a blank line ends a document."""
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=lower_case, engine=engine)
     return tokenizer.encode([text], [name])

@@ -17,7 +17,7 @@ from bertdata._native import kernels
 from bertdata.errors import VocabularyError
 from bertdata.io.foreign_text import universal_newlines
 from bertdata.records import Buffer, Documents, Vocabulary
-from bertdata.tokens.added_ids import library_ids
+from bertdata.tokens.added_ids import number_added_tokens
 from bertdata.tokens.library_form import find_odd_part
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.lines import join_inputs
@@ -50,7 +50,8 @@ def find_obstacle(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: st
         ),
         "an added token is empty or holds white space": any(token.split() != [token] for token in added),
         "an added token has an id of more bits than the model's": vocabulary.wide != (widest > 0xFFFF),
-        "an added token has another id than the library gives it": ids != library_ids(added, model["vocab"]),
+        "an added token has another id than the library gives it": ids
+        != number_added_tokens(added, model["vocab"]),
         "two of its tokens have one id": len({*model["vocab"].values()}) < len(model["vocab"]),
         f"its sentences are joined by {between!r}": between not in ("", " "),
     }
@@ -105,7 +106,9 @@ class WordPieceJsonTokenizer:
         return LibraryTokenizer(self._parsed, self.vocabulary, self._between)
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode several texts as if they were one file. See ``bertdata.tokens.document_text``."""
+        """Encode several texts as if they were one file. A line is a sentence, a blank line ends a
+        document.
+        """
         data = join_inputs([universal_newlines(text) for text in texts])
         try:
             ids, sentence_ends, document_ends, unknown, left_out = self._kernel.tokenize(data)
@@ -171,5 +174,5 @@ class _JoinedDocuments:
 
 
 def _get_end(ends: Buffer, number: int) -> int:
-    """Return where the first ``number`` items end."""
+    """Return the end offset of item ``number - 1``, or 0 if ``number`` is 0."""
     return int(ends[number - 1]) if number else 0

@@ -10,7 +10,7 @@ import json
 from random import Random
 from typing import Any
 
-from bertdata.tokens.bpe.settings import PATTERNS, byte_alphabet
+from bertdata.tokens.bpe.settings import PATTERNS, make_byte_alphabet
 
 Json = dict[str, Any]
 
@@ -32,7 +32,7 @@ CONTENTS = (*_CONTENTS.split(), "  ", " ", " a", "a ", "x y", "\n", "\xa0", "", 
 
 def byte_bpe(random: Random) -> Json:
     """Return the model of a byte-level BPE with some merges. Some have gaps in their ids, or odd merges."""
-    vocabulary = {unit: number for number, unit in enumerate(byte_alphabet())}
+    vocabulary = {unit: number for number, unit in enumerate(make_byte_alphabet())}
     merges = []
     for first, second in _MERGES[: random.randrange(len(_MERGES) + 1)]:
         vocabulary.setdefault(first + second, len(vocabulary))

@@ -30,21 +30,23 @@ class PackedData(OpenedDataset):
         return self.source.batches(shard)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
-        examples = columns.join(list(self.source.batches(shard)))
+        examples = columns.join_batches(list(self.source.batches(shard)))
         ends = self.ends[shard.name]
         half = len(ends) // 2  # two batches, so that joining them is seen
         middle = ends[half - 1] if half else 0
-        yield PackBatch(examples=columns.cut(examples, 0, middle), ends=np.array(ends[:half], np.uint32))
+        yield PackBatch(
+            examples=columns.slice_batch(examples, 0, middle), ends=np.array(ends[:half], np.uint32)
+        )
         rest = np.array(ends[half:], np.uint32) - np.uint32(middle)
-        yield PackBatch(examples=columns.cut(examples, middle, len(examples)), ends=rest)
+        yield PackBatch(examples=columns.slice_batch(examples, middle, len(examples)), ends=rest)
 
 
 def pack_in_turn(source: OpenedDataset, most: int = 3) -> PackedData:
     """The dataset with at most so many examples a row, each put into the row of the one before if it fits."""
     ends, shards = {}, []
     for shard in source.shards:
-        examples = columns.join(list(source.batches(shard)))
-        sizes = _pack(columns.lengths(examples.ends).tolist(), source.layout.max_seq_length, most)
+        examples = columns.join_batches(list(source.batches(shard)))
+        sizes = _pack(columns.compute_lengths(examples.ends).tolist(), source.layout.max_seq_length, most)
         ends[shard.name] = list(accumulate(sizes))
         shards.append(replace(shard, rows=len(sizes)))
     layout = replace(source.layout, packing="flat", sequences_per_row=most)

@@ -15,7 +15,7 @@ from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
-from bertdata.tokens.fit import casing_warnings
+from bertdata.tokens.fit import warn_of_casing
 from bertdata.tokens.kept_files import keep_files
 from bertdata.tokens.load import vocabulary_of
 from trainer.config.settings import Config
@@ -38,7 +38,7 @@ def tokenizer_of_data(config: Config) -> TokenizerFile | None:
         return None if dataset is None else known_tokenizer(None, dataset)
     file = known_tokenizer(config.masking.vocab, dataset)
     if isinstance(file, VocabularyFile):
-        file = replace(file, lower_case=not casing_warnings(vocabulary_of(file), True))
+        file = replace(file, lower_case=not warn_of_casing(vocabulary_of(file), True))
     return file
 
 

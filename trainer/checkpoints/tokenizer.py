@@ -15,10 +15,10 @@ from bertdata.tokens.files import (
     TokenizerJson,
     VocabularyFile,
 )
-from bertdata.tokens.fit import casing_warnings
+from bertdata.tokens.fit import warn_of_casing
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from bertdata.tokens.load import vocabulary_of
-from bertdata.tokens.tokenizer_json import holds_tokenizer, model_casing, read_tokenizer_json
+from bertdata.tokens.tokenizer_json import holds_tokenizer, read_model_casing, read_tokenizer_json
 from trainer.checkpoints.any_checkpoint import OURS, Checkpoint
 from trainer.checkpoints.kept_tokenizer import find_training_data
 from trainer.checkpoints.reading import read_state
@@ -58,11 +58,11 @@ def find_tokenizer(
     if isinstance(file, TokenizerJson):
         return with_casing(file, lower_case)
     if vocabulary is not None and storage.is_directory(vocabulary):
-        casing = model_casing(vocabulary)
+        casing = read_model_casing(vocabulary)
     for known in (casing, casing_of(checkpoint)):
         lower_case = known if lower_case is None else lower_case
     if lower_case is None:  # not stored anywhere: guess from the vocabulary's words
-        lower_case = not casing_warnings(words, True)
+        lower_case = not warn_of_casing(words, True)
     return replace(file, lower_case=lower_case)
 
 
@@ -139,7 +139,7 @@ def casing_of(checkpoint: Checkpoint) -> bool | None:
     None if unknown.
     """
     if checkpoint.kind != OURS:
-        return model_casing(_folder_of(checkpoint))
+        return read_model_casing(_folder_of(checkpoint))
     config = find_beside(checkpoint, CONFIGURATION_NAME)
     if config is None:
         return _settings(checkpoint).get("lower_case")

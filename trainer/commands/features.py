@@ -10,7 +10,7 @@ from bertdata.io.assets import name_warnings
 from bertdata.io.outputs import JSON_LINES, check_output, refuse_inputs
 from bertdata.io.terminal import say, say_error
 from bertdata.tokens.files import TokenizerJson, VocabularyFile
-from bertdata.tokens.fit import casing_warnings
+from bertdata.tokens.fit import warn_of_casing
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.data.named_tokenizer import named_tokenizer, warnings_of_given, with_casing
@@ -163,6 +163,6 @@ def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, bool | None, list[str]
     warnings = [
         *warnings_of_given(given.vocab),
         *name_warnings(file.path, words.md5),
-        *casing_warnings(words, file.lower_case),
+        *warn_of_casing(words, file.lower_case),
     ]
     return tokenizer, file.lower_case, warnings

@@ -14,7 +14,7 @@ import numpy as np
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
-from bertdata.examples.columns import Array, lengths
+from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.groups import MASKS, get_masks, has_group
 from bertdata.records import ShardLayout
 from trainer.data.order import random_numbers
@@ -68,9 +68,9 @@ def decode_first_sizes(data: OpenedDataset) -> tuple[Array, Array]:
     """
     tokens, masks = list[Array](), list[Array]()
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
-        tokens.append(lengths(batch.ends))
+        tokens.append(compute_lengths(batch.ends))
         has_masks = has_group(type(batch), MASKS)
-        masks.append(lengths(get_masks(batch).ends) if has_masks else np.zeros(len(batch), np.int64))
+        masks.append(compute_lengths(get_masks(batch).ends) if has_masks else np.zeros(len(batch), np.int64))
         if sum(map(len, tokens)) >= 4096:
             break
     return np.concatenate(tokens), np.concatenate(masks)

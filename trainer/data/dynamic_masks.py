@@ -14,7 +14,7 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
-from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
+from bertdata.examples.dynamic_masking.masker import Draws, Masker, remove_masks
 from bertdata.examples.groups import WORD_STARTS, find_column, has_group
 from bertdata.examples.masking.settings import MASKINGS
 from bertdata.examples.objectives import find_objective
@@ -77,12 +77,12 @@ class UnmaskedData(OpenedDataset):
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """Yield the shard's examples without masks."""
         for batch in self.masked.source.batches(shard):
-            yield unmask(batch)
+            yield remove_masks(batch)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
         """Yield the shard's packed rows, with examples without masks."""
         for packs in self.masked.source.packs(shard):
-            yield replace(packs, examples=unmask(packs.examples))
+            yield replace(packs, examples=remove_masks(packs.examples))
 
     @property
     def counts_vary(self) -> bool:

@@ -50,7 +50,7 @@ class CompactExamples:
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
         blank = columns.make_blank_example(find_objective(layout.objective).batch_type, layout)
-        held = columns.join([*batches, blank])
+        held = columns.join_batches([*batches, blank])
         self._kind = type(blank)
         self._bounds = {ends: np.insert(getattr(held, ends), 0, 0) for ends in blank.ragged()}
         self._values = {
@@ -154,7 +154,7 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
     no_slots = np.zeros((count, layout.max_predictions_per_seq), np.int32)
     masks = groups.Masks(no_slots, no_slots, none)
     if groups.has_group(kind, groups.MASKS):
-        masks = groups.Masks(*(made[name] for name in groups.mask_names(kind)))
+        masks = groups.Masks(*(made[name] for name in groups.find_mask_names(kind)))
     return GatheredExamples(
         layout=layout,
         ids=made["ids"],

@@ -9,7 +9,15 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
-from bertdata.examples.groups import MASKS, PAIR_LABEL, PAIRS, SEGMENT, find_column, has_group, mask_names
+from bertdata.examples.groups import (
+    MASKS,
+    PAIR_LABEL,
+    PAIRS,
+    SEGMENT,
+    find_column,
+    find_mask_names,
+    has_group,
+)
 from bertdata.examples.objectives import find_objective
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
 from trainer.config.model_kinds import model_kind
@@ -64,13 +72,13 @@ class GeneratedData(OpenedDataset):
                 labels.reshape(rows, masks)[in_use] % size,
                 np.cumsum(slots).astype(np.uint32),
             )
-            made |= dict(zip(mask_names(kind), drawn_masks, strict=True))
+            made |= dict(zip(find_mask_names(kind), drawn_masks, strict=True))
         if has_group(kind, SEGMENT):
             first = 1 + rest[:rows] % (lengths - 1).astype(np.uint64)
             made[find_column(kind, SEGMENT).name] = first.astype(np.uint32)
         if has_group(kind, PAIR_LABEL):
             made[find_column(kind, PAIR_LABEL).name] = (rest[rows:] % np.uint64(2)).astype(np.uint8)
-        yield columns.compact(kind(**made))
+        yield columns.shrink_ids(kind(**made))
 
     @property
     def has_lengths(self) -> bool:

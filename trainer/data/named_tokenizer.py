@@ -6,12 +6,12 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.tokens.files import TOKENIZER_NAME, TokenizerFile, VocabularyFile
-from bertdata.tokens.model_directory.keys import tokenizer_warnings
+from bertdata.tokens.model_directory.keys import warn_of_unread_keys
 from bertdata.tokens.tokenizer_json import (
     find_json_with_roles,
     find_model_tokenizer,
     find_tokenizer_json,
-    is_json,
+    is_tokenizer_json,
 )
 
 
@@ -27,13 +27,17 @@ def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile
     path = find_vocabulary(path_or_name)
     if storage.base_name(path) == TOKENIZER_NAME:
         return find_json_with_roles(path)
-    return find_tokenizer_json(path, {}) if is_json(path) else VocabularyFile(path=path, dialect=dialect)
+    return (
+        find_tokenizer_json(path, {})
+        if is_tokenizer_json(path)
+        else VocabularyFile(path=path, dialect=dialect)
+    )
 
 
 def warnings_of_given(vocabulary: str | None) -> list[str]:
     """Return warnings about ignored settings, if ``vocabulary`` is a model's directory."""
     is_directory = vocabulary is not None and storage.is_directory(vocabulary)
-    return tokenizer_warnings(str(vocabulary)) if is_directory else []
+    return warn_of_unread_keys(str(vocabulary)) if is_directory else []
 
 
 def with_casing(file: TokenizerFile, lower_case: bool | None) -> TokenizerFile:

@@ -30,7 +30,7 @@ class PackedExamples(CompactExamples):
     def __init__(self, packs: Iterable[PackBatch], layout: ShardLayout) -> None:
         found = list(packs)
         super().__init__([pack.examples for pack in found], layout)
-        sizes = [columns.lengths(pack.ends) for pack in found]
+        sizes = [columns.compute_lengths(pack.ends) for pack in found]
         self.row_bounds = np.cumsum(np.concatenate([[0], *sizes]), dtype=np.int64)
 
 
@@ -111,7 +111,7 @@ def _first_rows(data: OpenedDataset, examples: int) -> Array:
     """Return the packed row of each of the first examples."""
     sizes, seen = list[Array](), 0
     for packs in (packs for shard in data.shards for packs in data.packs(shard)):
-        sizes.append(columns.lengths(packs.ends))
+        sizes.append(columns.compute_lengths(packs.ends))
         seen += int(packs.ends[-1]) if len(packs) else 0
         if seen >= examples:
             break

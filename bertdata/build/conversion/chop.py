@@ -18,7 +18,7 @@ class ChopTask:
     stop: int
 
 
-def chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask]:
+def make_chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask]:
     """Return tasks that write the missing shards. Each task writes consecutive shards."""
     # missing [0, 1, 2, 5, 6] with at most 2 shards a task -> [0, 1], [2], [5, 6]
     most = max(1, len(missing) // (RUNS_A_WORKER * workers))
@@ -32,8 +32,8 @@ def chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask]:
     return tasks
 
 
-def chop(task: ChopTask) -> list[ConvertedShard]:
-    """Write the task's shards."""
+def write_consecutive_shards(task: ChopTask) -> list[ConvertedShard]:
+    """Write the new shards that the task names, reading the source's examples in order."""
     job = task.job
     examples = Supply(job.source.run(range(job.starts[task.first], job.starts[task.stop])))
     return [

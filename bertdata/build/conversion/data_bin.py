@@ -12,7 +12,7 @@ from bertdata.records import ExampleBatch, Vocabulary
 from bertdata.shards.fairseq.blocks import check_blocks
 from bertdata.shards.fairseq.writer import FairseqWriter
 from bertdata.shards.write import CountingWriter
-from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_order
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_token_order
 from bertdata.tokens.load import vocabulary_of
 
 
@@ -23,11 +23,11 @@ def check_for_fairseq(objective: str, name: str, has_masks: bool, vocabulary: Vo
         raise SettingsError(
             f"{name}: its examples have masks, which fairseq draws itself; make them with create --no-masks"
         )
-    check_order(vocabulary)
+    check_token_order(vocabulary)
 
 
 def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
-    """Write all examples, in order, into the one shard."""
+    """Write all examples of the source, in order, into the single ``.bin`` file of a fairseq dataset."""
     [name] = job.names[number]
     made: list[FairseqWriter] = []
 

@@ -48,7 +48,7 @@ class ConvertedShard:
 
     @property
     def examples(self) -> int:
-        """Number of examples in all bins."""
+        """Number of examples in the shard, over all of its length bins."""
         return sum(entry.examples for entry in self.entries)
 
     @property

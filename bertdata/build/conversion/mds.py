@@ -16,7 +16,7 @@ from bertdata.config.dataset_settings import DatasetSettings
 from bertdata.dataset.companion_files import form_of
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
-from bertdata.examples.columns import Array, lengths
+from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.objectives import find_objective, without_word_starts
 from bertdata.io import storage
 from bertdata.io.process_pool import ProcessPool
@@ -41,7 +41,7 @@ def measure_shard(task: MeasureTask) -> Array:
     [shard] = task.source.shards
     if shard.lengths_md5 is not None:
         return np.array(task.source.lengths(shard), np.uint16)
-    found = [lengths(batch.ends).astype(np.uint16) for batch in task.source.batches(shard)]
+    found = [compute_lengths(batch.ends).astype(np.uint16) for batch in task.source.batches(shard)]
     return np.concatenate(found)
 
 

@@ -15,7 +15,7 @@ from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.shard import write_shard
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.sorted_runs import Placed, SortedExamples, read_group, write_runs
-from bertdata.examples.columns import Array, cut
+from bertdata.examples.columns import Array, slice_batch
 from bertdata.examples.objectives import find_objective
 from bertdata.io.scratch_files import ScratchFiles
 from bertdata.records import ExampleBatch
@@ -26,10 +26,11 @@ BATCH = 4096
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ShardSortTask:
-    """The task of sorting the examples of consecutive source shards.
+    """A task for a worker process: sort the examples of consecutive source shards by their new shard.
 
-    places: new position of each example.
-    folder: directory for the scratch files. None: the dataset's ``unfinished/``.
+    number: number of the task, which also names its scratch files.
+    places: the new position of each example among all examples of the dataset.
+    folder: directory for the scratch files. None means the dataset's ``unfinished/``.
     """
 
     job: Job
@@ -41,15 +42,22 @@ class ShardSortTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PermutedShardTask:
-    """The task of writing new shard ``number`` from the scratch files."""
+    """A task for a worker process: write one new shard from the examples in the scratch files.
+
+    number: index of the new shard, from 0.
+    files: the scratch files of all ShardSortTasks.
+    """
 
     job: Job
     number: int
     files: tuple[str, ...]
 
 
-def sort_tasks(job: Job, folder: str | None) -> Iterator[ShardSortTask]:
-    """Yield the tasks that sort all examples. folder: as in ShardSortTask."""
+def make_sort_tasks(job: Job, folder: str | None) -> Iterator[ShardSortTask]:
+    """Yield the tasks that together sort all examples of the source.
+
+    folder: directory for the scratch files. None means the dataset's ``unfinished/``.
+    """
     shards, places = job.source.shards, find_destinations(job.source.examples)
     size, start = -(-len(shards) // MOST_TASKS), 0
     for number, first in enumerate(range(0, len(shards), size)):
@@ -89,14 +97,14 @@ def _place_examples(task: ShardSortTask) -> Iterator[Placed]:
             first += len(batch)
 
 
-def gather(task: PermutedShardTask) -> list[ConvertedShard]:
-    """Write the task's shard."""
+def write_permuted_shard(task: PermutedShardTask) -> list[ConvertedShard]:
+    """Write one new shard of a permuted dataset. The list has one entry, as from write_consecutive_shards."""
     return [write_shard(task.job, task.number, _read_examples(task))]
 
 
 def _read_examples(task: PermutedShardTask) -> Iterator[ExampleBatch]:
-    """Yield the task's examples in batches, in their new order."""
+    """Yield the examples of the new shard in batches, in their new order."""
     kind = find_objective(task.job.layout.objective).batch_type
     examples = read_group(task.files, task.number, len(task.job.names), kind).examples
     for start in range(0, len(examples), BATCH):
-        yield cut(examples, start, min(start + BATCH, len(examples)))
+        yield slice_batch(examples, start, min(start + BATCH, len(examples)))

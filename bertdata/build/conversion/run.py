@@ -6,12 +6,17 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from bertdata.build.conversion.chop import chop, chop_tasks
+from bertdata.build.conversion.chop import make_chop_tasks, write_consecutive_shards
 from bertdata.build.conversion.data_bin import check_for_fairseq
 from bertdata.build.conversion.example_cuts import find_shard_starts
 from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.mds import find_mds_starts, refuse_source
-from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
+from bertdata.build.conversion.permute import (
+    PermutedShardTask,
+    make_sort_tasks,
+    sort_examples,
+    write_permuted_shard,
+)
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import find_kept_shard
 from bertdata.dataset.companion_files import form_of
@@ -27,9 +32,9 @@ from bertdata.io.scratch_files import forget_scratch, scratch_folder
 from bertdata.packing.input_dataset import (
     CountTask,
     InputDataset,
+    add_md5s,
     count_shard_lengths,
     open_input_dataset,
-    with_md5s,
 )
 from bertdata.records import ExampleBatch
 from bertdata.shards.arrow_fields import arrow_fields
@@ -103,7 +108,7 @@ def _read_inputs(
         return source, source.inputs
     tasks = [CountTask(source=source.of_shards(at, at + 1)) for at in range(len(source.opened.shards))]
     counts = [found for _, found in pool.in_order(count_shard_lengths, tasks)]
-    source = with_md5s(source, counts)
+    source = add_md5s(source, counts)
     entries = tuple(found.entry for found in counts if found.entry is not None)
     has_masks = any(found.masks is not None and found.masks.any() for found in counts)
     if has_masks or to not in (ARROW, FAIRSEQ) or not has_group(_find_batch_type(source), MASKS):
@@ -113,7 +118,7 @@ def _read_inputs(
 
 
 def _find_batch_type(source: InputDataset) -> type[ExampleBatch]:
-    """Return the batch type of the source's examples."""
+    """Return the ExampleBatch class of the source's examples."""
     return find_objective(source.opened.layout.objective).batch_type
 
 
@@ -133,25 +138,25 @@ def convert_dataset(
     Returns the manifest.
     """
     source = open_input_dataset(path, vocabulary, unverified, objective)
-    _refuse(source, path, settings)
+    _refuse_source(source, path, settings)
     with ProcessPool(workers) as pool:
         source, inputs = _read_inputs(source, settings.to, pool)
         job = plan_conversion(source, settings, output, inputs, pool)
         with job.dataset.run():
             try:
-                found = _make(job, settings, pool, workers, told)
+                found = _make_shards(job, settings, pool, workers, told)
             except (DataError, UsageError):
                 # Running again would fail again, so the scratch files are useless. After a kill or a full
                 # disk they stay and save work.
                 forget_scratch(job.dataset.commit)
                 raise
-            return _finish(job, source, inputs, found)
+            return _finish_conversion(job, source, inputs, found)
 
 
-def _finish(
+def _finish_conversion(
     job: Job, source: InputDataset, inputs: tuple[InputEntry, ...], found: list[ConvertedShard]
 ) -> Manifest:
-    """Write the manifest and the other small files of the dataset."""
+    """Write the converted dataset's manifest, and the other small files that the target program reads."""
     shards = sorted((entry for shard in found for entry in shard.entries), key=attrgetter("name"))
     entries = with_lost(shards, source.lost_tokens)
     return job.dataset.finish(
@@ -159,7 +164,7 @@ def _finish(
     )
 
 
-def _refuse(source: InputDataset, path: str, settings: ConversionSettings) -> None:
+def _refuse_source(source: InputDataset, path: str, settings: ConversionSettings) -> None:
     """Raise DatasetError or SettingsError if the new layout cannot hold the source's examples."""
     layout = source.opened.layout
     kind = find_objective(layout.objective).batch_type
@@ -181,10 +186,10 @@ def _refuse(source: InputDataset, path: str, settings: ConversionSettings) -> No
     raise DatasetError(f"{path}: holds {found}")
 
 
-def _make(
+def _make_shards(
     job: Job, settings: ConversionSettings, pool: ProcessPool, workers: int, told: Told
 ) -> list[ConvertedShard]:
-    """Write the missing shards. Returns all shards, kept ones included."""
+    """Write the shards that an earlier run has not finished. Return all shards, finished ones included."""
     total = job.source.examples
     found = [shard for number in range(len(job.names)) if (shard := find_kept_shard(job, number)) is not None]
     done = sum(shard.examples for shard in found)
@@ -198,14 +203,14 @@ def _make(
         if settings.shuffled:
             folder = stack.enter_context(scratch_folder(job.dataset.directory))
             files: list[str] = []
-            for run in pool.as_done(sort_examples, sort_tasks(job, folder)):
+            for run in pool.as_done(sort_examples, make_sort_tasks(job, folder)):
                 told(done, total, run.line)
                 files += run.files
             files.sort()
             tasks: Any = [PermutedShardTask(job=job, number=number, files=tuple(files)) for number in missing]
-            results = pool.as_done(gather, tasks)
+            results = pool.as_done(write_permuted_shard, tasks)
         else:
-            results = pool.as_done(chop, chop_tasks(job, missing, workers))
+            results = pool.as_done(write_consecutive_shards, make_chop_tasks(job, missing, workers))
         for made in results:
             for shard in made:
                 done += shard.examples

@@ -5,7 +5,7 @@ from typing import Any
 
 from bertdata.config.dataset_settings import DatasetSettings, drop_file_settings, shuffle_settings
 from bertdata.config.settings import require
-from bertdata.examples.bins import bin_count
+from bertdata.examples.bins import count_bins
 from bertdata.examples.objectives import without_word_starts
 from bertdata.records import ShardLayout
 from bertdata.shards.containers import ARROW, FAIRSEQ, LDDL, MDS, NVIDIA_MLPERF
@@ -94,7 +94,7 @@ class ConversionSettings:
             return (f"data-{number:05}-of-{shards:05}.arrow",)
         if not self.bin_size:
             return (f"part.{number}.parquet",)
-        bins = bin_count(layout.max_seq_length, self.bin_size)
+        bins = count_bins(layout.max_seq_length, self.bin_size)
         return tuple(f"part.{number}.parquet_{which}" for which in range(bins))
 
     def of_dataset(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:

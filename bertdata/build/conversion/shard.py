@@ -11,7 +11,7 @@ from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.mds import name_examples
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.examples.bins import cut_bins
-from bertdata.examples.columns import arrays, cut
+from bertdata.examples.columns import convert_to_arrays, slice_batch
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
@@ -54,7 +54,7 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
 
 
 def _open_writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter:
-    """Return the writer of a shard file. which: number of the length bin."""
+    """Open the file of a shard and return its writer. which: number of the length bin, 0 without bins."""
     if job.form is not None:
         from bertdata.shards.mds.container import MdsWriter
 
@@ -81,8 +81,8 @@ def _select_columns(batch_type: type[ExampleBatch], batch: ExampleBatch) -> Exam
 
 
 def _convert_offsets(batch: ExampleBatch) -> ExampleBatch:
-    """Return the batch with its offsets as uint32, as the kernels expect."""
-    found = arrays(batch)
+    """Return the batch with its end offsets as uint32, the only type that the C++ kernels accept."""
+    found = convert_to_arrays(batch)
     return replace(found, **{name: getattr(found, name).astype(np.uint32) for name in found.ragged()})
 
 
@@ -99,6 +99,6 @@ class Supply:
             # A batch may be longer than what is asked for. Its rest waits for the next call.
             batch = self._rest if self._rest is not None else next(self._batches)
             taken = min(count, len(batch))
-            self._rest = cut(batch, taken, len(batch)) if taken < len(batch) else None
+            self._rest = slice_batch(batch, taken, len(batch)) if taken < len(batch) else None
             count -= taken
-            yield cut(batch, 0, taken)
+            yield slice_batch(batch, 0, taken)

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertdata.build.shuffle.document_cuts import count_tokens, deal_out, find_cuts
+from bertdata.build.shuffle.document_cuts import count_tokens, deal_to_shards, find_shard_cuts
 from bertdata.build.shuffle.sorted_files import Pieces, SortedFile, SortResult
 from bertdata.dataset.manifest import InputEntry, SkippedEntry, corpus_entry
 from bertdata.dataset.writer import refuse_nothing
@@ -12,14 +12,14 @@ from bertdata.dataset.writer import refuse_nothing
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Corpus:
-    """All inputs of a run: those that were read and those that were left out."""
+    """All inputs of a globally shuffled run: the parts that were read, and the parts that were left out."""
 
     inputs: tuple[InputEntry, ...]
     skipped: tuple[SkippedEntry, ...] = ()
 
     @property
     def entry(self) -> InputEntry:
-        """One manifest entry for all inputs together."""
+        """One manifest entry for all parts together, with their total size and a common md5."""
         return corpus_entry(self.inputs, self.skipped)
 
     @property
@@ -30,7 +30,7 @@ class Corpus:
 
 
 def make_corpus(results: Sequence[SortResult]) -> Corpus:
-    """Return the corpus of the sorted parts. InputError if all were left out."""
+    """Combine the results of sorting all parts. InputError if every part was left out."""
     entries = [result.entry for result in results]
     read = tuple(entry for entry in entries if isinstance(entry, InputEntry))
     skipped = tuple(entry for entry in entries if isinstance(entry, SkippedEntry))
@@ -48,11 +48,11 @@ def deal_pieces(files: Sequence[SortedFile], shards: int) -> list[Pieces]:
         prefixes, _, tokens = file.index()
         for prefix, number in count_tokens(prefixes, tokens, shards).items():
             histogram[prefix] = histogram.get(prefix, 0) + number
-    cuts = find_cuts(histogram, shards)
+    cuts = find_shard_cuts(histogram, shards)
     places = [array("Q") for _ in range(shards)]
     for number, file in enumerate(files):
         prefixes, starts, _ = file.index()
-        for shard, start, stop in deal_out(prefixes, starts, file.record_bytes, cuts, shards):
+        for shard, start, stop in deal_to_shards(prefixes, starts, file.record_bytes, cuts, shards):
             places[shard].extend((number, start, stop))
     paths = tuple(file.path for file in files)
     return [Pieces(paths, found) for found in places]

@@ -18,7 +18,7 @@ _KEY_BITS = 64
 
 
 def count_prefix_bits(shards: int) -> int:
-    """Return the number of leading key bits that the histogram distinguishes."""
+    """Return how many leading bits of a document's sort key the histogram of tokens distinguishes."""
     return max(12, (shards * _PREFIXES_OF_A_SHARD - 1).bit_length())
 
 
@@ -35,7 +35,7 @@ def count_tokens(prefixes: Buffer, tokens: Buffer, shards: int) -> dict[int, int
     return histogram
 
 
-def find_cuts(histogram: Mapping[int, int], shards: int) -> Buffer:
+def find_shard_cuts(histogram: Mapping[int, int], shards: int) -> Buffer:
     """Return the prefixes at which shards 1, 2, ... begin, so that all get about equally many tokens.
 
     Cut k is where the running total is nearest to k/shards of all tokens. If two places are equally near, the
@@ -61,13 +61,13 @@ def find_cuts(histogram: Mapping[int, int], shards: int) -> Buffer:
     return array("Q", (prefixes[place] for place in places[1:]))
 
 
-def deal_out(
+def deal_to_shards(
     prefixes: Buffer, starts: Buffer, stop: int, cuts: Buffer, shards: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield (shard, start, stop) for each shard that gets documents of a part.
+    """Yield (shard, start, stop) for each shard that gets documents of a sorted part.
 
-    Positions are bytes in the part's records. prefixes, starts: as in SortedDocuments. stop: size of the
-    records.
+    start, stop: the range of bytes of these documents in the part's records.
+    prefixes, starts: the first 64 bits of each document's key, and the first byte of its record.
     """
     drop = _KEY_BITS - count_prefix_bits(shards)
     first = 0

@@ -5,22 +5,22 @@ from collections.abc import Iterable
 from itertools import accumulate
 from operator import itemgetter
 
-from bertdata.build.shuffle.keys import HEADER, from_little_endian
+from bertdata.build.shuffle.keys import HEADER, read_little_endian
 from bertdata.records import Documents
 
 
 def gather_documents(blocks: Iterable[bytes], *, wide: bool, has_word_starts: bool = False) -> Documents:
     """Return the documents of all blocks, in the order of their keys.
 
-    blocks: each consists of whole records as in SortedDocuments.
-    wide: ids have 32 bits, else 16.
+    blocks: bytes that consist of whole records, in the format that SortedDocuments describes.
+    wide: True if ids have 32 bits, False if they have 16.
     has_word_starts: the records contain word starts.
     """
     width = (4 if wide else 2) if has_word_starts else None
     # Sorting by key makes the order independent of the order of the blocks. Keys are unique.
     found = sorted((record for block in blocks for record in _split_records(block, width)), key=itemgetter(0))
-    ids = from_little_endian("I" if wide else "H", b"".join(ids for _, _, ids, _ in found))
-    lengths = from_little_endian("I", b"".join(lengths for _, lengths, _, _ in found))
+    ids = read_little_endian("I" if wide else "H", b"".join(ids for _, _, ids, _ in found))
+    lengths = read_little_endian("I", b"".join(lengths for _, lengths, _, _ in found))
     return Documents(
         ids=ids,
         sentence_ends=array("I", accumulate(lengths)),

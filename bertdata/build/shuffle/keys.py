@@ -73,10 +73,10 @@ def hash_documents(documents: Documents, part: str) -> list[bytes]:
 
 def _split_bodies(documents: Documents) -> Iterator[tuple[bytes, bytes]]:
     """Yield the sentence lengths and the ids of each document as little-endian bytes."""
-    lengths = little_endian(
+    lengths = convert_to_little_endian(
         array("I", map(sub, documents.sentence_ends, chain((0,), documents.sentence_ends)))
     )
-    ids = little_endian(documents.ids)
+    ids = convert_to_little_endian(documents.ids)
     width = documents.ids.itemsize
     first_sentence = first_id = 0
     for end in documents.document_ends:
@@ -93,7 +93,7 @@ def _split_word_starts(documents: Documents) -> list[bytes]:
     return [bytes(documents.word_starts[first:end]) for first, end in zip([0, *ends], ends, strict=False)]
 
 
-def little_endian(items: Buffer) -> memoryview:
+def convert_to_little_endian(items: Buffer) -> memoryview:
     """Return the bytes of an array in little-endian order."""
     if sys.byteorder == "big":
         swapped = array(memoryview(items).format, items)
@@ -102,7 +102,7 @@ def little_endian(items: Buffer) -> memoryview:
     return memoryview(items).cast("B")
 
 
-def from_little_endian(kind: str, data: bytes) -> Buffer:
+def read_little_endian(kind: str, data: bytes) -> Buffer:
     """Return little-endian bytes as an array. kind: type code of ``array``."""
     items = array(kind)
     items.frombytes(data)

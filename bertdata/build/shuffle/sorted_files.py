@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from bertdata.build.documents import DocumentReader
-from bertdata.build.shard_task import TaskPlan, left_out
-from bertdata.build.shuffle.keys import SortedDocuments, from_little_endian, little_endian, sort_documents
+from bertdata.build.shard_task import TaskPlan, warn_of_left_out
+from bertdata.build.shuffle.keys import (
+    SortedDocuments,
+    convert_to_little_endian,
+    read_little_endian,
+    sort_documents,
+)
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError, ManifestError
 from bertdata.io import storage
@@ -22,8 +27,8 @@ from bertdata.records import Buffer
 class SortedFile:
     """A file with the documents of one part, sorted by key.
 
-    It begins with ``record_bytes`` bytes of records as in SortedDocuments. Then follow the prefixes, starts
-    and tokens of all documents (uint64, little-endian).
+    The first ``record_bytes`` bytes are the documents' records, in the format that SortedDocuments describes.
+    Then follow the key prefixes, starts and numbers of tokens of all documents (uint64, little-endian).
     """
 
     path: str
@@ -31,10 +36,10 @@ class SortedFile:
     documents: int
 
     def index(self) -> tuple[Buffer, Buffer, Buffer]:
-        """Return prefixes, starts and tokens of all documents."""
+        """Read the file's index: the key prefix, start and number of tokens of each document."""
         with storage.open_input(self.path) as file:
             file.seek(self.record_bytes)
-            columns = [from_little_endian("Q", file.read(8 * self.documents)) for _ in range(3)]
+            columns = [read_little_endian("Q", file.read(8 * self.documents)) for _ in range(3)]
         return columns[0], columns[1], columns[2]
 
 
@@ -49,7 +54,7 @@ class Pieces:
     places: Buffer
 
     def __call__(self) -> Iterator[bytes]:
-        """Yield the bytes of each piece."""
+        """Read each piece of the files and yield its bytes."""
         for at in range(0, len(self.places), 3):
             number, start, stop = self.places[at : at + 3]
             with storage.open_input(self.paths[number]) as file:
@@ -86,7 +91,7 @@ class SortResult:
         return f"kept {self.entry.name}, sorted before" if self.is_kept else f"sorted {self.entry.name}"
 
 
-def scratch_commit(plan: TaskPlan) -> Commit:
+def find_scratch_directory(plan: TaskPlan) -> Commit:
     """Return the directory that holds the sorted files: the last target's, since it is finished last."""
     return plan.targets[-1].dataset.commit
 
@@ -95,32 +100,32 @@ def sort_to_file(task: PartSortTask) -> SortResult:
     """Sort the task's part into a file, or keep the file that an earlier run made from the same bytes."""
     reader = task.plan.reader(task.part)
     scratch = ScratchFiles(
-        commit=scratch_commit(task.plan),
+        commit=find_scratch_directory(task.plan),
         name=reader.name,
         source=reader.input_md5() if task.folder is None else "",
         folder=task.folder,
     )
-    if (kept := scratch.kept()) is not None and (result := _restore(kept)) is not None:
+    if (kept := scratch.kept()) is not None and (result := _restore_result(kept)) is not None:
         return result
     found = sort_part(task.plan, task.part, reader)
     if found.documents is None:
         return SortResult(entry=found.entry, warnings=found.warnings)
     assert isinstance(found.entry, InputEntry)
-    file = _write(scratch, found.entry, found.documents)
+    file = _write_sorted(scratch, found.entry, found.documents)
     return SortResult(entry=found.entry, warnings=found.warnings, file=file)
 
 
-def _write(scratch: ScratchFiles, entry: InputEntry, documents: SortedDocuments) -> SortedFile:
+def _write_sorted(scratch: ScratchFiles, entry: InputEntry, documents: SortedDocuments) -> SortedFile:
     """Write the sorted documents to a scratch file and note it as complete."""
     with scratch.open() as sink:
         sink.write(documents.records)
         for column in (documents.prefixes, documents.starts, documents.tokens):
-            sink.write(little_endian(column))
+            sink.write(convert_to_little_endian(column))
     scratch.note([sink.entry], input=asdict(entry), record_bytes=len(documents.records))
     return SortedFile(path=sink.path, record_bytes=len(documents.records), documents=entry.documents)
 
 
-def _restore(found: KeptFiles) -> SortResult | None:
+def _restore_result(found: KeptFiles) -> SortResult | None:
     """Return an earlier run's result from its note. None if the note is in another version's format."""
     try:
         entry = parse_entry(InputEntry, found.note.get("input"))
@@ -150,6 +155,6 @@ def sort_part(plan: TaskPlan, path: str, reader: DocumentReader | None = None) -
         if not plan.skip_bad:
             raise
         skipped = reader.skipped(error)
-        return SortedPart(entry=skipped, warnings=(left_out(path, skipped),))
+        return SortedPart(entry=skipped, warnings=(warn_of_left_out(path, skipped),))
     documents = sort_documents(loaded.documents, loaded.entry.name)
     return SortedPart(entry=loaded.entry, warnings=loaded.warnings, documents=documents)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from bertdata._native import Engine
-from bertdata.build.warnings import check_documents, text_warnings
+from bertdata.build.warnings import check_documents, warn_of_dropped_bytes
 from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
 from bertdata.config.settings import LONGEST_SEQUENCE, require
@@ -27,7 +27,7 @@ from bertdata.io.real_paths import find_repeated
 from bertdata.io.terminal import say, say_error
 from bertdata.records import Documents, MadeExamples, ShardLayout
 from bertdata.shards.write import write_examples
-from bertdata.tokens.fit import casing_warnings, unknown_warnings
+from bertdata.tokens.fit import warn_of_casing, warn_of_unknown_tokens
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 
@@ -156,16 +156,16 @@ def _make(
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
     warn(name_warnings(vocabulary_path, vocabulary.md5))
-    warn(casing_warnings(vocabulary, settings.lower_case, remedies=remedies))
+    warn(warn_of_casing(vocabulary, settings.lower_case, remedies=remedies))
     texts = [storage.read_bytes(path) for path in inputs]
     for text, path in zip(texts, inputs, strict=True):
         refuse_other_kinds(text, path)
     documents = tokenizer.encode(texts, inputs)
     together = ", ".join(inputs)
     check_documents(documents, together)
-    warn(unknown_warnings(documents.unknown, documents.tokens, together))
+    warn(warn_of_unknown_tokens(documents.unknown, documents.tokens, together))
     found = zip(texts, inputs, strict=True)
-    _warn_folded([one for text, path in found for one in text_warnings(text, path, settings.dialect)])
+    _warn_folded([one for text, path in found for one in warn_of_dropped_bytes(text, path, settings.dialect)])
     warn(BERT.warnings(documents, together))
     del texts
     return documents, BERT.make(documents, vocabulary, settings, engine)

@@ -39,7 +39,7 @@ class MixedAccess:
             chosen = np.flatnonzero((sources == source) & (passes == number))
             found.append(self._open_source(source, number).batch(within[chosen].tolist()))
             places.append(chosen)
-        return columns.take(columns.join(found), np.argsort(np.concatenate(places)))
+        return columns.take_examples(columns.join_batches(found), np.argsort(np.concatenate(places)))
 
     def _open_source(self, source: int, number: int) -> RandomAccess:
         """Return random access to a source in this pass over it, with the masks of the pass's epoch."""

@@ -54,8 +54,8 @@ class MixedExamples(OpenedDataset):
             counts = np.bincount(sources, minlength=len(streams))
             taken = [stream.take(int(count)) for stream, count in zip(streams, counts, strict=True)]
             before = np.cumsum(counts) - counts - given
-            yield columns.take(
-                columns.join([batch for own in taken for batch in own]), before[sources] + index
+            yield columns.take_examples(
+                columns.join_batches([batch for own in taken for batch in own]), before[sources] + index
             )
             given = given + counts
 
@@ -85,8 +85,8 @@ class _Stream:
         while count:
             held = self._held if self._held is not None else next(self._batches)
             used = min(count, len(held))
-            found.append(columns.cut(held, 0, used))
-            self._held = columns.cut(held, used, len(held)) if used < len(held) else None
+            found.append(columns.slice_batch(held, 0, used))
+            self._held = columns.slice_batch(held, used, len(held)) if used < len(held) else None
             count -= used
         return found
 

@@ -50,7 +50,7 @@ def column_batches(data: OpenedDataset, size: int) -> Iterator[dict[str, Array]]
 
 
 def _batches(data: OpenedDataset, size: int) -> Iterator[ExampleBatch]:
-    return columns.regroup(data.run(range(data.examples)), size)
+    return columns.regroup_batches(data.run(range(data.examples)), size)
 
 
 def ordered_rows(
@@ -67,9 +67,9 @@ def ordered_rows(
         raise SettingsError(
             f"{data.name}: holds {total} ids; batches in fairseq's order hold at most {_MOST_IDS}"
         )
-    held = columns.join(pieces)
-    lengths = columns.lengths(held.ends)
+    held = columns.join_batches(pieces)
+    lengths = columns.compute_lengths(held.ends)
     batches = fairseq_batches(lengths, seed=seed, epoch=epoch, batch_size=batch_size, rank=rank, world=world)
     labelled = not without_masks(data)
     for numbers in batches[start:]:
-        yield model_rows(columns.take(held, numbers), data.layout, labelled=labelled)
+        yield model_rows(columns.take_examples(held, numbers), data.layout, labelled=labelled)

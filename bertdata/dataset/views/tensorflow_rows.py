@@ -56,7 +56,7 @@ def tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: i
     def rows() -> Iterator[dict[str, Array]]:
         if objective is not None:
             find_objective(objective)
-        for batch in columns.regroup(data.run(range(data.examples)), batch_size or _ROWS):
+        for batch in columns.regroup_batches(data.run(range(data.examples)), batch_size or _ROWS):
             found = pad(batch, data.layout, fields)
             yield {name: values.reshape(len(batch), -1) for name, values in found.items()}
 

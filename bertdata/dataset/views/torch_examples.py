@@ -94,9 +94,9 @@ class Collator:
 
     def __call__(self, examples: Sequence[Any]) -> dict[str, torch.Tensor]:
         batch_type = find_objective(self.objective or self.layout.objective).batch_type
-        batch = columns.arrays(batch_type.of(examples, wide=True))
+        batch = columns.convert_to_arrays(batch_type.of(examples, wide=True))
         if self.masker is not None:
-            batch = columns.compact(self.masker.mask_batch(batch, _draws(len(examples), self.masker)))
+            batch = columns.shrink_ids(self.masker.mask_batch(batch, _draws(len(examples), self.masker)))
         return {name: torch.from_numpy(rows) for name, rows in model_rows(batch, self.layout).items()}
 
 

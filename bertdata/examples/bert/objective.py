@@ -9,7 +9,7 @@ from bertdata.examples.bert.batch import BertBatch, BertBatchOfWords
 from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.groups import WORD_STARTS
-from bertdata.examples.masking.mask_count import masks_wanted
+from bertdata.examples.masking.mask_count import compute_masks_wanted
 from bertdata.examples.objective import Objective
 from bertdata.examples.pair_report import PairCounts, PairWords, describe_pair
 from bertdata.examples.word_starts import with_word_starts
@@ -39,10 +39,10 @@ class BertObjective(Objective):
 
     def most_masks(self, settings: Mapping[str, Any], length: int) -> int:
         known = {name: settings[name] for name in BertSettings.__dataclass_fields__ if name in settings}
-        return masks_wanted(BertSettings(**known).masking, length)
+        return compute_masks_wanted(BertSettings(**known).masking, length)
 
     def warnings(self, documents: Documents, name: str) -> list[str]:
-        return pair_warnings(documents, name)
+        return warn_of_single_sentences(documents, name)
 
     def counts(self) -> PairCounts:
         return PairCounts(_NEXT_SENTENCE)
@@ -63,8 +63,8 @@ BERT = BertObjective("bert", load_schema("example")["bert"])
 BERT_OF_WORDS = BertObjectiveOfWords(BertObjective.of_words, with_word_starts(load_schema("example")["bert"]))
 
 
-def pair_warnings(documents: Documents, name: str) -> list[str]:
-    """Return warnings about documents for which next-sentence labels say little."""
+def warn_of_single_sentences(documents: Documents, name: str) -> list[str]:
+    """Return a warning if too few documents have several sentences to make useful next-sentence labels."""
     if documents.documents == 1 and documents.sentences > 1:
         return [
             f"{name}: no blank line, so the text is one document: every random next sentence comes from that "
@@ -86,6 +86,6 @@ def pair_warnings(documents: Documents, name: str) -> list[str]:
 
 
 def _count_single_sentences(documents: Documents) -> int:
-    """Count the documents with a single sentence."""
+    """Count the documents that consist of only one sentence."""
     ends = memoryview(documents.document_ends)
     return sum(end - before == 1 for before, end in pairwise((0, *ends)))

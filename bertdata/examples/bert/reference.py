@@ -6,7 +6,7 @@ from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import prepare_masking_rules, starts_of
 from bertdata.examples.masking.reference import Masked, mask_in_file
-from bertdata.examples.pairs import Pair, find_segment_starts, index_sentences, pair_document
+from bertdata.examples.pairs import Pair, find_segment_starts, index_sentences, make_document_pairs
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Example, Vocabulary
 
@@ -36,8 +36,8 @@ class ReferenceExamples(ListedExamples):
         held: set[int] = set()
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
-                # pair_document is a generator: it draws for the next pair only after this pair was masked.
-                for pair in pair_document(shuffled, index, stream, settings.pair_rules):
+                # A generator: it draws the numbers of the next pair only after this pair was masked.
+                for pair in make_document_pairs(shuffled, index, stream, settings.pair_rules):
                     held.update(pair[0], pair[1])
                     examples.append(maker.make(pair, stream))
         stream.shuffle(examples)

@@ -60,6 +60,6 @@ class ScoredBatch(ExampleBatch):
 
 
 def split_score(score: float) -> tuple[int, int]:
-    """Return the upper and lower 16 bits of the score as a 32-bit float."""
+    """Return the 32 bits of the score's float32 as two integers: the upper and the lower 16 bits."""
     low, high = struct.unpack("<HH", struct.pack("<f", score))
     return high, low

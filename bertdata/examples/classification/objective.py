@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from bertdata.examples.classification.batch import LabelledBatch, ScoredBatch
-from bertdata.examples.counting import convert_to_ints, ratio
+from bertdata.examples.counting import compute_ratio, convert_to_ints
 from bertdata.examples.fine_tuning import FineTuningObjective, describe_segments
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals
 from bertdata.records import ShardLayout
@@ -26,7 +26,8 @@ class LabelCounts(ObjectiveCounts):
     def findings(self, totals: Totals) -> Findings:
         counts = sorted(self._labels.items())
         rows = [
-            (f"label {label}", f"{count} ({ratio(count, totals.examples):.1%})") for label, count in counts
+            (f"label {label}", f"{count} ({compute_ratio(count, totals.examples):.1%})")
+            for label, count in counts
         ]
         return Findings(rows, {"labels": {str(label): count for label, count in counts}})
 

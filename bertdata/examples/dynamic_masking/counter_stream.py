@@ -19,13 +19,13 @@ _WORD = (1 << 32) - 1
 Words = tuple[int, int, int, int]
 
 
-def shard_key(seed: int, epoch: int, shard: str) -> int:
+def derive_shard_key(seed: int, epoch: int, shard: str) -> int:
     """Return the key of a shard's examples in an epoch: 8 bytes of BLAKE2b of ``masks/SEED/EPOCH/SHARD``."""
     return int.from_bytes(blake2b(f"masks/{seed}/{epoch}/{shard}".encode(), digest_size=8).digest(), "little")
 
 
-def philox(counter: Words, key: tuple[int, int]) -> Words:
-    """Return the four 32-bit outputs for a counter and a key."""
+def compute_philox(counter: Words, key: tuple[int, int]) -> Words:
+    """Return the four 32-bit outputs of the random generator Philox4x32-10 for a counter and a key."""
     a, b, c, d = counter
     first, second = key
     # Each round multiplies two of the four words and mixes the halves of the products with the other two
@@ -51,9 +51,9 @@ class CounterStream:
         self._words: list[int] = []
 
     def word(self) -> int:
-        """Return the next output, 32 bits."""
+        """Return the next 32 random bits as an integer."""
         if not self._words:
-            self._words = list(philox((self._block, 0, *self._example), self._key))
+            self._words = list(compute_philox((self._block, 0, *self._example), self._key))
             self._block += 1
         return self._words.pop(0)
 
@@ -77,4 +77,4 @@ def make_pass_keys(documents: Documents, seed: int, passes: int) -> list[int]:
     because all parts of a corpus have the same seed and would otherwise get the same draws.
     """
     text = f"{crc32(documents.ids):08x}"
-    return [shard_key(seed, number, text) for number in range(passes)]
+    return [derive_shard_key(seed, number, text) for number in range(passes)]

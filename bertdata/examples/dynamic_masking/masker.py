@@ -13,7 +13,7 @@ from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import DatasetError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
-from bertdata.examples.dynamic_masking.counter_stream import CounterStream, shard_key
+from bertdata.examples.dynamic_masking.counter_stream import CounterStream, derive_shard_key
 from bertdata.examples.groups import Masks, get_masks, get_word_starts, replace_masks
 from bertdata.examples.masking.prepared_settings import MaskingRules, prepare_masking_rules
 from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
@@ -25,7 +25,7 @@ from bertdata.records import ExampleBatch, Vocabulary
 class Draws:
     """Arguments of the masks of N examples, apart from their ids.
 
-    keys: key of each example's shard and epoch (``counter_stream.shard_key``).
+    keys: key of each example's shard and epoch (``counter_stream.derive_shard_key``).
     numbers: index of each example in its shard.
     rates: share of each example's ids to mask.
     """
@@ -94,7 +94,7 @@ class Masker:
         before: number of examples in the shards before this one. Only derived classes use it.
         numbers: indices of the examples in the shard, uint64.
         """
-        return np.full(len(numbers), shard_key(seed, epoch, shard), np.uint64), numbers
+        return np.full(len(numbers), derive_shard_key(seed, epoch, shard), np.uint64), numbers
 
     def mask(
         self, ids: Array, starts: Array, lengths: Array, draws: Draws, word_starts: Array | None = None
@@ -137,8 +137,8 @@ class Masker:
     def mask_batch(self, batch: Any, draws: Draws) -> Any:
         """Replace the batch's masks by new ones. The batch's type must have masks."""
         # New masks are drawn from the original ids, as if the examples had been stored without masks.
-        batch = unmask(batch)
-        ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
+        batch = remove_masks(batch)
+        ids, lengths = np.array(batch.ids, np.int32), columns.compute_lengths(batch.ends)
         word_starts = get_word_starts(batch)
         masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws, word_starts)
         # The drawn masks have a fixed width P. Keep only the used part of each row, joined in one array.
@@ -199,14 +199,14 @@ def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engin
     return Masker(prepare_masking_rules(vocabulary, settings), engine or default_engine())
 
 
-def unmask(batch: Any) -> Any:
+def remove_masks(batch: Any) -> Any:
     """Remove the masks: put the original ids back. The batch's type must have masks."""
-    batch = columns.arrays(batch)
+    batch = columns.convert_to_arrays(batch)
     # Masked positions count from the example's start. Repeat the start for each of its masks to get indices
     # in ids, and write the original ids there.
-    starts, masks = batch.ends.astype(np.int64) - columns.lengths(batch.ends), get_masks(batch)
+    starts, masks = batch.ends.astype(np.int64) - columns.compute_lengths(batch.ends), get_masks(batch)
     ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, masks.originals.dtype))
-    ids[np.repeat(starts, columns.lengths(masks.ends)) + masks.places] = masks.originals
+    ids[np.repeat(starts, columns.compute_lengths(masks.ends)) + masks.places] = masks.originals
     none = Masks(masks.places[:0], masks.originals[:0], np.zeros(len(batch), np.uint32))
     return replace_masks(batch, ids, none)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.examples.counting import convert_to_ints, ratio, sizes
+from bertdata.examples.counting import compute_ratio, compute_sizes, convert_to_ints
 from bertdata.examples.electra.batch import ElectraBatch
 from bertdata.examples.electra.make import ElectraMaker
 from bertdata.examples.electra.settings import ElectraSettings
@@ -23,7 +23,7 @@ class ElectraCounts(ObjectiveCounts):
         first = convert_to_ints(batch.first_lengths)
         self._first_tokens += sum(first)
         self._one_segment += sum(
-            a == b for a, b in zip(first, sizes(convert_to_ints(batch.ends)), strict=True)
+            a == b for a, b in zip(first, compute_sizes(convert_to_ints(batch.ends)), strict=True)
         )
 
     def merge(self, other: "ElectraCounts") -> None:
@@ -39,12 +39,12 @@ class ElectraCounts(ObjectiveCounts):
         ]
         sections = {
             "lengths": {
-                "first_segment_mean": ratio(first, totals.examples),
-                "second_segment_mean": ratio(second, totals.examples),
+                "first_segment_mean": compute_ratio(first, totals.examples),
+                "second_segment_mean": compute_ratio(second, totals.examples),
             },
             "one_segment": {
                 "examples": self._one_segment,
-                "share": ratio(self._one_segment, totals.examples),
+                "share": compute_ratio(self._one_segment, totals.examples),
             },
         }
         return Findings(rows, sections)

@@ -12,7 +12,7 @@ from bertdata.examples.columns import Array
 from bertdata.examples.fairseq.streams import TwisterStream
 
 
-def fairseq_order(lengths: Sequence[int] | Array, seed: int) -> Array:
+def order_by_length(lengths: Sequence[int] | Array, seed: int) -> Array:
     """Return the examples' numbers, int64 (N,), sorted by length. Equally long examples are in random order.
 
     lengths: number of ids of each example.
@@ -34,9 +34,9 @@ def fairseq_batches(
 ) -> list[Array]:
     """Return one rank's batches of an epoch, each an array of example numbers.
 
-    A batch is ``batch_size`` neighbours in ``fairseq_order``. The batches are shuffled with seed + epoch and
-    dealt to the ranks one by one. The last ranks get an empty batch at the end if the batches do not divide
-    evenly, so that all ranks have equally many.
+    A batch is ``batch_size`` neighbours in the order of ``order_by_length``. The batches are shuffled with
+    seed + epoch and dealt to the ranks one by one. If the batches do not divide evenly, the last ranks get an
+    empty batch at the end, so that all ranks have equally many.
     epoch: number of the epoch, from 1.
     batch_size: below 8 or a multiple of 8, as fairseq requires.
     """
@@ -44,7 +44,7 @@ def fairseq_batches(
         raise SettingsError(f"batch_size is {batch_size}, expected 1 to 8, or a multiple of 8")
     if not 0 <= rank < world:
         raise SettingsError(f"rank is {rank}, expected 0 to {world - 1}")
-    order = fairseq_order(lengths, seed)
+    order = order_by_length(lengths, seed)
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     shuffled = [
         batches[place] for place in TwisterStream(_check_seed(seed + epoch)).permutation(len(batches))

@@ -6,8 +6,8 @@ Source: fairseq/data/token_block_dataset.py, prepend_token_dataset.py. Needs Num
 import numpy as np
 
 from bertdata.errors import SettingsError
-from bertdata.examples.columns import Array, lengths
-from bertdata.examples.groups import mask_names
+from bertdata.examples.columns import Array, compute_lengths
+from bertdata.examples.groups import find_mask_names
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BLANK, BREAKS, cut_blocks
 
@@ -15,7 +15,7 @@ START = 0
 """Id of ``<s>``, which is put before each block."""
 
 
-def fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample: int) -> MlmBatch:
+def make_fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample: int) -> MlmBatch:
     """Cut lines into unmasked blocks. Example i of the result is block i of fairseq's dataset.
 
     ids: ids of all lines. Each line ends with ``</s>``. A blank line is ``</s>`` alone.
@@ -29,7 +29,7 @@ def fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample: int)
         raise SettingsError(f"blocks is {breaks!r}, expected one of {', '.join(BREAKS)}")
     if tokens_per_sample < 2:
         raise SettingsError(f"tokens_per_sample is {tokens_per_sample}, expected 2 or more")
-    cut = cut_blocks(lengths(ends).tolist(), breaks, tokens_per_sample - 1)  # leaves room for <s>
+    cut = cut_blocks(compute_lengths(ends).tolist(), breaks, tokens_per_sample - 1)  # leaves room for <s>
     spans = np.array([(start, end) for start, end in cut], np.int64).reshape(-1, 2)
     # fairseq drops blocks that consist of a blank line, but only in this mode.
     if breaks == "complete_doc":
@@ -44,5 +44,5 @@ def fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample: int)
     made = np.asarray(ids)[np.maximum(places, 0)].astype(np.uint32)
     made[firsts] = START
     none = np.zeros(0, np.uint16), np.zeros(0, np.uint32), np.zeros(len(sizes), np.uint32)
-    masks = dict(zip(mask_names(MlmBatch), none, strict=True))
+    masks = dict(zip(find_mask_names(MlmBatch), none, strict=True))
     return MlmBatch(ids=made, ends=block_ends.astype(np.uint32), **masks)

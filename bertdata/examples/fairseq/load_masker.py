@@ -12,7 +12,12 @@ from bertdata._native import Engine, default_engine, kernels
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import Masker
-from bertdata.examples.fairseq.masks import FairseqRules, compute_cumulative_shares, draw_masks, most_masks
+from bertdata.examples.fairseq.masks import (
+    FairseqRules,
+    compute_cumulative_shares,
+    compute_most_masks,
+    draw_masks,
+)
 from bertdata.examples.fairseq.seeds import compute_seeds
 from bertdata.examples.fairseq.streams import STREAMS
 from bertdata.examples.fairseq.words import check_dictionary, find_word_begins
@@ -133,7 +138,7 @@ def _find_room(settings: MaskingSettings, layout: ShardLayout, release: str) -> 
     SettingsError if max_predictions_per_seq is set to less.
     """
     longest, asked = layout.max_seq_length, settings.max_predictions_per_seq
-    needed = longest if settings.whole_word_mask else most_masks(longest, settings.masked_lm_prob)
+    needed = longest if settings.whole_word_mask else compute_most_masks(longest, settings.masked_lm_prob)
     if asked and asked < needed:
         raise SettingsError(
             f"max_predictions_per_seq is {asked}, expected {needed} or more, or none: masking {release} "

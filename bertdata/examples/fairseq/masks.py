@@ -55,7 +55,7 @@ def compute_cumulative_shares(weights: Sequence[int]) -> list[float]:
     return [found / sums[-1] for found in sums]
 
 
-def most_masks(length: int, rate: float) -> int:
+def compute_most_masks(length: int, rate: float) -> int:
     """Return the most masks that an example of this many ids can get, if ids are masked one by one."""
     return min(length, int(rate * length + 1))
 

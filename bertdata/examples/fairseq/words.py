@@ -12,7 +12,11 @@ _BYTE_BLANK, _SENTENCEPIECE_BLANK = "\u0120", "\u2581"
 
 
 def check_dictionary(vocabulary: Vocabulary, masking: str) -> None:
-    """Raise SettingsError unless the special tokens have the ids of fairseq's dictionary."""
+    """Raise SettingsError unless the special tokens have the ids of fairseq's dictionary.
+
+    These are 0 to 3 for <s>, <pad>, </s> and <unk>, and the last id for <mask>.
+    masking: name of the chosen masking, for the message.
+    """
     wanted = _FIXED | {"mask": vocabulary.size - 1}
     found = {role: getattr(vocabulary, role) for role in wanted}
     if found["pad"] is None and vocabulary.words[1:2] == ["<pad>"]:

@@ -3,7 +3,7 @@
 from bertdata.examples.masking.settings import MaskingSettings
 
 
-def masks_wanted(settings: MaskingSettings, length: int, rate: float | None = None) -> int:
+def compute_masks_wanted(settings: MaskingSettings, length: int, rate: float | None = None) -> int:
     """Return the number of positions to mask in an example with ``length`` ids.
 
     This is a share of the ids, at least 1, at most max_predictions_per_seq (Devlin et al. 2018). If the

@@ -47,7 +47,7 @@ class MaskingRules:
         return 1 << 32 if kept == 0 else compute_draw_limit(1 - kept)
 
     def for_kernel(self) -> dict[str, Any]:
-        """Return the rules as arguments of the C++ kernels that mask at load time."""
+        """Return the arguments for the C++ kernels that draw masks while examples are loaded."""
         return {
             "most": self.settings.max_predictions_per_seq,
             "mask": self.mask,

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import TypeVar
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
-from bertdata.examples.masking.mask_count import masks_wanted
+from bertdata.examples.masking.mask_count import compute_masks_wanted
 from bertdata.examples.masking.prepared_settings import MaskingRules, compute_draw_limit
 from bertdata.examples.random_stream import RandomStream
 
@@ -43,11 +43,14 @@ class Masked:
 def mask_in_file(
     original: list[int], rules: MaskingRules, stream: RandomStream, starts: Starts = None
 ) -> Masked:
-    """Mask an example that is written to a file. starts: see words_of."""
+    """Draw the masks of an example that is written to a file.
+
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
+    """
     words = words_of(original, rules, starts)
     # All words are shuffled, even if only a few are masked: the number of draws must be the original's.
     stream.shuffle(words)
-    taken = _take_words(iter(words), masks_wanted(rules.settings, len(original)))
+    taken = _take_words(iter(words), compute_masks_wanted(rules.settings, len(original)))
     # Replacements are drawn in the order of choice, so this must not iterate over sorted positions.
     replaced = {
         position: draw_replacement_in_file(original[position], rules, stream)
@@ -62,14 +65,16 @@ def mask_at_load(
     """Mask an example that was loaded without masks.
 
     rate: share of its ids to mask, or probability of each word if ``mask_counts`` is "drawn".
-    starts: see words_of.
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
     """
     words = words_of(original, rules, starts)
     if rules.settings.mask_counts == "drawn":
-        taken = _draw_each(words, rate, rules.settings.max_predictions_per_seq, stream)
+        taken = _draw_each_word(words, rate, rules.settings.max_predictions_per_seq, stream)
     else:
         # shuffle_lazily draws only for the words that _take_words consumes.
-        taken = _take_words(shuffle_lazily(words, stream), masks_wanted(rules.settings, len(original), rate))
+        taken = _take_words(
+            shuffle_lazily(words, stream), compute_masks_wanted(rules.settings, len(original), rate)
+        )
     # In ascending order, which is part of the specification: the kernel draws in the same order.
     replaced = {
         position: draw_replacement_at_load(original[position], rules, stream)
@@ -130,7 +135,7 @@ def shuffle_lazily(items: list[Item], stream: CounterStream) -> Iterator[Item]:
         yield items[place]
 
 
-def _draw_each(words: list[Word], rate: float, most: int, stream: CounterStream) -> list[Word]:
+def _draw_each_word(words: list[Word], rate: float, most: int, stream: CounterStream) -> list[Word]:
     """Choose each word with a probability of ``rate``.
 
     If that gives too many positions, choose among these words.
@@ -160,7 +165,7 @@ def draw_replacement_at_load(original: int, rules: MaskingRules, stream: Counter
 
 
 def apply_replacements(original: list[int], replaced: dict[int, int]) -> Masked:
-    """Apply replacements. replaced: the new id by position."""
+    """Return the example with replaced ids and its masks. replaced: the new id by masked position."""
     positions = sorted(replaced)
     ids = [replaced.get(position, token) for position, token in enumerate(original)]
     return Masked(ids, positions, [original[position] for position in positions])

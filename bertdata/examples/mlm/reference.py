@@ -124,7 +124,7 @@ def mask_block(
     Masks are drawn as at load time, from the block's own stream. The pass takes the place of the epoch.
     key: key of the pass (``make_pass_keys``).
     number: number of the block in the text.
-    starts: see ``words_of`` in bertdata.examples.masking.reference.
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
     """
     if not settings.masks:
         return Masked(original, [], [])

@@ -14,7 +14,7 @@ from bertdata.examples.dynamic_masking.masker import Masker
 from bertdata.examples.masking.prepared_settings import MaskingRules, prepare_masking_rules
 from bertdata.examples.masking.reference import Masked, Starts
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
-from bertdata.examples.sop.ngrams import mask_ngrams_at_load, ngram_limits
+from bertdata.examples.sop.ngrams import compute_ngram_limits, mask_ngrams_at_load
 from bertdata.examples.sop.settings import SopSettings
 from bertdata.records import Vocabulary
 
@@ -63,7 +63,7 @@ def make_ngram_masker(
             f"mask_counts is {settings.mask_counts}, expected fixed: n-grams mask the share of ids asked for"
         )
     favors_shorter = of_data.get("favor_shorter_ngram", defaults.favor_shorter_ngram)
-    limits = ngram_limits(longest, favors_shorter=favors_shorter) if longest > 1 else []
+    limits = compute_ngram_limits(longest, favors_shorter=favors_shorter) if longest > 1 else []
     whole = settings.whole_word_mask or of_data.get("whole_word_mask", defaults.whole_word_mask)
     rules = prepare_masking_rules(vocabulary, replace(settings, whole_word_mask=whole))
     return LoadedNgrams(rules, limits, engine or default_engine())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
-from bertdata.examples.masking.mask_count import masks_wanted
+from bertdata.examples.masking.mask_count import compute_masks_wanted
 from bertdata.examples.masking.prepared_settings import MaskingRules
 from bertdata.examples.masking.reference import (
     Masked,
@@ -25,21 +25,21 @@ from bertdata.examples.masking.reference import (
 from bertdata.examples.random_stream import RandomStream
 
 
-def ngram_limits(longest: int, *, favors_shorter: bool) -> list[float]:
+def compute_ngram_limits(longest: int, *, favors_shorter: bool) -> list[float]:
     """Return the cumulative probabilities of n-grams of 1 to ``longest`` words.
 
     With favors_shorter, n words have a probability proportional to 1/n. Otherwise the probabilities are in
     reverse order, so longer n-grams are likelier. For up to 7 words the numbers are exactly those with which
     NumPy's ``choice`` compares its draw.
     """
-    shares = _normalise([1 / n for n in range(1, longest + 1)])
+    shares = _normalise_shares([1 / n for n in range(1, longest + 1)])
     if not favors_shorter:
         shares.reverse()
-    limits = list(accumulate(_normalise(shares)))
+    limits = list(accumulate(_normalise_shares(shares)))
     return [limit / limits[-1] for limit in limits]
 
 
-def _normalise(shares: list[float]) -> list[float]:
+def _normalise_shares(shares: list[float]) -> list[float]:
     """Divide the shares by their sum.
 
     The sum is computed from the first share on. Since Python 3.12 ``sum`` corrects rounding errors, which
@@ -56,7 +56,7 @@ class NgramLengths:
         self._limits, self._random = limits, random
 
     def draw(self) -> int:
-        """Return the next number of words."""
+        """Draw the number of words of the next n-gram."""
         return bisect_right(self._limits, self._random()) + 1
 
 
@@ -80,15 +80,15 @@ def mask_ngrams(
     """
     if rules.settings.masked_lm_prob == 0:
         return Masked(original, [], [])
-    wanted, firsts = masks_wanted(rules.settings, len(original)), list(range(len(words)))
+    wanted, firsts = compute_masks_wanted(rules.settings, len(original)), list(range(len(words)))
     # In the shuffled order, each word is the first word of an n-gram.
     stream.shuffle(firsts)
-    chosen = _choose(firsts, words, wanted, (), lengths)
+    chosen = _choose_ngrams(firsts, words, wanted, (), lengths)
     replaced = {place: draw_replacement_in_file(original[place], rules, stream) for place in chosen}
     # The original shuffles again even if it does not permute, so later draws depend on this.
     stream.shuffle(firsts)
     if permutes:
-        others = sorted(_choose(firsts, words, wanted, chosen, lengths))
+        others = sorted(_choose_ngrams(firsts, words, wanted, chosen, lengths))
         sources = others.copy()
         stream.shuffle(sources)
         replaced |= {place: original[source] for place, source in zip(others, sources, strict=True)}
@@ -105,22 +105,26 @@ def mask_ngrams_at_load(
 ) -> Masked:
     """Mask n-grams of words in an example that was loaded without masks.
 
-    The draws are, until enough positions are masked: a first word among the words that are left, and the
-    length of its n-gram (32 bits). Then for each position, in ascending order, what replaces it.
+    Until enough positions are masked, two numbers are drawn: a first word among the words that are left, and
+    the
+    length of its n-gram (32 bits). Then a replacement is drawn for each position, in ascending order.
+
     rate: share of ids to mask.
-    starts: see words_of.
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
     """
     words = words_of(original, rules, starts)
     lengths = NgramLengths(limits, lambda: stream.word() / (1 << 32))
     firsts = shuffle_lazily(list(range(len(words))), stream)
-    chosen = _choose(firsts, words, masks_wanted(rules.settings, len(original), rate), (), lengths)
+    chosen = _choose_ngrams(
+        firsts, words, compute_masks_wanted(rules.settings, len(original), rate), (), lengths
+    )
     return apply_replacements(
         original,
         {place: draw_replacement_at_load(original[place], rules, stream) for place in sorted(chosen)},
     )
 
 
-def _choose(
+def _choose_ngrams(
     firsts: Iterable[int], words: Sequence[Word], wanted: int, taken: Iterable[int], lengths: NgramLengths
 ) -> list[int]:
     """Choose n-grams and return their positions, at most ``wanted``, in the order in which they are chosen.

@@ -3,7 +3,7 @@
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import prepare_masking_rules
 from bertdata.examples.masking.reference import Masked, words_of
-from bertdata.examples.pairs import Pair, index_sentences, pair_document
+from bertdata.examples.pairs import Pair, index_sentences, make_document_pairs
 from bertdata.examples.random_stream import NumpyStream, RandomStream
 from bertdata.examples.sop.batch import SopBatch, SopExample
 from bertdata.examples.sop.ngrams import NgramLengths, mask_ngrams
@@ -24,7 +24,7 @@ class ReferenceSop(ListedExamples):
         held: set[int] = set()
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
-                for pair in pair_document(shuffled, index, stream, settings.pair_rules):
+                for pair in make_document_pairs(shuffled, index, stream, settings.pair_rules):
                     held.update(pair[0], pair[1])
                     examples.append(maker.make(pair, stream))
         stream.shuffle(examples)

@@ -5,10 +5,10 @@ from typing import Any
 
 from bertdata.config.declared import repeat_setting, setting
 from bertdata.config.settings import ExampleSettings, require
-from bertdata.examples.masking.mask_count import masks_wanted
+from bertdata.examples.masking.mask_count import compute_masks_wanted
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.pairs import PairRules
-from bertdata.examples.sop.ngrams import ngram_limits
+from bertdata.examples.sop.ngrams import compute_ngram_limits
 from bertdata.records import ShardLayout
 
 LONGEST_NGRAM = 64
@@ -85,7 +85,7 @@ class SopSettings(ExampleSettings):
     @property
     def ngram_limits(self) -> list[float]:
         """Cumulative probabilities of the lengths of n-grams."""
-        return ngram_limits(self.ngram, favors_shorter=self.favor_shorter_ngram)
+        return compute_ngram_limits(self.ngram, favors_shorter=self.favor_shorter_ngram)
 
     @property
     def ngram_seed(self) -> int:
@@ -94,7 +94,7 @@ class SopSettings(ExampleSettings):
 
     def most_masks(self, length: int) -> int:
         """Return the most masked positions of an example with ``length`` ids."""
-        return masks_wanted(self.masking, length) * (2 if self.permutation else 1)
+        return compute_masks_wanted(self.masking, length) * (2 if self.permutation else 1)
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings by name. ``masks`` is left out if True."""

@@ -20,7 +20,7 @@ def cut_bodies(documents: Documents, longest: int, *, as_original: bool) -> Iter
     the block before it is dropped too.
     """
     for sentences in _list_sentences(documents):
-        cut = _cut_as_original(sentences, longest) if as_original else _cut_all(sentences, longest)
+        cut = _cut_as_original(sentences, longest) if as_original else _cut_all_sentences(sentences, longest)
         yield from cut
 
 
@@ -37,7 +37,7 @@ def _list_sentences(documents: Documents) -> Iterator[list[Extent]]:
         yield found
 
 
-def _cut_all(sentences: list[Extent], longest: int) -> Iterator[Extent]:
+def _cut_all_sentences(sentences: list[Extent], longest: int) -> Iterator[Extent]:
     """Yield blocks that contain all ids of a document."""
     for start, end in _join_sentences(sentences, longest):
         for piece in range(start, end, longest):

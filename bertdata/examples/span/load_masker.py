@@ -17,7 +17,7 @@ from bertdata.examples.masking.prepared_settings import MaskingRules, prepare_ma
 from bertdata.examples.masking.reference import Masked, Starts
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.examples.span import masking
-from bertdata.examples.span.make import kernel_rules
+from bertdata.examples.span.make import make_kernel_rules
 from bertdata.examples.span.masking import SpanRules
 from bertdata.examples.span.settings import SpanSettings
 from bertdata.examples.span.streams import BlockStream
@@ -42,7 +42,7 @@ class LoadedSpans(Masker):
 
     def _make_kernel(self) -> Any:
         return kernels.SpanMasker(
-            rules=kernel_rules(self._spans, self._rules.mask),
+            rules=make_kernel_rules(self._spans, self._rules.mask),
             continues_word=self._rules.continues_word,
             replacements=self._rules.replacements,
         )
@@ -54,7 +54,7 @@ class LoadedSpans(Masker):
         starts = [1 - self._rules.continues_word[token] for token in body] if words is None else words[1:-1]
         rules, stream = replace(self._spans, rate=rate), BlockStream(key, number)
         spans = masking.draw_spans(starts, rules, stream)
-        shown = masking.replace(body, spans, rules, self._rules.mask, self._rules.replacements, stream)
+        shown = masking.replace_spans(body, spans, rules, self._rules.mask, self._rules.replacements, stream)
         positions = [position + 1 for start, stop in spans for position in range(start, stop)]
         return Masked([*first, *shown, *last], positions, [ids[position] for position in positions])
 
@@ -63,7 +63,7 @@ class LoadedSpans(Masker):
 
         A span is a run of consecutive masked positions.
         """
-        places, used = masks.positions, _mark_first(masks.counts, masks.positions.shape[1])
+        places, used = masks.positions, _mark_first_items(masks.counts, masks.positions.shape[1])
         # positions [3, 4, 7] -> spans 3 to 4 and 7 to 7: a span starts where the position before it is not
         # masked, and ends where the next masked position does not follow directly.
         follows = np.zeros(places.shape, bool)  # True if the position before is masked too
@@ -76,11 +76,11 @@ class LoadedSpans(Masker):
             rows, lefts, rights = rows[kept], lefts[kept] - 1, rights[kept] + 1
         counts = np.bincount(rows, minlength=len(places)).astype(np.int32)
         made = np.zeros((2, *places.shape), np.int32)
-        made[:, _mark_first(counts, places.shape[1])] = lefts, rights
+        made[:, _mark_first_items(counts, places.shape[1])] = lefts, rights
         return {"left_boundaries": made[0], "right_boundaries": made[1], "span_ends": counts}
 
 
-def _mark_first(counts: Array, width: int) -> Array:
+def _mark_first_items(counts: Array, width: int) -> Array:
     """Return a boolean array (N, width) that is True for the first ``counts[i]`` items of row i."""
     found: Array = np.arange(width) < counts[:, np.newaxis]
     return found
@@ -109,6 +109,6 @@ def make_span_masker(
     whole = replace(settings, whole_word_mask=True)
     return LoadedSpans(
         prepare_masking_rules(vocabulary, whole),
-        masking.span_rules(span_settings),
+        masking.prepare_span_rules(span_settings),
         engine or default_engine(),
     )

@@ -9,7 +9,7 @@ from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.masking.prepared_settings import starts_of
 from bertdata.examples.random_stream import make_seed_key
 from bertdata.examples.span.batch import SpanBatch
-from bertdata.examples.span.masking import SpanRules, span_rules
+from bertdata.examples.span.masking import SpanRules, prepare_span_rules
 from bertdata.examples.span.reference import ReferenceSpans
 from bertdata.examples.span.settings import SpanSettings
 from bertdata.records import Documents, MadeExamples, Vocabulary
@@ -49,7 +49,7 @@ class NativeSpans(KernelExamples):
             documents.sentence_ends,
             documents.document_ends,
             starts_of(documents, vocabulary, settings.masking, batch_type),
-            rules=kernel_rules(span_rules(settings), vocabulary.role("mask")),
+            rules=make_kernel_rules(prepare_span_rules(settings), vocabulary.role("mask")),
             continues_word=vocabulary.continues_word or bytes(vocabulary.size),
             replacements=vocabulary.replacements,
             max_seq_length=settings.max_seq_length,
@@ -66,7 +66,7 @@ class NativeSpans(KernelExamples):
         super().__init__(made, batch_type)
 
 
-def kernel_rules(rules: SpanRules, mask: int) -> Any:
+def make_kernel_rules(rules: SpanRules, mask: int) -> Any:
     """Convert the rules to the kernel's class. mask: id of [MASK]."""
     return kernels.SpanRules(
         most=rules.most,

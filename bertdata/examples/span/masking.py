@@ -9,7 +9,7 @@ from itertools import accumulate
 from math import ceil
 
 from bertdata.examples.span.settings import SpanSettings
-from bertdata.examples.span.streams import SpanStream, choose
+from bertdata.examples.span.streams import SpanStream, choose_index
 
 Span = tuple[int, int]
 """A span as (first position, position after the last)."""
@@ -39,7 +39,7 @@ class SpanRules:
     are_external: bool
 
 
-def span_rules(settings: SpanSettings) -> SpanRules:
+def prepare_span_rules(settings: SpanSettings) -> SpanRules:
     """Prepare the settings for drawing."""
     return SpanRules(
         rate=settings.masked_lm_prob,
@@ -78,7 +78,7 @@ def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream)
     is_masked = [False] * size
     left = min(ceil(size * rules.rate), rules.most)
     while left:
-        words = rules.shortest + choose(rules.lengths, stream)
+        words = rules.shortest + choose_index(rules.lengths, stream)
         stream.random()
         anchor = stream.below(size)
         if is_masked[anchor]:
@@ -117,7 +117,7 @@ def _find_runs(is_masked: list[bool]) -> list[Span]:
     return runs
 
 
-def replace(
+def replace_spans(
     body: Sequence[int],
     spans: list[Span],
     rules: SpanRules,

@@ -6,7 +6,13 @@ from operator import sub
 from typing import TYPE_CHECKING, Any
 
 from bertdata._native import Engine
-from bertdata.examples.counting import convert_to_ints, ratio, sizes, spread, weighted_sum
+from bertdata.examples.counting import (
+    compute_ratio,
+    compute_sizes,
+    convert_to_ints,
+    describe_distribution,
+    sum_weighted,
+)
 from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.mask_report import MaskCounts, describe_masks
 from bertdata.examples.masking.settings import MaskingSettings
@@ -35,7 +41,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
         self.distances.update(
             map(sub, convert_to_ints(batch.right_boundaries), convert_to_ints(batch.left_boundaries))
         )
-        self.spans.update(sizes(convert_to_ints(batch.span_ends)))
+        self.spans.update(compute_sizes(convert_to_ints(batch.span_ends)))
 
     def merge(self, other: Any) -> None:
         super().merge(other)
@@ -55,9 +61,9 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
         targets = Counter({distance + between: count for distance, count in self.distances.items()})
         return {
             "spans": self.distances.total(),
-            "per_example": spread(self.spans),
-            "targets": spread(targets),
-            "target_share": ratio(weighted_sum(targets), self.masked_tokens),
+            "per_example": describe_distribution(self.spans),
+            "targets": describe_distribution(targets),
+            "target_share": compute_ratio(sum_weighted(targets), self.masked_tokens),
         }
 
     def _make_span_rows(self, section: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -9,14 +9,20 @@ from bertdata.examples.masking.prepared_settings import starts_of
 from bertdata.examples.random_stream import NumpyStream, RandomStream
 from bertdata.examples.span.batch import SpanBatch, SpanExample
 from bertdata.examples.span.blocks import Extent, cut_bodies
-from bertdata.examples.span.masking import Span, draw_spans, find_boundaries, replace, span_rules
+from bertdata.examples.span.masking import (
+    Span,
+    draw_spans,
+    find_boundaries,
+    prepare_span_rules,
+    replace_spans,
+)
 from bertdata.examples.span.settings import SpanSettings
 from bertdata.examples.span.streams import BlockStream
 from bertdata.records import Documents, Vocabulary
 
 
 class ReferenceSpans(ListedExamples):
-    """Blocks of the documents with masked spans, made in pure Python."""
+    """SpanBERT's examples of the documents, made in pure Python: blocks with masked spans."""
 
     def __init__(
         self,
@@ -26,7 +32,7 @@ class ReferenceSpans(ListedExamples):
         batch_type: type[SpanBatch],
     ) -> None:
         self._ids, self._vocabulary, self._kind = documents.ids, vocabulary, batch_type
-        self._rules = span_rules(settings)
+        self._rules = prepare_span_rules(settings)
         self._starts = _find_word_starts(documents, vocabulary, settings, batch_type)
         bodies = list(cut_bodies(documents, settings.longest_body, as_original=settings.as_original))
         examples = list(self._make_examples(documents, bodies, settings))
@@ -49,7 +55,9 @@ class ReferenceSpans(ListedExamples):
                 if settings.masks:
                     stream = stream_of_all or BlockStream(key, number)
                     spans = draw_spans(self._starts[start:stop], self._rules, stream)
-                    shown = replace(shown, spans, self._rules, self._vocabulary.role("mask"), pool, stream)
+                    shown = replace_spans(
+                        shown, spans, self._rules, self._vocabulary.role("mask"), pool, stream
+                    )
                 yield self._make_example(start, stop, shown, spans)
 
     def _make_example(self, start: int, stop: int, shown: Sequence[int], spans: list[Span]) -> SpanExample:

@@ -30,7 +30,7 @@ class BlockStream(CounterStream):
         return self.word() / (1 << 32)
 
 
-def choose(cumulative: tuple[float, ...], stream: SpanStream) -> int:
+def choose_index(cumulative: tuple[float, ...], stream: SpanStream) -> int:
     """Choose an index at random: the first whose cumulative share is above a draw in [0, 1)."""
     draw = stream.random()
     return next(index for index, share in enumerate(cumulative) if draw < share)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bertdata.examples.counting import convert_to_ints, ratio
+from bertdata.examples.counting import compute_ratio, convert_to_ints
 from bertdata.examples.fine_tuning import FineTuningObjective, describe_segments
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, join_tokens
 from bertdata.examples.squad.batch import SquadBatch
@@ -33,7 +33,7 @@ class SquadCounts(ObjectiveCounts):
         self._impossible += other._impossible
 
     def findings(self, totals: Totals) -> Findings:
-        mean = ratio(self._answer_tokens, self._answered)
+        mean = compute_ratio(self._answer_tokens, self._answered)
         rows = [
             ("with answer", f"{self._answered} of {totals.examples}, mean {mean:.1f} tokens"),
             ("impossible", f"{self._impossible}"),

@@ -52,18 +52,22 @@ class ModernBertSettings:
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "micro_batch_size", "max_seq_len", "world"):
-            _check(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, expected 1 or more")
+            _check_setting(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, expected 1 or more")
         for name in ("order_seed", "mask_seed"):
             found = getattr(self, name)
-            _check(0 <= found <= _MOST_SEED, f"{name} is {found}, expected 0 to {_MOST_SEED}")
-        _check(
+            _check_setting(0 <= found <= _MOST_SEED, f"{name} is {found}, expected 0 to {_MOST_SEED}")
+        _check_setting(
             self.batch_size % self.micro_batch_size == 0,
             f"batch_size is {self.batch_size}, expected a multiple of micro_batch_size "
             f"({self.micro_batch_size})",
         )
-        _check(0 < self.mask_prob <= 1, f"mask_prob is {self.mask_prob:g}, expected above 0, at most 1")
-        _check(0 <= self.rank < self.world, f"rank is {self.rank} of world {self.world}, expected less")
-        _check(
+        _check_setting(
+            0 < self.mask_prob <= 1, f"mask_prob is {self.mask_prob:g}, expected above 0, at most 1"
+        )
+        _check_setting(
+            0 <= self.rank < self.world, f"rank is {self.rank} of world {self.world}, expected less"
+        )
+        _check_setting(
             self.buffered > self.batch_size,
             f"buffer_size is {self.buffered}, expected more than batch_size ({self.batch_size})",
         )
@@ -72,12 +76,12 @@ class ModernBertSettings:
 
     def _check_warmup(self, warmup: TokenWarmup) -> None:
         least, size = warmup.sequences, self.micro_batch_size
-        _check(
+        _check_setting(
             least % size == 0 and size <= least < self.batch_size,
             f"the warm-up starts from {least} sequences, expected a multiple of micro_batch_size ({size}) "
             f"below batch_size ({self.batch_size})",
         )
-        _check(warmup.tokens >= 1, f"the warm-up takes {warmup.tokens} tokens, expected 1 or more")
+        _check_setting(warmup.tokens >= 1, f"the warm-up takes {warmup.tokens} tokens, expected 1 or more")
 
     @property
     def rows(self) -> int:
@@ -95,6 +99,6 @@ class ModernBertSettings:
         return _BUFFERED_BATCHES * self.batch_size if self.buffer_size is None else self.buffer_size
 
 
-def _check(is_right: bool, problem: str) -> None:
+def _check_setting(is_right: bool, problem: str) -> None:
     if not is_right:
         raise SettingsError(problem)

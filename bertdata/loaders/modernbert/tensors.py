@@ -5,7 +5,7 @@ import torch
 from bertdata.loaders.modernbert.loader import Batch
 
 
-def as_tensors(batch: Batch) -> Batch:
+def convert_to_tensors(batch: Batch) -> Batch:
     """Return the batch with tensors that share the arrays' memory. ``max_seqlen`` stays a list of ints."""
     rows = {name: torch.from_numpy(batch[name]) for name in ("input_ids", "labels", "attention_mask")}
     return {**batch, **rows, "cu_seqlens": [torch.from_numpy(spans) for spans in batch["cu_seqlens"]]}

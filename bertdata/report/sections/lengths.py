@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from bertdata.examples.counting import QUANTILES, quantile, weighted_sum
+from bertdata.examples.counting import QUANTILES, find_quantile, sum_weighted
 from bertdata.report.charts.bar_chart import BarChart
 from bertdata.report.lengths_chart import lengths_chart
 from bertdata.report.numbers import DatasetNumbers
@@ -37,11 +37,14 @@ def _facts(one: DatasetNumbers) -> Facts:
     total = found.total()
     facts: dict[str, int | float | None] = {
         "examples": total,
-        "tokens": weighted_sum(found),
+        "tokens": sum_weighted(found),
         "positions of a row (tokens)": limit,
-        "mean length (tokens)": round(weighted_sum(found) / total, 2),
+        "mean length (tokens)": round(sum_weighted(found) / total, 2),
         "shortest (tokens)": min(found),
-        **{f"{share} % of the examples have at most (tokens)": quantile(found, share) for share in QUANTILES},
+        **{
+            f"{share} % of the examples have at most (tokens)": find_quantile(found, share)
+            for share in QUANTILES
+        },
         "longest (tokens)": max(found),
         "full examples (% of examples)": to_percent(found[limit] / total),
     }

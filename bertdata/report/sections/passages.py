@@ -9,10 +9,10 @@ from bertdata.examples.groups import (
     SEGMENT,
     WORD_STARTS,
     find_column,
+    find_mask_columns,
     has_group,
-    mask_columns,
 )
-from bertdata.examples.mask_report import mask_kind
+from bertdata.examples.mask_report import find_mask_kind
 from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS, Vocabulary
 from bertdata.report.numbers import DatasetNumbers
@@ -74,7 +74,7 @@ class _Reading:
         objective = find_objective(kept.layout.objective)
         masks: dict[int, int] = {}
         if has_group(kind, MASKS):
-            columns = mask_columns(kind)
+            columns = find_mask_columns(kind)
             places, originals = getattr(example, columns.places.one), getattr(example, columns.originals.one)
             masks = dict(zip(places, originals, strict=True))
         words = [self._word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
@@ -89,7 +89,7 @@ class _Reading:
         """
         text, joined = self._text(token)
         if original is not None:
-            told = mask_kind(token, original, self._mask_id)
+            told = find_mask_kind(token, original, self._mask_id)
             note = "" if told == "kept" else self._text(original)[0]
             return MarkedWord(text, _KINDS[told], note, joined)
         if token in self._special:

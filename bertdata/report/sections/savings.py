@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bertdata.examples.bins import bin_count
-from bertdata.examples.counting import weighted_sum
+from bertdata.examples.bins import count_bins
+from bertdata.examples.counting import sum_weighted
 from bertdata.report.charts.bar_chart import BarChart
 from bertdata.report.charts.values import DataTable
 from bertdata.report.numbers import DatasetNumbers
@@ -34,7 +34,7 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart and the table for a dataset."""
     assert one.statistics is not None
     positions = count_positions(one.lengths, one.statistics.layout.max_seq_length)
-    tokens, padded = weighted_sum(one.lengths), next(iter(positions.values()))
+    tokens, padded = sum_weighted(one.lengths), next(iter(positions.values()))
     rows = tuple(
         (way, computed, to_percent(tokens / computed), to_percent(1 - computed / padded))
         for way, computed in positions.items()
@@ -60,11 +60,11 @@ def count_positions(lengths: Counter[int], limit: int) -> dict[str, int]:
     histogram = _histogram(lengths, limit)
     return {
         "Padded, a row each": lengths.total() * limit,
-        f"{bin_count(limit, width)} bins of {width} tokens": sum(
+        f"{count_bins(limit, width)} bins of {width} tokens": sum(
             -(-length // width) * width * examples for length, examples in lengths.items()
         ),
         f"Packed, up to {_MOST_IN_A_PACK} a row": pack_longest_first(histogram, _MOST_IN_A_PACK).rows * limit,
-        "Flat, no padding": weighted_sum(lengths),
+        "Flat, no padding": sum_weighted(lengths),
     }
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from bertdata.examples.counting import weighted_sum
+from bertdata.examples.counting import sum_weighted
 from bertdata.report.charts.bar_chart import BarChart
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
@@ -42,9 +42,9 @@ def _facts(one: DatasetNumbers) -> Facts:
         facts["[UNK] in the examples (% of tokens)"] = to_percent(share)
     if total := counts.words_by_tokens.total():
         facts["words of the examples"] = total
-        facts["tokens a word, mean"] = round(weighted_sum(counts.words_by_tokens) / total, 4)
+        facts["tokens a word, mean"] = round(sum_weighted(counts.words_by_tokens) / total, 4)
         facts["words of one token (%)"] = to_percent(counts.words_by_tokens[1] / total)
-        facts["characters a word, mean"] = round(weighted_sum(counts.words_by_characters) / total, 4)
+        facts["characters a word, mean"] = round(sum_weighted(counts.words_by_characters) / total, 4)
     return facts
 
 

@@ -13,7 +13,7 @@ from typing import IO
 import numpy as np
 
 from bertdata.errors import SettingsError, ShardError
-from bertdata.examples.columns import Array, lengths, narrow
+from bertdata.examples.columns import Array, compute_lengths, convert_to_item_types
 from bertdata.examples.groups import MASKS, WORD_STARTS
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
@@ -58,7 +58,7 @@ class FairseqReader(ShardReader):
             raise SettingsError(f"{name}: holds blocks of ids, expected the objective {OBJECTIVE}")
         self._name, self._kind = name, objective.batch_type
         self._lines = open_lines(file, name)
-        found = lengths(self._lines.ends)
+        found = compute_lengths(self._lines.ends)
         if not len(found):
             raise ShardError(f"{name}: no lines, expected an end token at least")
         if not found.all():
@@ -83,11 +83,11 @@ class FairseqReader(ShardReader):
             check_batch(batch, self.layout, RecordCheck(name=self._name, first=first))
             first += len(batch)
             if len(batch):
-                yield narrow(batch)
+                yield convert_to_item_types(batch)
 
     def _batch(self, lines: StoredLines) -> ExampleBatch:
         kept = ~_are_blank(lines)
-        sizes = lengths(lines.ends)
+        sizes = compute_lengths(lines.ends)
         ids = lines.ids if kept.all() else lines.ids[np.repeat(kept, sizes)]
         ends = np.cumsum(sizes[kept])
         whole = np.insert(ids, ends - sizes[kept], START)
@@ -99,7 +99,7 @@ class FairseqReader(ShardReader):
 
 def _are_blank(lines: StoredLines) -> Array:
     """Return for each line whether it is a single end token."""
-    found: Array = lengths(lines.ends) == 1
+    found: Array = compute_lengths(lines.ends) == 1
     found[found] = lines.ids[lines.ends[found] - 1] == END
     return found
 
@@ -110,7 +110,7 @@ def lines_of(batch: ExampleBatch, start: int, record: RecordCheck) -> tuple[Arra
     start: id of the start token. ShardError for a block without it, or with nothing after it.
     """
     ids, ends = np.asarray(batch.ids), np.asarray(batch.ends).astype(np.int64)
-    sizes = lengths(ends)
+    sizes = compute_lengths(ends)
     first = ends - sizes
     record.refuse(
         (sizes < 2) | (ids[first] != start),

@@ -6,7 +6,7 @@ fairseq's numbering, see ``bertdata.tokens.fairseq_dictionary``. This module imp
 
 import numpy as np
 
-from bertdata.examples.columns import arrays, lengths
+from bertdata.examples.columns import compute_lengths, convert_to_arrays
 from bertdata.examples.groups import count_masks, get_masks
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
@@ -29,11 +29,11 @@ class FairseqWriter:
         self._lines = LinesWriter(sink=sink, kind=id_type(len(self._table)))
 
     def write(self, batch: ExampleBatch) -> None:
-        batch = arrays(batch)
+        batch = convert_to_arrays(batch)
         record = RecordCheck(name="fairseq shard", first=self._received)
         check_batch(batch, self._layout, record)
         if count_masks(batch):
-            masked = lengths(get_masks(batch).ends) > 0
+            masked = compute_lengths(get_masks(batch).ends) > 0
             record.refuse(masked, lambda _: "has masks, expected a block of create --no-masks")
         wrong = np.asarray(batch.ids) >= len(self._table)
         most = len(self._table)

@@ -11,8 +11,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bertdata.errors import ShardError
-from bertdata.examples.columns import Array, arrays, lengths, narrow, regroup
-from bertdata.examples.groups import MASKS, count_masks, has_group, mask_names
+from bertdata.examples.columns import (
+    Array,
+    compute_lengths,
+    convert_to_arrays,
+    convert_to_item_types,
+    regroup_batches,
+)
+from bertdata.examples.groups import MASKS, count_masks, find_mask_names, has_group
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
@@ -56,11 +62,11 @@ class MdsWriter:
         self._sizes: list[int] = []
 
     def write(self, batch: ExampleBatch) -> None:
-        batch = arrays(batch)
+        batch = convert_to_arrays(batch)
         record = RecordCheck(name=self._name, first=len(self._sizes))
         check_batch(batch, self._layout, record)
         if count_masks(batch):
-            masked = lengths(getattr(batch, mask_names(type(batch)).ends)) > 0
+            masked = compute_lengths(getattr(batch, find_mask_names(type(batch)).ends)) > 0
             record.refuse(masked, lambda _: f"has masks, expected ids alone; {UNMASKED}")
         form = self._form = self._form or id_form(wide=batch.ids.itemsize > 2, with_len=False)
         names = islice(self._names, len(batch))
@@ -134,7 +140,7 @@ class MdsReader(ShardReader):
             record = RecordCheck(name=self._name, first=first)
             batch = _make_unmasked(self._objective, *self._decoder.decode(data, bounds, record.refuse))
             check_batch(batch, self.layout, record)
-            yield narrow(batch)
+            yield convert_to_item_types(batch)
 
     def _blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
         """Yield ``size`` samples at a time: number of the first, their bytes, and the bounds of each."""
@@ -218,7 +224,7 @@ class MdsDirectoryReader(ShardReader):
         return self._length
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        return regroup(self._all_batches(size), size)
+        return regroup_batches(self._all_batches(size), size)
 
     def _all_batches(self, size: int) -> Iterator[ExampleBatch]:
         for path in self._paths:

@@ -5,7 +5,7 @@ from typing import Any
 
 from bertdata.errors import SettingsError
 from bertdata.examples.groups import MASKS, WORD_STARTS, has_group
-from bertdata.examples.objectives import objective_of_file
+from bertdata.examples.objectives import find_objective_of_file
 from bertdata.records import IDS, ExampleBatch, ShardLayout
 from bertdata.shards.mds.names import MDS
 
@@ -38,7 +38,7 @@ def check_unmasked(
 def layout_in_manifest(manifest: dict[str, Any], name: str) -> ShardLayout:
     """Return the layout of shards from their dataset's manifest. name: the shard, for errors."""
     records = manifest["settings"]
-    objective = objective_of_file(records["objective"]["name"], name)
+    objective = find_objective_of_file(records["objective"]["name"], name)
     sizes = {size: records["objective"][size] for size in objective.batch_type.sizes()}
     padding_id = records["container"].get("padding_id", 0)
     return ShardLayout.of_sizes(sizes, objective=objective.name, padding_id=padding_id)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertdata.errors import SettingsError, ShardError
-from bertdata.examples.columns import Array, lengths
-from bertdata.examples.groups import get_masks, mask_names
+from bertdata.examples.columns import Array, compute_lengths
+from bertdata.examples.groups import find_mask_names, get_masks
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.packs import PackBatch
@@ -47,14 +47,14 @@ def check_packs(
     most_masks: most masked positions in a row. None for any number.
     """
     examples = packs.examples
-    sequences = lengths(packs.ends)
+    sequences = compute_lengths(packs.ends)
     most = layout.sequences_per_row
     record.refuse(
         (sequences < 1) | (sequences > most), lambda i: f"{sequences[i]} sequences, expected 1 to {most}"
     )
     # The rules of single examples hold for sequences too. Their errors name the row and the sequence.
     sequence = SequenceCheck(name=record.name, first=record.first, ends=packs.ends)
-    lowest = {mask_names(type(examples)).places: lowest_position} if lowest_position else {}
+    lowest = {find_mask_names(type(examples)).places: lowest_position} if lowest_position else {}
     check_batch(examples, layout, sequence, lowest)
     ids = row_sizes(examples.ends, packs.ends)
     limit = layout.max_seq_length
@@ -86,7 +86,7 @@ def row_sizes(ends: Array, row_ends: Array) -> Array:
 
     ends: end of each sequence's items in the batch. row_ends: number of sequences up to each row's end.
     """
-    return lengths(np.concatenate([np.zeros(1, np.int64), ends])[row_ends])
+    return compute_lengths(np.concatenate([np.zeros(1, np.int64), ends])[row_ends])
 
 
 def check_packed_layout(layout: ShardLayout) -> None:

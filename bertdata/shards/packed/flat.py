@@ -12,10 +12,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from bertdata.examples.columns import Array, lengths, narrow
+from bertdata.examples.columns import Array, compute_lengths, convert_to_item_types
 from bertdata.examples.fields import Fields
 from bertdata.examples.objective import Objective
-from bertdata.examples.objectives import find_objective, objective_of_file
+from bertdata.examples.objectives import find_objective, find_objective_of_file
 from bertdata.records import IDS_ENDS, ExampleBatch, ShardLayout
 from bertdata.shards.packed.check import check_packed_layout, check_packs, check_row_sizes
 from bertdata.shards.packed.fields import check_row_fields
@@ -94,7 +94,7 @@ class FlatReader(PackReader):
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
+        objective = objective or find_objective_of_file(objective_in_metadata(self._parquet.metadata), name)
         self._batch_type, self._fields = objective.batch_type, objective.flat_fields
         check_row_fields(self._parquet.schema.names, self._fields, name)
         check_parquet_columns(self._parquet.schema, _item_types(self._fields), set(self._fields), name)
@@ -118,7 +118,7 @@ class FlatReader(PackReader):
             record = RecordCheck(name=self._name, first=start)
             packs = _decode(records, self._fields, self._batch_type, record)
             check_packs(packs, self.layout, record)
-            yield PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
+            yield PackBatch(examples=convert_to_item_types(packs.examples), ends=packs.ends.astype(np.uint32))
 
 
 def _item_types(fields: Fields) -> dict[str, str]:
@@ -152,7 +152,7 @@ def _cut_ends(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
     Also return the rows' ends: ends [3, 7, 12] of rows with 2 and 1 sequences -> [3, 7, 5] and [7, 12].
     """
     row_ends: Array = ends[sequence_ends - 1].astype(np.int64)
-    return ends - (row_ends - lengths(row_ends))[find_rows(sequence_ends)], row_ends
+    return ends - (row_ends - compute_lengths(row_ends))[find_rows(sequence_ends)], row_ends
 
 
 def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
@@ -175,7 +175,7 @@ def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record
 
 
 def _check_equal(name: str, found: Array, expected: Array, record: RecordCheck) -> None:
-    count, due = lengths(found), lengths(expected)
+    count, due = compute_lengths(found), compute_lengths(expected)
     record.refuse(count != due, lambda i: f"{count[i]} values of {name}, expected {due[i]}")
 
 
@@ -185,7 +185,7 @@ def _join_ends(name: str, found: Array, sequence_ends: Array, row_ends: Array, r
     This reverses ``_cut_ends``. ShardError unless the last end of each row is the row's size.
     """
     found = found.astype(np.int64)
-    rows, sizes, counts = find_rows(sequence_ends), lengths(row_ends), lengths(sequence_ends)
+    rows, sizes, counts = find_rows(sequence_ends), compute_lengths(row_ends), compute_lengths(sequence_ends)
     before = np.concatenate([[0], found])[:-1]
     before[(sequence_ends - counts)[counts > 0]] = 0  # the first sequence of a row has no predecessor
     record.refuse_items(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bertdata.examples.columns import Array, lengths
+from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.groups import get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.records import ExampleBatch
 from bertdata.shards.packed.check import row_sizes
@@ -62,7 +62,7 @@ class GraphcoreLayout:
             "pair_labels": get_pair_labels(examples),
             "present": np.ones(len(at.rows), bool),
         }
-        sizes = row_sizes(examples.ends, packs.ends) - lengths(packs.ends)
+        sizes = row_sizes(examples.ends, packs.ends) - compute_lengths(packs.ends)
         grids = {of: fill(values, sizes, widths[of], types[of]) for of, values in body.items()}
         for of, values in heads.items():
             grid = grids.setdefault(of, np.zeros((len(packs), widths[of]), types[of]))
@@ -108,7 +108,7 @@ def _insert_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) 
 
 def _count_zeros(values: Array, ends: Array) -> Array:
     """Return the number of zeros in each sequence."""
-    return lengths(np.concatenate([[0], np.cumsum(values == 0)])[ends])
+    return compute_lengths(np.concatenate([[0], np.cumsum(values == 0)])[ends])
 
 
 GRAPHCORE = GraphcoreLayout()

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bertdata.examples.columns import Array, lengths, narrow
+from bertdata.examples.columns import Array, compute_lengths, convert_to_item_types
 from bertdata.examples.groups import Masks, get_masks
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
@@ -104,7 +104,7 @@ def read_grids(
     expected = arrangement.arrange(packs, widths, {of: grid.dtype for of, grid in grids.items()})
     for of, name in names.items():
         record.refuse_cells(name, grids[of], expected[of], RULES[of])
-    return PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
+    return PackBatch(examples=convert_to_item_types(packs.examples), ends=packs.ends.astype(np.uint32))
 
 
 def find_grid_layout(
@@ -137,8 +137,8 @@ class SequencePlaces:
         examples: Any = packs.examples
         # ends of rows [2, 3], sizes of sequences [3, 4, 5]: rows [0, 0, 1], numbers [1, 2, 1], starts [0, 3,
         # 7], row_starts [0, 0, 7]
-        rows, sizes = find_rows(packs.ends), lengths(examples.ends)
-        first = np.asarray(packs.ends, np.int64) - lengths(packs.ends)
+        rows, sizes = find_rows(packs.ends), compute_lengths(examples.ends)
+        first = np.asarray(packs.ends, np.int64) - compute_lengths(packs.ends)
         starts = np.asarray(examples.ends, np.int64) - sizes
         return cls(
             rows=rows,
@@ -164,7 +164,7 @@ def arrange_masks(
     starts: place in the row that position 0 of each sequence counts as.
     """
     masks = get_masks(packs.examples)
-    counts, sizes = lengths(masks.ends), row_sizes(masks.ends, packs.ends)
+    counts, sizes = compute_lengths(masks.ends), row_sizes(masks.ends, packs.ends)
     values = {
         "mask_places": masks.places + np.repeat(starts, counts),
         "originals": masks.originals,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bertdata.examples.columns import Array, lengths
+from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.groups import get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.records import ExampleBatch
 from bertdata.shards.packed.check import row_sizes
@@ -61,7 +61,7 @@ class HabanaLayout:
             "pair_labels": get_pair_labels(examples),
             "present": np.ones(len(starts), bool),
         }
-        row_ids, counts = row_sizes(examples.ends, packs.ends), lengths(packs.ends)
+        row_ids, counts = row_sizes(examples.ends, packs.ends), compute_lengths(packs.ends)
         return {
             **{of: fill(values, row_ids, widths[of], types[of]) for of, values in tokens.items()},
             **arrange_masks(packs, starts, at.numbers, widths, types),
@@ -93,7 +93,7 @@ class HabanaLayout:
 
 def _count_ones(values: Array, ends: Array) -> Array:
     """Return the number of non-zero values in each sequence."""
-    return lengths(np.concatenate([[0], np.cumsum(values != 0)])[ends])
+    return compute_lengths(np.concatenate([[0], np.cumsum(values != 0)])[ends])
 
 
 HABANA = HabanaLayout()

@@ -9,7 +9,7 @@ from bertdata._native import Engine
 from bertdata.errors import MissingExtraError, SettingsError, ShardError, install_extra
 from bertdata.examples.groups import PAIRS, check_groups
 from bertdata.examples.objective import Objective
-from bertdata.examples.objectives import find_objective, objective_of_file
+from bertdata.examples.objectives import find_objective, find_objective_of_file
 from bertdata.records import DEFAULT_OBJECTIVE, ColumnGroup, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, decode_example
 from bertdata.shards.framing import read_payloads
@@ -138,7 +138,7 @@ def _open_hdf5(
     names = set(read_dataset_types(file))
     named = read_objective(file)
     if objective is None and named is not None:
-        objective = objective_of_file(named, name)
+        objective = find_objective_of_file(named, name)
     packing = _recognise_packing(names, "hdf5", objective)
     if packing is None:
         return None

@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from bertdata.errors import SettingsError, ShardError
-from bertdata.examples.columns import Array, lengths, narrow
+from bertdata.examples.columns import Array, compute_lengths, convert_to_item_types
 from bertdata.examples.groups import Masks, get_masks, get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.examples.objective import Objective
 from bertdata.io.signals import signals_held
@@ -140,7 +140,7 @@ class NvidiaReader(PackReader):
             packs = _read_sequences(rows, self._kind, record)
             check_packs(packs, self.layout, record)
             _check_segments(packs, rows["segments"], record)
-            yield PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
+            yield PackBatch(examples=convert_to_item_types(packs.examples), ends=packs.ends.astype(np.uint32))
 
 
 def _find_layout(known: dict[str, Any], objective: str, name: str) -> ShardLayout:
@@ -159,7 +159,7 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
     examples: Any = packs.examples
     at = SequencePlaces.of(packs)
     masks = get_masks(examples)
-    counts = lengths(masks.ends)
+    counts = compute_lengths(masks.ends)
     sequences = np.asarray(packs.ends, np.int64)
     id_ends = np.cumsum(row_sizes(examples.ends, packs.ends))
     row_ends = np.cumsum(row_sizes(masks.ends, packs.ends))
@@ -177,7 +177,7 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
 
 def _make_segments(examples: ExampleBatch) -> Array:
     """Return 0 for each id of a first segment and 1 for each other id."""
-    sizes = lengths(examples.ends)
+    sizes = compute_lengths(examples.ends)
     changes = np.asarray(examples.ends, np.int64) - sizes + get_segment_lengths(examples)
     segments: Array = np.arange(len(examples.ids)) >= np.repeat(changes, sizes)
     return segments
@@ -196,14 +196,14 @@ def _read_sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], reco
     # In the file a masked position counts from the row's start, in a batch from its sequence's start.
     # row of sizes [3, 4]: place 5 in the row is position 2 of the second sequence.
     ends = np.cumsum(sizes)
-    row_starts = (ids.ends - lengths(ids.ends))[find_rows(counts)]
+    row_starts = (ids.ends - compute_lengths(ids.ends))[find_rows(counts)]
     places = rows["mask_places"].values.astype(np.int64)
     positions = places - np.repeat(ends - sizes - row_starts, masks)
     examples = make_pair_batch(
         batch_type,
         ids=ids.values,
         ends=ends,
-        segment_lengths=lengths(np.concatenate([[0], np.cumsum(rows["segments"].values == 0)])[ends]),
+        segment_lengths=compute_lengths(np.concatenate([[0], np.cumsum(rows["segments"].values == 0)])[ends]),
         masks=Masks(positions, rows["originals"].values, np.cumsum(masks)),
         pair_labels=rows["pair_labels"].values,
     )
@@ -219,7 +219,7 @@ def _check_sums(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck
     name, counts = _NAMES[of], rows["pair_labels"].ends
     sizes: Array = rows[of].values.astype(np.int64)
     record.refuse_items(sizes < 0, counts, lambda item: f"{name} holds {sizes[item]}, expected 0 or more")
-    sums, due = row_sizes(np.cumsum(sizes), counts), lengths(rows[items].ends)
+    sums, due = row_sizes(np.cumsum(sizes), counts), compute_lengths(rows[items].ends)
     record.refuse(
         sums != due, lambda i: f"{name} adds up to {sums[i]}, expected {due[i]} as {_NAMES[items]} has"
     )
@@ -227,7 +227,7 @@ def _check_sums(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck
 
 
 def _check_lengths(rows: dict[str, _Rows], of: str, as_in: str, record: RecordCheck) -> None:
-    found, expected = lengths(rows[of].ends), lengths(rows[as_in].ends)
+    found, expected = compute_lengths(rows[of].ends), compute_lengths(rows[as_in].ends)
     record.refuse(
         found != expected,
         lambda i: f"{found[i]} values of {_NAMES[of]}, expected {expected[i]} as {_NAMES[as_in]} has",

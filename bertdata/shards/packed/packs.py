@@ -59,9 +59,9 @@ class PackReader(ShardReader):
         """Yield all rows in order, in batches of at most ``size``."""
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        from bertdata.examples.columns import arrays, regroup
+        from bertdata.examples.columns import convert_to_arrays, regroup_batches
 
-        return regroup((arrays(packs.examples) for packs in self.packs(size)), size)
+        return regroup_batches((convert_to_arrays(packs.examples) for packs in self.packs(size)), size)
 
 
 class PackRegrouping:
@@ -107,28 +107,28 @@ def pack_arrays(packs: PackBatch) -> PackBatch:
     """Return the rows with every column as a NumPy array, without copying."""
     import numpy as np
 
-    from bertdata.examples.columns import arrays
+    from bertdata.examples.columns import convert_to_arrays
 
-    return PackBatch(examples=arrays(packs.examples), ends=np.asarray(packs.ends))
+    return PackBatch(examples=convert_to_arrays(packs.examples), ends=np.asarray(packs.ends))
 
 
 def cut_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
     """Return the rows from start to stop - 1 of a batch of arrays. The large columns are views."""
-    from bertdata.examples.columns import cut
+    from bertdata.examples.columns import slice_batch
 
     first = int(packs.ends[start - 1]) if start else 0
     last = int(packs.ends[stop - 1]) if stop else 0
-    return PackBatch(examples=cut(packs.examples, first, last), ends=packs.ends[start:stop] - first)
+    return PackBatch(examples=slice_batch(packs.examples, first, last), ends=packs.ends[start:stop] - first)
 
 
 def join_packs(batches: list[PackBatch]) -> PackBatch:
     """Return a batch with copies of all rows."""
     import numpy as np
 
-    from bertdata.examples.columns import join, lengths
+    from bertdata.examples.columns import compute_lengths, join_batches
 
-    counts = np.concatenate([lengths(packs.ends) for packs in batches])
-    examples = join([packs.examples for packs in batches])
+    counts = np.concatenate([compute_lengths(packs.ends) for packs in batches])
+    examples = join_batches([packs.examples for packs in batches])
     return PackBatch(examples=examples, ends=np.cumsum(counts).astype(np.uint32))
 
 
@@ -136,9 +136,9 @@ def find_rows(ends: "Array") -> "Array":
     """Return the row of each example: ends [2, 3] -> [0, 0, 1]."""
     import numpy as np
 
-    from bertdata.examples.columns import lengths
+    from bertdata.examples.columns import compute_lengths
 
-    return np.repeat(np.arange(len(ends)), lengths(ends))
+    return np.repeat(np.arange(len(ends)), compute_lengths(ends))
 
 
 def grid_mask_room(layout: ShardLayout) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from bertdata._native import kernels
 from bertdata.errors import VocabularyError
 from bertdata.records import Vocabulary
-from bertdata.tokens.bpe.settings import ByteBpe, byte_alphabet
+from bertdata.tokens.bpe.settings import ByteBpe, make_byte_alphabet
 from bertdata.unicode.tables import Ranges, library_classes
 
 _LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
@@ -15,7 +15,7 @@ _LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
 
 
 def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
-    """Make a kernel. VocabularyError if an id is outside the vocabulary."""
+    """Make the C++ kernel of a byte-level BPE. VocabularyError if a token's id is outside the vocabulary."""
     ranked = sorted((rank, left, right, joined) for (left, right), (rank, joined) in bpe.merges.items())
     lengths = array("I", bytes(4 * vocabulary.size))
     try:
@@ -47,7 +47,7 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
             for token in bpe.added
         ],
         lengths=lengths,
-        characters=_classify_characters(),
+        characters=_make_character_classes(),
         newer_marks=_list_points(library_classes().newer_mark),
         never_composed=_list_points(library_classes().never_composed),
     )
@@ -55,7 +55,7 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
 
 def _find_whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
     """Return the bytes and the id of each token that consists of characters of the byte alphabet."""
-    bytes_of = {ord(unit): byte for byte, unit in enumerate(byte_alphabet())}
+    bytes_of = {ord(unit): byte for byte, unit in enumerate(make_byte_alphabet())}
     found = []
     for token, token_id in bpe.ids.items():
         try:
@@ -66,8 +66,8 @@ def _find_whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
 
 
 @cache
-def _classify_characters() -> bytes:
-    """Return the class bits of each code point."""
+def _make_character_classes() -> bytes:
+    """Return a byte per code point whose bits say to which character classes it belongs."""
     bits = bytearray(0x110000)
     tables = {
         _LETTER | _WORD: library_classes().letter,
@@ -83,5 +83,5 @@ def _classify_characters() -> bytes:
 
 
 def _list_points(table: Ranges) -> list[int]:
-    """List the code points of a table of ranges."""
+    """List all code points in a table of ranges (first, last)."""
     return [point for first, last in table for point in range(first, last + 1)]

@@ -50,7 +50,7 @@ def split_pretokens(text: str, bpe: ByteBpe) -> Iterator[Pretoken]:
     if bpe.digits is None:
         yield from _split_part(text, 0, bpe)
         return
-    for match in _compile(_DIGITS[bpe.digits]).finditer(text):
+    for match in _compile_pattern(_DIGITS[bpe.digits]).finditer(text):
         yield from _split_part(match[0], match.start(), bpe)
 
 
@@ -59,11 +59,11 @@ def _split_part(part: str, start: int, bpe: ByteBpe) -> Iterator[Pretoken]:
     places = list(range(start, start + len(part)))
     if bpe.prefix_space and part and not part.startswith(" "):
         part, places = " " + part, [start, *places]
-    for match in _compile(_PATTERNS[bpe.pattern]).finditer(part):
+    for match in _compile_pattern(_PATTERNS[bpe.pattern]).finditer(part):
         yield match[0], places[slice(*match.span())]
 
 
 @cache
-def _compile(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a pattern on first use: the patterns contain large character classes."""
     return re.compile(pattern)

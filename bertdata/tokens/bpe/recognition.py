@@ -8,14 +8,14 @@ that the tokenizers library gives. Every other file is run by the library, with 
 from collections.abc import Mapping
 from typing import Any
 
-from bertdata.tokens.added_ids import library_ids
+from bertdata.tokens.added_ids import number_added_tokens
 from bertdata.tokens.bpe.settings import (
     PATTERNS,
     AddedToken,
     ByteBpe,
     Digits,
     Pattern,
-    byte_alphabet,
+    make_byte_alphabet,
 )
 from bertdata.tokens.library_form import find_odd_part
 from bertdata.unicode import composition
@@ -35,13 +35,16 @@ def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
     if (odd := find_odd_part(parsed)) is not None:
         return odd
     try:
-        return _recognise(parsed)
+        return _read_byte_bpe(parsed)
     except _UnknownSetting as error:
         return str(error)
 
 
-def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
-    """Return the settings, or raise _UnknownSetting."""
+def _read_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe:
+    """Return the settings of the byte-level BPE in a tokenizer.json.
+
+    _UnknownSetting if the file has a setting that this package's kernel does not support.
+    """
     model = parsed["model"]
     _check_model(model)
     composes = _read_normalizer(parsed.get("normalizer"))
@@ -52,7 +55,7 @@ def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
         raise _UnknownSetting("two of its tokens have one id")
     # Without a token for every byte the library would emit unknown tokens or drop bytes. The kernel assumes
     # that every byte has an id.
-    if any(unit not in ids for unit in byte_alphabet()):
+    if any(unit not in ids for unit in make_byte_alphabet()):
         raise _UnknownSetting("its vocabulary lacks some of the 256 bytes")
     return ByteBpe(
         pattern=pattern,
@@ -61,7 +64,7 @@ def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
         composes=composes,
         whole_words=bool(model.get("ignore_merges")),
         ids=ids,
-        units=tuple(ids[unit] for unit in byte_alphabet()),
+        units=tuple(ids[unit] for unit in make_byte_alphabet()),
         merges=_read_merges(model["merges"], ids),
         added=_read_added_tokens(parsed.get("added_tokens") or [], ids, composes),
     )
@@ -154,7 +157,7 @@ def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool
     if len(set(contents)) < len(contents):
         raise _UnknownSetting("two of its added tokens have one text")
     added: list[AddedToken] = []
-    for token, expected in zip(tokens, library_ids(contents, ids), strict=True):
+    for token, expected in zip(tokens, number_added_tokens(contents, ids), strict=True):
         content, normalized = token["content"], token["normalized"]
         # The library ignores the file's ids and numbers added tokens itself. A file with other ids is left to
         # the library's tokeniser, which reports the contradiction.

@@ -66,7 +66,7 @@ class ByteBpe:
 
 
 @cache
-def byte_alphabet() -> str:
+def make_byte_alphabet() -> str:
     """Return the characters that represent the 256 bytes in GPT-2's vocabulary.
 
     A printable byte is represented by its own character, other bytes by characters from U+0100 on.

@@ -12,7 +12,7 @@ from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.bpe.kernel import make_kernel
 from bertdata.tokens.bpe.recognition import recognise_byte_bpe
 from bertdata.tokens.bpe.settings import ByteBpe
-from bertdata.tokens.document_text import DocumentsBuilder, not_utf8, read_documents
+from bertdata.tokens.document_text import DocumentsBuilder, make_utf8_error, read_documents
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.tokenizer import TextTokens
 
@@ -59,7 +59,7 @@ class ByteBpeTokenizer:
             try:
                 found = self._kernel.tokenize(join_inputs(texts), self._between.encode())
             except kernels.InvalidUtf8:
-                raise not_utf8(texts, names) from None
+                raise make_utf8_error(texts, names) from None
             ids, sentence_ends, document_ends, word_starts, unknown = found
             return Documents(
                 ids=ids,
@@ -103,7 +103,7 @@ class ByteBpeTokenizer:
                     bytes(token.starts_word for token in tokens),
                 )
         except UnicodeDecodeError:
-            raise not_utf8(texts, names) from None
+            raise make_utf8_error(texts, names) from None
         return found.documents()
 
     def _make_id_array(self) -> "array[int]":

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bertdata.tokens.bpe.added import AddedTokenFinder
 from bertdata.tokens.bpe.pretokens import split_pretokens
-from bertdata.tokens.bpe.settings import ByteBpe, byte_alphabet
+from bertdata.tokens.bpe.settings import ByteBpe, make_byte_alphabet
 from bertdata.unicode.composition import compose
 
 
@@ -43,7 +43,7 @@ class TextSplitter:
                 yield token._replace(start=start + first, stop=start + last + 1)
 
     def _split_normalized(self, text: str) -> Iterator[BpeToken]:
-        """Yield the tokens of a normalised text."""
+        """Yield the tokens of a text to which the normaliser has already been applied."""
         for start, stop, token_id in self._in_normalized.split(text):
             if token_id is not None:
                 yield BpeToken(token_id, start, stop, True)
@@ -72,7 +72,7 @@ def split_units(pretoken: str, bpe: ByteBpe) -> list[tuple[int, int]]:
     """
     data = pretoken.encode()
     if bpe.whole_words:
-        whole = bpe.ids.get("".join(byte_alphabet()[byte] for byte in data))
+        whole = bpe.ids.get("".join(make_byte_alphabet()[byte] for byte in data))
         if whole is not None:
             return [(whole, len(data))]
     # "low" with the merges (o, w) of rank 0 and (l, ow) of rank 1: l o w -> l ow -> low

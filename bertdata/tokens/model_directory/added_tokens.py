@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertdata.errors import VocabularyError
-from bertdata.tokens.added_ids import library_ids
+from bertdata.tokens.added_ids import number_added_tokens
 from bertdata.tokens.model_directory.files import (
     ADDED_TOKENS_NAME,
     SPECIAL_TOKENS_NAME,
@@ -32,11 +32,11 @@ class DirectoryToken:
 
     @classmethod
     def named(cls, content: str) -> "DirectoryToken":
-        """Make the token that a special token without flags becomes."""
+        """Make a special token from its text alone, with the flags that transformers gives it by default."""
         return cls(content=content, normalized=False, special=True)
 
     def entry(self, token_id: int) -> dict[str, Any]:
-        """Return the token's entry in a tokenizer.json."""
+        """Return the token as an entry of ``added_tokens`` in a tokenizer.json."""
         return {"id": token_id, "content": self.content} | {flag: getattr(self, flag) for flag in _FLAGS}
 
 
@@ -66,7 +66,7 @@ def read_added_tokens(
     has_decoder = "added_tokens_decoder" in settings
     if not has_decoder:
         settings |= files.object(SPECIAL_TOKENS_NAME) or {}
-    named = _find_named(files, settings, defaults)
+    named = _find_named_tokens(files, settings, defaults)
     if has_decoder:
         names = {token.content for token in named.values()}
         numbered = _read_decoder(files, settings["added_tokens_decoder"], names)
@@ -95,12 +95,12 @@ def add_tokens(
     for token in (*known, *more):
         if token.content:
             tokens[token.content] = token
-    ids = library_ids(tokens, vocabulary)
+    ids = number_added_tokens(tokens, vocabulary)
     entries = [token.entry(number) for token, number in zip(tokens.values(), ids, strict=True)]
     return sorted(entries, key=lambda entry: int(entry["id"]))
 
 
-def tokens_of_json(parsed: Mapping[str, Any]) -> list[DirectoryToken]:
+def read_tokens_of_json(parsed: Mapping[str, Any]) -> list[DirectoryToken]:
     """Return the added tokens of a parsed tokenizer.json, in the file's order."""
     return [
         DirectoryToken(content=item["content"], **{flag: bool(item.get(flag)) for flag in _FLAGS})
@@ -117,7 +117,7 @@ def _read_decoder(files: ModelFiles, value: Any, special: Collection[str]) -> di
     for key, item in value.items():
         if not (key.isascii() and key.isdigit() and len(key) < 10):
             raise VocabularyError(f"{where}: added_tokens_decoder has the id {key!r}, expected a number")
-        is_special = _get_content(item) in special
+        is_special = _get_token_text(item) in special
         found[int(key)] = _make_token(item, where, "added_tokens_decoder", special=is_special)
     return found
 
@@ -126,8 +126,8 @@ def _read_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> d
     """Read added_tokens.json: tokens by id."""
     value = files.object(ADDED_TOKENS_NAME) or {}
     where = files.name(ADDED_TOKENS_NAME)
-    special = {_get_content(settings[name]) for name in NAMED if settings.get(name)}
-    special |= {_get_content(item) for item in _list_extra_values(files, settings)}
+    special = {_get_token_text(settings[name]) for name in NAMED if settings.get(name)}
+    special |= {_get_token_text(item) for item in _list_extra_values(files, settings)}
     found = {}
     for content, number in value.items():
         if type(number) is not int:
@@ -143,10 +143,10 @@ def _read_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
     if parsed is None:
         return {}
     items = parsed["added_tokens"]
-    return {item["id"]: token for item, token in zip(items, tokens_of_json(parsed), strict=True)}
+    return {item["id"]: token for item, token in zip(items, read_tokens_of_json(parsed), strict=True)}
 
 
-def _find_named(
+def _find_named_tokens(
     files: ModelFiles, settings: Mapping[str, Any], defaults: Mapping[str, str]
 ) -> dict[str, DirectoryToken]:
     """Return the special tokens by name, as in the files, or else the class's defaults."""
@@ -167,7 +167,10 @@ def _find_named(
 
 
 def _list_extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
-    """Return the listed special tokens that have no name."""
+    """Return the special tokens in tokenizer_config.json that have no role name.
+
+    They are listed under ``extra_special_tokens``, or under the older key ``additional_special_tokens``.
+    """
     value = settings.get("extra_special_tokens")
     if not value or isinstance(value, dict):  # a dict has named tokens; a list then has the older key
         value = settings.get("additional_special_tokens") or []
@@ -179,13 +182,13 @@ def _list_extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[A
 
 
 def _make_extra_tokens(files: ModelFiles, settings: Mapping[str, Any]) -> list[DirectoryToken]:
-    """Return the special tokens that have no name."""
+    """Make the directory's special tokens that have no role name, such as [ENTITY]."""
     where = files.name(TOKENIZER_CONFIG_NAME)
     return [_make_token(item, where, "extra_special_tokens") for item in _list_extra_values(files, settings)]
 
 
-def _get_content(token: Any) -> Any:
-    """Return the text of a token that is a text or an object."""
+def _get_token_text(token: Any) -> Any:
+    """Return the text of a token, which JSON files give as a string or as an object with ``content``."""
     return token.get("content") if isinstance(token, Mapping) else token
 
 

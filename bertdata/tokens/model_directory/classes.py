@@ -47,7 +47,7 @@ class TokenizerClass:
 
 
 def _make_bert_steps(files: ModelFiles, named: Named) -> Parts:
-    """Make BertTokenizer's steps."""
+    """Make the model, normaliser, pre-tokeniser and decoder of transformers' BertTokenizer."""
     model = _read_json_model(files, "BertTokenizer", "WordPiece")
     vocabulary = _read_words(files, "BertTokenizer") if model is None else model["vocab"]
     return {
@@ -71,19 +71,19 @@ def _make_bert_steps(files: ModelFiles, named: Named) -> Parts:
 
 
 def _make_bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
-    """Make BertTokenizer's post-processor."""
+    """Make the post-processor of transformers' BertTokenizer, which adds [CLS] and [SEP]."""
     cls, sep = named["cls_token"], named["sep_token"]
-    first = [_make_special(cls, 0), _make_sequence("A", 0), _make_special(sep, 0)]
+    first = [_make_special_token(cls, 0), _make_sequence("A", 0), _make_special_token(sep, 0)]
     return {
         "type": "TemplateProcessing",
         "single": first,
-        "pair": [*first, _make_sequence("B", 1), _make_special(sep, 1)],
+        "pair": [*first, _make_sequence("B", 1), _make_special_token(sep, 1)],
         "special_tokens": _make_template_tokens((cls, sep), ids),
     }
 
 
 def _make_byte_level_steps(files: ModelFiles, named: Named) -> Parts:
-    """Make the steps of RobertaTokenizer and GPT2Tokenizer."""
+    """Make the model, pre-tokeniser and decoder of transformers' RobertaTokenizer and GPT2Tokenizer."""
     prefix = bool(_read_switch(files, "add_prefix_space", False))
     model = _read_json_model(files, "byte-level BPE", "BPE")
     vocabulary, merges = (
@@ -116,7 +116,7 @@ def _make_byte_level_steps(files: ModelFiles, named: Named) -> Parts:
 
 
 def _make_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
-    """Make RobertaTokenizer's post-processor."""
+    """Make the post-processor of transformers' RobertaTokenizer, which adds <s> and </s>."""
     return {
         "type": "RobertaProcessing",
         "sep": [named["sep_token"], ids(named["sep_token"])],
@@ -127,7 +127,7 @@ def _make_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
 
 
 def _make_xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
-    """Make XLMRobertaTokenizer's steps."""
+    """Make the model, normaliser, pre-tokeniser and decoder of transformers' XLMRobertaTokenizer."""
     model = _read_json_model(files, "XLMRobertaTokenizer", "Unigram")
     if model is None:
         raise VocabularyError(
@@ -148,13 +148,13 @@ def _make_xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
 
 
 def _make_xlm_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
-    """Make XLMRobertaTokenizer's post-processor."""
+    """Make the post-processor of transformers' XLMRobertaTokenizer, which adds <s> and </s>."""
     cls, sep = named["bos_token"], named["eos_token"]
-    first = [_make_special(cls, 0), _make_sequence("A", 0), _make_special(sep, 0)]
+    first = [_make_special_token(cls, 0), _make_sequence("A", 0), _make_special_token(sep, 0)]
     return {
         "type": "TemplateProcessing",
         "single": first,
-        "pair": [*first, _make_special(sep, 0), _make_sequence("B", 0), _make_special(sep, 0)],
+        "pair": [*first, _make_special_token(sep, 0), _make_sequence("B", 0), _make_special_token(sep, 0)],
         "special_tokens": _make_template_tokens((cls, sep), ids),
     }
 
@@ -280,7 +280,7 @@ def _find_character_map(parsed: Parts | None) -> Parts | None:
     )
 
 
-def _make_special(token: str, kind: int) -> Parts:
+def _make_special_token(token: str, kind: int) -> Parts:
     """Return a special token in the form of TemplateProcessing. kind: its segment."""
     return {"SpecialToken": {"id": token, "type_id": kind}}
 
@@ -291,5 +291,5 @@ def _make_sequence(name: str, kind: int) -> Parts:
 
 
 def _make_template_tokens(tokens: tuple[str, ...], ids: Ids) -> Parts:
-    """Return the special tokens' entry of TemplateProcessing."""
+    """Return the entry ``special_tokens`` of a TemplateProcessing, which gives each token's id."""
     return {token: {"id": token, "ids": [ids(token)], "tokens": [token]} for token in tokens}

@@ -40,7 +40,7 @@ class ModelFiles:
         self._objects: dict[str, dict[str, Any] | None] = {}
 
     def path(self, name: str) -> str | None:
-        """Return the path of a file, or None if the directory has no file with this name."""
+        """Return the path of a file in the model's directory, or None if there is no such file."""
         path = storage.join(self.directory, name)
         return path if storage.exists(path) else None
 
@@ -50,12 +50,12 @@ class ModelFiles:
         VocabularyError if the file is too large.
         """
         path = self.path(name)
-        return None if path is None else read_limited(path)
+        return None if path is None else read_bounded_file(path)
 
     def object(self, name: str) -> dict[str, Any] | None:
-        """Return the object in a JSON file, or None if there is no such file.
+        """Return the object in a JSON file of the directory, or None if there is no such file.
 
-        VocabularyError if the file does not contain an object.
+        VocabularyError if the file holds anything other than a JSON object.
         """
         if name not in self._objects:
             data = self.read(name)
@@ -64,7 +64,7 @@ class ModelFiles:
         return self._objects[name]
 
     def replace(self, name: str, value: dict[str, Any]) -> None:
-        """Use this object instead of a file's content from now on."""
+        """Replace what this object returns for a file from now on. The file itself is not changed."""
         self._objects[name] = value
 
     @property
@@ -84,11 +84,11 @@ class ModelFiles:
         return None if data is None else parse_tokenizer_json(data, self.name(TOKENIZER_NAME))
 
     def name(self, name: str) -> str:
-        """Return the path of a file for a message, even if the file does not exist."""
+        """Return the full path of a file of the directory, for a message, even if the file does not exist."""
         return storage.join(self.directory, name)
 
 
-def read_limited(path: str) -> bytes:
+def read_bounded_file(path: str) -> bytes:
     """Return the content of a file. VocabularyError if it is too large for a tokeniser's file."""
     size = storage.size(path)
     if size > LARGEST_BYTES:
@@ -99,7 +99,7 @@ def read_limited(path: str) -> bytes:
     return storage.read_bytes(path)
 
 
-def version_of(directory: str) -> tuple[int, ...]:
+def read_directory_version(directory: str) -> tuple[int, ...]:
     """Return numbers that change when one of the directory's local files is changed or replaced."""
     if storage.is_remote(directory):
         return ()

@@ -51,7 +51,7 @@ _HARMLESS_VALUES: dict[str, tuple[Any, ...]] = {
 _KNOWN = (*_USED, *_HARMLESS.split(), *_HARMLESS_VALUES)
 
 
-def tokenizer_warnings(directory: str) -> list[str]:
+def warn_of_unread_keys(directory: str) -> list[str]:
     """Return a warning for each key of tokenizer_config.json that is not read and may matter.
 
     Return no warnings if the file cannot be read. Reading the tokeniser reports that error.

@@ -11,12 +11,12 @@ from typing import Any
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import MissingInputError, VocabularyError
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, VocabularyFile
-from bertdata.tokens.json_document import token_ids
+from bertdata.tokens.json_document import read_token_ids
 from bertdata.tokens.model_directory.added_tokens import (
     DirectoryTokens,
     add_tokens,
     read_added_tokens,
-    tokens_of_json,
+    read_tokens_of_json,
 )
 from bertdata.tokens.model_directory.classes import CLASSES, LONGEST_WORD, Parts
 from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
@@ -44,7 +44,7 @@ class ModelTokenizer:
     vocabulary: VocabularyFile | None
 
     def dump(self) -> bytes:
-        """Return the content of the tokenizer.json."""
+        """Return the bytes of a tokenizer.json that describes the whole tokeniser."""
         return json.dumps(self.parsed, ensure_ascii=False, indent=2).encode() + b"\n"
 
 
@@ -55,7 +55,7 @@ def read_model_tokenizer(directory: str) -> ModelTokenizer:
     class is not known here.
     """
     files = ModelFiles(directory)
-    _check(files)
+    _check_directory(files)
     name = find_class(files)
     if name is None or name == BACKEND:
         parts, added = _read_json_as_it_is(files)
@@ -88,7 +88,7 @@ def is_of_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bo
     return json_parts is not None and _are_equivalent(json_parts, _make_by_class(named, name)[0])
 
 
-def _check(files: ModelFiles) -> None:
+def _check_directory(files: ModelFiles) -> None:
     """Raise VocabularyError for settings that change how a text is read in ways not known here."""
     where, settings = files.name(TOKENIZER_CONFIG_NAME), files.tokenizer_config
     if settings.get("split_special_tokens"):
@@ -114,7 +114,7 @@ def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
         if path := files.path(VOCABULARY_NAME):
             remedy = f"give --vocab {path} instead"
         raise MissingInputError(f"{files.directory}: holds no {TOKENIZER_NAME}; {remedy}")
-    known = tokens_of_json(json_parts)
+    known = read_tokens_of_json(json_parts)
     added = read_added_tokens(files, {}, (token.content for token in known))
     return {
         **json_parts,
@@ -149,8 +149,8 @@ def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens
 
 
 def _read_model_ids(parts: Parts, files: ModelFiles) -> dict[str, int]:
-    """Return the id of each token of the model, added tokens excluded."""
-    return token_ids({**parts, "added_tokens": []}, files.directory)
+    """Return the id of each token in the vocabulary of the tokeniser's model, without added tokens."""
+    return read_token_ids({**parts, "added_tokens": []}, files.directory)
 
 
 _MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
@@ -172,10 +172,10 @@ _MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
 
 def _are_equivalent(json_parts: Parts, made: Parts) -> bool:
     """Return True if two parsed tokenizer.json give the same ids, positions, roles and separators."""
-    return _normalise(json_parts) == _normalise(made)
+    return _normalise_json(json_parts) == _normalise_json(made)
 
 
-def _normalise(parsed: Parts) -> tuple[Any, ...]:
+def _normalise_json(parsed: Parts) -> tuple[Any, ...]:
     """Return all parts of a tokenizer.json that determine ids, positions, roles and separators.
 
     Different spellings of the same setting are made equal.

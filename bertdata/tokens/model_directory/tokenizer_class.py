@@ -112,7 +112,10 @@ def _refuse_own_program(files: ModelFiles) -> None:
 
 
 def make_unknown_class_error(files: ModelFiles, name: str, known: tuple[str, ...]) -> VocabularyError:
-    """Make the error for a class whose steps are not known. known: names of the known classes."""
+    """Make the error for a tokeniser class of transformers that this package cannot rebuild.
+
+    name: the class that the directory names. known: names of the classes that can be rebuilt.
+    """
     where = TOKENIZER_CONFIG_NAME if files.tokenizer_config.get("tokenizer_class") else CONFIG_NAME
     remedy = _advise_saving(files.directory)
     if name in _IN_PYTHON:

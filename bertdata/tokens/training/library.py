@@ -14,15 +14,15 @@ _OLDEST = {"tokenizers": (0, 20), "sentencepiece": (0, 2)}
 def import_tokenizers() -> Any:
     """Import the tokenizers library, limited to one thread. MissingExtraError if it is missing or too old."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    return _import("tokenizers", "train-vocab")
+    return _import_package("tokenizers", "train-vocab")
 
 
 def import_sentencepiece() -> Any:
     """Import the package sentencepiece. MissingExtraError if it is missing or too old."""
-    return _import("sentencepiece", "train-vocab --kind unigram")
+    return _import_package("sentencepiece", "train-vocab --kind unigram")
 
 
-def _import(package: str, user: str) -> Any:
+def _import_package(package: str, user: str) -> Any:
     """Import a package and check its version. user: the command that needs it, for messages."""
     try:
         module = import_module(package)

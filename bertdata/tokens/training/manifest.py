@@ -16,7 +16,9 @@ KIND = "vocabulary"
 
 
 class VocabularyManifest(NamedTuple):
-    """A trained vocabulary. The fields are those of the schema."""
+    """The manifest that ``train-vocab`` writes next to a vocabulary. Its fields are described in the
+    schema.
+    """
 
     settings: dict[str, Any]
     versions: dict[str, str]
@@ -24,7 +26,7 @@ class VocabularyManifest(NamedTuple):
     file: FileEntry
 
     def dump(self) -> bytes:
-        """Return the manifest's content."""
+        """Return the JSON text of the manifest as bytes."""
         return dump_json(
             {
                 "format_version": FORMAT_VERSION,
@@ -37,8 +39,8 @@ class VocabularyManifest(NamedTuple):
         )
 
 
-def manifest_path(vocabulary: str) -> str:
-    """Return the path of a vocabulary's manifest."""
+def make_manifest_path(vocabulary: str) -> str:
+    """Return the path of the manifest that belongs to a vocabulary file."""
     return f"{vocabulary}.manifest.json"
 
 
@@ -49,7 +51,7 @@ def find_package_versions(kind: Kind) -> dict[str, str]:
 
 
 def describe_text(words: WordCounts) -> dict[str, int]:
-    """Return the manifest's section about the text."""
+    """Return the manifest's section about the training text: its numbers of words, by name."""
     facts = {
         "words": words.words,
         "distinct_words": len(words.counts),

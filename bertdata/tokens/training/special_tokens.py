@@ -36,13 +36,13 @@ class SpecialTokens:
         return len(self.all)
 
 
-def check_size(size: int) -> None:
+def check_vocabulary_size(size: int) -> None:
     """Raise SettingsError if the vocabulary would be larger than any tokeniser here can read."""
     if size > LARGEST_VOCABULARY:
         raise SettingsError(f"size is {size}, expected at most {LARGEST_VOCABULARY}")
 
 
-def lay_out(kind: Kind, special: Sequence[str] = ()) -> SpecialTokens:
+def number_special_tokens(kind: Kind, special: Sequence[str] = ()) -> SpecialTokens:
     """Return the special tokens: BERT's layout for wordpiece, else RoBERTa's, with the mask as the last id.
 
     special: values of ``--special``. ``ROLE=TOKEN`` replaces the token of a role. Any other text is an

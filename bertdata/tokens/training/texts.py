@@ -28,11 +28,11 @@ OnRead = Callable[[int], None]
 
 
 def ignore_read(read: int) -> None:
-    """Do nothing, as the default progress callback."""
+    """Do nothing. This is the default of callbacks that report bytes read."""
 
 
 class VocabularyText(Protocol):
-    """Interface of the text of some files."""
+    """Interface of the text that a vocabulary is learned from."""
 
     @property
     def files(self) -> Sequence[str]:
@@ -52,13 +52,13 @@ class VocabularyText(Protocol):
         ...
 
     def no_words(self) -> InputError:
-        """Make the error for a text without words."""
+        """Make the error for a training text in which no word was found."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TextFiles:
-    """Text files with blank lines between documents."""
+    """Training text from plain text files, with blank lines between documents."""
 
     paths: Sequence[str]
 
@@ -80,7 +80,7 @@ class TextFiles:
 
 @dataclass(frozen=True, slots=True)
 class RecordFiles:
-    """Record files, such as JSONL. Each record's text is a document."""
+    """Training text from record files, such as JSONL. Each record's text is a document."""
 
     plan: RecordPlan
 
@@ -106,7 +106,7 @@ def _sum_sizes(paths: Sequence[str]) -> int:
 
 
 def _make_no_words_error(paths: Sequence[str]) -> InputError:
-    """Make the error for files without words."""
+    """Make the error for training files in which no word was found."""
     return InputError(f"{', '.join(paths)}: no words to learn from")
 
 
@@ -120,13 +120,15 @@ def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
         block = file.read(_BLOCK_BYTES)
         refuse_other_kinds(block, path)
         while block:
-            yield _decode(decoder, block, path)
+            yield _decode_block(decoder, block, path)
             on_read(len(block))
             block = file.read(_BLOCK_BYTES)
-        yield _decode(decoder, b"", path, final=True)
+        yield _decode_block(decoder, b"", path, final=True)
 
 
-def _decode(decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, final: bool = False) -> str:
+def _decode_block(
+    decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, final: bool = False
+) -> str:
     """Decode a block. InputError names file and line of a byte that is not UTF-8."""
     try:
         return decoder.decode(block, final=final)
@@ -151,7 +153,7 @@ def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
         yield from lines
         # The rest has no line end yet. If it is long, yield its beginning to keep memory bounded.
         while len(rest) > SLICE_CHARACTERS:
-            place = _find_cut(rest)
+            place = _find_line_cut(rest)
             if place:
                 yield rest[:place]
                 rest = rest[place + 1 :]
@@ -164,7 +166,7 @@ def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
     yield rest
 
 
-def _find_cut(line: str) -> int:
+def _find_line_cut(line: str) -> int:
     """Return the index of the last blank that has text on both sides, without other white space before it.
 
     Else 0.

@@ -6,7 +6,7 @@ from typing import Any
 
 from bertdata.tokens.training.bpe import train_bpe
 from bertdata.tokens.training.library import import_tokenizers
-from bertdata.tokens.training.special_tokens import Kind, SpecialTokens, check_size
+from bertdata.tokens.training.special_tokens import Kind, SpecialTokens, check_vocabulary_size
 from bertdata.tokens.training.texts import OnRead, VocabularyText, ignore_read
 from bertdata.tokens.training.unigram import train_unigram
 from bertdata.tokens.training.word_counts import OnCounted, ignore_counts
@@ -32,7 +32,7 @@ def train_tokenizer(
     SettingsError if special tokens and single characters alone exceed the size. InputError if the text cannot
     be read or has no words.
     """
-    check_size(size)
+    check_vocabulary_size(size)
     trainers: dict[str, Callable[..., Any]] = {
         "wordpiece": partial(train_wordpiece, keep_accents=keep_accents),
         "bpe": train_bpe,

@@ -12,7 +12,7 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.tokens.training.library import import_sentencepiece, import_tokenizers
 from bertdata.tokens.training.special_tokens import SpecialTokens
 from bertdata.tokens.training.texts import OnRead, VocabularyText
-from bertdata.tokens.training.word_counts import OnCounted, count_words, thin
+from bertdata.tokens.training.word_counts import OnCounted, count_words, sample_words
 from bertdata.tokens.training.wordpiece import split_at_blanks
 
 Piece = tuple[str, float]
@@ -73,7 +73,7 @@ def train_unigram(
     words = count_words(text.slices(on_read), split_at_blanks, split, special=special.all)
     if not words.counts:
         raise text.no_words()
-    words = thin(words, MOST_CHARACTERS)
+    words = sample_words(words, MOST_CHARACTERS)
     on_counted(words)
     learned = train_pieces(words.counts, size=size - special.number, special=special.all)
     unknown = special.first.index(special.roles["unk"])

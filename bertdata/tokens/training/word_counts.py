@@ -24,7 +24,7 @@ class WordCounts:
     limit: longest word in characters that is counted. None means no limit.
     left_out: number of longer words in the text. longest: the longest of them.
     special: number of occurrences of each special token in the text.
-    divisor: 1 for all of the text, n if this is a sample of one word in n (see ``thin``).
+    divisor: 1 for all of the text, n if this is a sample of one word in n (see ``sample_words``).
     """
 
     counts: Mapping[str, int]
@@ -36,7 +36,7 @@ class WordCounts:
 
     @property
     def words(self) -> int:
-        """Number of words, repeated words counted repeatedly."""
+        """Number of words in the text, where every occurrence counts."""
         return sum(self.counts.values())
 
 
@@ -45,7 +45,7 @@ OnCounted = Callable[[WordCounts], None]
 
 
 def ignore_counts(counts: WordCounts) -> None:
-    """Do nothing, as the default callback."""
+    """Do nothing. This is the default of the callback that gets the word counts."""
 
 
 def count_words(
@@ -89,7 +89,7 @@ def count_words(
     )
 
 
-def thin(words: WordCounts, most_characters: int) -> WordCounts:
+def sample_words(words: WordCounts, most_characters: int) -> WordCounts:
     """Return the counts of a sample of the text with about ``most_characters`` characters at most.
 
     Of every ``divisor`` occurrences of a word, one is kept. If the count does not divide evenly, the word's

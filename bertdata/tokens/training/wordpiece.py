@@ -13,7 +13,11 @@ from bertdata.config.dialects import find_dialect
 from bertdata.errors import SettingsError
 from bertdata.tokens.basic import split_words
 from bertdata.tokens.training.library import import_tokenizers
-from bertdata.tokens.training.special_tokens import SpecialTokens, check_size, lay_out
+from bertdata.tokens.training.special_tokens import (
+    SpecialTokens,
+    check_vocabulary_size,
+    number_special_tokens,
+)
 from bertdata.tokens.training.texts import OnRead, VocabularyText, ignore_read
 from bertdata.tokens.training.word_counts import (
     OnCounted,
@@ -48,14 +52,14 @@ def train_vocabulary(
     def split(unit: str) -> list[str]:
         return split_words(unit, dialect, lower_case, keep_accents)
 
-    check_size(size)
-    special = special or lay_out("wordpiece")
-    _check_size(size, special)
+    check_vocabulary_size(size)
+    special = special or number_special_tokens("wordpiece")
+    _check_learned_size(size, special)
     words = count_words(text.slices(on_read), split_at_blanks, split, limit=dialect.max_word_chars)
     # The tokeniser finds a special token only where it is a whole word.
     found = {token: words.counts[token] for token in special.all if token in words.counts}
     words = replace(words, special=found)
-    return _learn(text, words, size, special, on_counted)
+    return _learn_wordpiece(text, words, size, special, on_counted)
 
 
 def train_wordpiece(
@@ -70,7 +74,7 @@ def train_wordpiece(
 ) -> Any:
     """Learn a WordPiece tokeniser. The caller must still mark its special tokens as special."""
     tokenizers = import_tokenizers()
-    _check_size(size, special)
+    _check_learned_size(size, special)
     normalizer = tokenizers.normalizers.BertNormalizer(
         lowercase=lower_case, strip_accents=False if keep_accents else None
     )
@@ -86,7 +90,7 @@ def train_wordpiece(
         limit=LIBRARY_WORD_CHARACTERS,
         special=special.all,
     )
-    tokens = _learn(text, words, size, special, on_counted)
+    tokens = _learn_wordpiece(text, words, size, special, on_counted)
     ids = {token: number for number, token in enumerate(tokens)}
     tokenizer = tokenizers.Tokenizer(
         tokenizers.models.WordPiece(
@@ -104,13 +108,13 @@ def split_at_blanks(text: str) -> list[str]:
     return text.split(" ")
 
 
-def _check_size(size: int, special: SpecialTokens) -> None:
+def _check_learned_size(size: int, special: SpecialTokens) -> None:
     """Raise SettingsError unless there is room for more than the special tokens."""
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
 
 
-def _learn(
+def _learn_wordpiece(
     text: VocabularyText, words: WordCounts, size: int, special: SpecialTokens, on_counted: OnCounted
 ) -> list[str]:
     """Learn the tokens with the library and return them by id.

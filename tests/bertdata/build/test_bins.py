@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bertdata.examples.bins import bin_names
+from bertdata.examples.bins import format_bin_names
 from bertdata.shards.containers import open_reader
 from tests.support.commands import SMALL, contents
 
@@ -143,7 +143,7 @@ def test_a_dataset_in_bins_is_opened_as_any_other(bertdata, corpus, small_vocabu
 
 
 def test_names_of_bins():
-    assert bin_names("part", 64, 0) == ("part",)
-    assert bin_names("part", 64, 24) == ("part.bin-00", "part.bin-01", "part.bin-02")
-    assert bin_names("part", 512, 64)[-1] == "part.bin-07"
-    assert len(bin_names("part", 512, 1)) == 512
+    assert format_bin_names("part", 64, 0) == ("part",)
+    assert format_bin_names("part", 64, 24) == ("part.bin-00", "part.bin-01", "part.bin-02")
+    assert format_bin_names("part", 512, 64)[-1] == "part.bin-07"
+    assert len(format_bin_names("part", 512, 1)) == 512

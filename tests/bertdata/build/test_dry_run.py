@@ -12,7 +12,7 @@ import pytest
 
 from beam_pipelines.prepare import main as prepare
 from bertdata.build import estimate as estimates
-from bertdata.build.estimate import Estimate, estimate
+from bertdata.build.estimate import Estimate, estimate_run
 from bertdata.steps.create import ShardRun, plan_run
 from bertdata.steps.create_request import CreateRequest
 from tests.support.commands import SMALL, Outcome, Program
@@ -285,7 +285,7 @@ def planned(parts: list[Path], small_vocabulary_file: Path, tmp_path: Path):
 @pytest.mark.parametrize("container", ["tfrecord", "hdf5"])
 def test_the_estimated_bytes_are_about_those_of_the_shards(container: str, planned) -> None:
     run = planned(format=container)
-    found = estimate(run.plan, run.parts, run.previews())
+    found = estimate_run(run.plan, run.parts, run.previews())
     assert isinstance(found, Estimate)
     run.make(1, lambda now: None)
     for directory, size in found.output_bytes.items():
@@ -300,7 +300,7 @@ def test_the_estimated_time_is_the_sample_s_in_proportion(
     ticks = iter(range(1000))
     monkeypatch.setattr(estimates, "perf_counter", lambda: next(ticks))  # each of three stages takes a second
     run = planned()
-    found = estimate(run.plan, run.parts, run.previews())
+    found = estimate_run(run.plan, run.parts, run.previews())
     assert isinstance(found, Estimate)
     total = sum(part.stat().st_size for part in parts)
     assert found.seconds == pytest.approx(3 * total / found.sample_bytes)
@@ -320,7 +320,7 @@ def test_only_what_is_missing_is_estimated(planned, parts: list[Path]) -> None:
     run = planned([parts[0]])
     assert run.estimate(run.previews(), 1) == []
     (parts[0].parent.parent / "out" / "phase1" / f"{parts[0].name}.hdf5").unlink()
-    found = estimate(run.plan, run.parts, run.previews())
+    found = estimate_run(run.plan, run.parts, run.previews())
     assert isinstance(found, Estimate)
     assert [Path(directory).name for directory in found.output_bytes] == ["phase1"]
 
@@ -331,7 +331,7 @@ def test_a_large_part_is_sampled_until_the_work_takes_long_enough(
     large = tmp_path / "large"
     large.write_text("Water runs down the steps.\nIt leaves below.\n\n" * 10_000)
     sizes = []
-    measure = estimates._measure
+    measure = estimates._measure_sample
 
     def measured(plan, targets, part, text):
         sizes.append(len(text))
@@ -339,10 +339,10 @@ def test_a_large_part_is_sampled_until_the_work_takes_long_enough(
             measure(plan, targets, part, text), loading=len(text) / 200_000, making=dict.fromkeys(places, 0.0)
         )
 
-    monkeypatch.setattr(estimates, "_measure", measured)
+    monkeypatch.setattr(estimates, "_measure_sample", measured)
     run = planned([large], dupe_factor=1)
     places = [target.dataset.directory for target in run.plan.targets]
-    estimate(run.plan, run.parts, run.previews())
+    estimate_run(run.plan, run.parts, run.previews())
     assert sizes[:1] == sizes[1:2]  # the first time is not counted
     assert [round(size / sizes[0]) for size in sizes[1:]] == [1, 2]
 

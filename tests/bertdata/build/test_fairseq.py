@@ -12,7 +12,7 @@ import pytest
 
 import bertdata as face
 from bertdata.build.binarised_part import BinarisedPart
-from bertdata.examples.fairseq.blocks import fairseq_blocks
+from bertdata.examples.fairseq.blocks import make_fairseq_blocks
 from bertdata.examples.mlm.reference import cut_text_blocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.shards.fairseq.lines import read_lines
@@ -98,7 +98,7 @@ def test_a_data_bin_gives_every_block_of_fairseqs_modes(bertdata, kit, encoders,
     found = {name: case for name, case in cases.items() if name.startswith("eval__B__")}
     for name, case in found.items():
         *_, breaks, length = name.split("__")
-        blocks = fairseq_blocks(lines.ids, lines.ends, breaks, int(length))
+        blocks = make_fairseq_blocks(lines.ids, lines.ends, breaks, int(length))
         assert md5_of_rows(example.ids for example in blocks.examples()) == case["md5"], name
     assert len({name.split("__")[2] for name in found}) == 4
 

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.build.shuffle.document_cuts import count_prefix_bits, count_tokens, deal_out, find_cuts
+from bertdata.build.shuffle.document_cuts import (
+    count_prefix_bits,
+    count_tokens,
+    deal_to_shards,
+    find_shard_cuts,
+)
 from bertdata.build.shuffle.gather import gather_documents
 from bertdata.build.shuffle.keys import SortedDocuments, derive_shard_seed, sort_documents
 from bertdata.errors import SettingsError
@@ -44,10 +49,10 @@ def shuffle(parts: Sequence[SortedDocuments], shards: int) -> list[Documents]:
     for part in parts:
         for prefix, tokens in count_tokens(part.prefixes, part.tokens, shards).items():
             histogram[prefix] = histogram.get(prefix, 0) + tokens
-    cuts = find_cuts(histogram, shards)
+    cuts = find_shard_cuts(histogram, shards)
     blocks: list[list[bytes]] = [[] for _ in range(shards)]
     for part in parts:
-        for shard, start, stop in deal_out(part.prefixes, part.starts, len(part.records), cuts, shards):
+        for shard, start, stop in deal_to_shards(part.prefixes, part.starts, len(part.records), cuts, shards):
             blocks[shard].append(part.records[start:stop])
     return [gather_documents(found, wide=False) for found in blocks]
 
@@ -112,9 +117,9 @@ def test_shards_of_a_thousand_documents_are_balanced_within_5_percent(shards: in
     lengths = [max(1, min(40_000, int(random.lognormvariate(5.3, 1.0)))) for _ in range(1100 * shards)]
     keys = sorted(random.getrandbits(64) for _ in lengths)
     prefixes, tokens = array("Q", keys), array("Q", lengths)
-    cuts = find_cuts(count_tokens(prefixes, tokens, shards), shards)
+    cuts = find_shard_cuts(count_tokens(prefixes, tokens, shards), shards)
     sums = []
-    for _, start, stop in deal_out(prefixes, array("Q", range(len(keys))), len(keys), cuts, shards):
+    for _, start, stop in deal_to_shards(prefixes, array("Q", range(len(keys))), len(keys), cuts, shards):
         assert stop - start >= 1000 * 0.8
         sums.append(sum(lengths[start:stop]))
     mean = sum(lengths) / shards
@@ -123,13 +128,13 @@ def test_shards_of_a_thousand_documents_are_balanced_within_5_percent(shards: in
 
 
 def test_a_cut_lies_at_the_nearer_side_and_every_shard_gets_something() -> None:
-    assert list(find_cuts({1: 10, 2: 10, 3: 10, 4: 10}, 2)) == [3]
-    assert list(find_cuts({1: 10, 2: 11, 3: 10}, 2)) == [2]
-    assert list(find_cuts({1: 1, 2: 1, 3: 1000}, 3)) == [2, 3]
-    assert list(find_cuts({1: 1000, 2: 1, 3: 1}, 3)) == [2, 3]
-    assert list(find_cuts({7: 3}, 1)) == []
+    assert list(find_shard_cuts({1: 10, 2: 10, 3: 10, 4: 10}, 2)) == [3]
+    assert list(find_shard_cuts({1: 10, 2: 11, 3: 10}, 2)) == [2]
+    assert list(find_shard_cuts({1: 1, 2: 1, 3: 1000}, 3)) == [2, 3]
+    assert list(find_shard_cuts({1: 1000, 2: 1, 3: 1}, 3)) == [2, 3]
+    assert list(find_shard_cuts({7: 3}, 1)) == []
 
 
 def test_more_shards_than_documents_are_refused() -> None:
     with pytest.raises(SettingsError, match="--num-shards 3: each shard must hold a document; .* about 2$"):
-        find_cuts({1: 5, 9: 5}, 3)
+        find_shard_cuts({1: 5, 9: 5}, 3)

@@ -21,7 +21,7 @@ from bertdata.shards.containers import open_reader
 from bertdata.shards.example_proto import decode_example, encode_example
 from bertdata.shards.framing import frame, read_payloads
 from bertdata.tokens.vocabulary import parse_vocabulary
-from bertdata.tokens.wordpiece import tokenize
+from bertdata.tokens.wordpiece import tokenize_text
 from golden.cases import Case, load_case, make
 from tests.support.commands import Outcome
 from tests.support.example_flags import script_flags
@@ -117,7 +117,7 @@ def test_a_share_outside_0_to_1_makes_what_the_algorithm_makes_of_it(
         object.__setattr__(settings, name, value)  # which the settings themselves refuse
     vocabulary = parse_vocabulary((GOLDEN / "vocab.txt").read_bytes(), "vocab.txt", settings.rules)
     text = b"".join((GOLDEN / name).read_bytes() for name in case.inputs)
-    documents = tokenize(text, vocabulary, settings.rules)
+    documents = tokenize_text(text, vocabulary, settings.rules)
     expected = ReferenceExamples(documents, vocabulary, settings, BertBatch)
     with open_reader(str(tmp_path / "out.tfrecord")) as reader:
         found = [example for batch in reader.batches(100) for example in batch.examples()]

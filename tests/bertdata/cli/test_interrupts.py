@@ -53,7 +53,7 @@ class Held:
 def act():
     Held()
     time.sleep(60)
-before(command, "given_tokenizer", act)
+before(command, "find_given_tokenizer", act)
 """,
     "in code that fails for it": """
 import bertdata.steps.create_plan as command
@@ -63,7 +63,7 @@ def fail():
         time.sleep(60)
     except KeyboardInterrupt:
         raise OSError(9, "Bad file descriptor")
-before(command, "given_tokenizer", fail)
+before(command, "find_given_tokenizer", fail)
 """,
     "while the workers start": "before(threading.Thread, 'start', ctrl_c)",
     "while the workers are closed": """

@@ -12,7 +12,7 @@ from bertdata.cli.main import main
 from bertdata.dataset.lengths import ShardLengths, read_lengths
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import MissingInputError, ShardError
-from bertdata.examples.columns import lengths
+from bertdata.examples.columns import compute_lengths
 from bertdata.io.manifest_file import dump_json
 from tests.support.commands import SMALL, Program
 from tests.support.example_batches import example_batch
@@ -56,7 +56,7 @@ def test_each_file_holds_the_tokens_of_the_shards_examples(flags, corpus, small_
         entry["name"]: entry for entry in json.loads((directory / "manifest.json").read_text())["shards"]
     }
     for shard in data.shards:
-        expected = np.concatenate([lengths(batch.ends) for batch in data.batches(shard)])
+        expected = np.concatenate([compute_lengths(batch.ends) for batch in data.batches(shard)])
         assert list(data.lengths(shard)) == expected.tolist()
         written = (directory / "lengths" / f"{shard.name}.u16").read_bytes()
         assert written == expected.astype("<u2").tobytes()

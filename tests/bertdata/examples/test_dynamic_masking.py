@@ -13,8 +13,8 @@ from bertdata.config.dialects import DIALECTS
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch, BertExample
-from bertdata.examples.dynamic_masking.counter_stream import CounterStream, philox, shard_key
-from bertdata.examples.dynamic_masking.masker import Draws, make_masker, unmask
+from bertdata.examples.dynamic_masking.counter_stream import CounterStream, compute_philox, derive_shard_key
+from bertdata.examples.dynamic_masking.masker import Draws, make_masker, remove_masks
 from bertdata.examples.masking.prepared_settings import find_role_ids, prepare_masking_rules
 from bertdata.examples.masking.settings import SPECIAL_ROLES, MaskingSettings
 from golden.cases import case_names, load_case, make
@@ -88,7 +88,7 @@ def masked(
 
 @pytest.mark.parametrize(("counter", "key", "expected"), KNOWN_ANSWERS)
 def test_the_generator_gives_the_published_answers(counter, key, expected):
-    assert philox(counter, key) == expected
+    assert compute_philox(counter, key) == expected
 
 
 @pytest.mark.parametrize("stream", [CounterStream, kernels.CounterStream])
@@ -99,7 +99,7 @@ def test_a_stream_is_the_generator_with_a_block_and_an_example_for_its_counter(s
     expected = [
         word
         for block in range(20)
-        for word in philox((block, 0, example & (WORD - 1), example >> 32), halves)
+        for word in compute_philox((block, 0, example & (WORD - 1), example >> 32), halves)
     ]
     assert [draws.word() for _ in expected] == expected
 
@@ -126,9 +126,11 @@ def test_every_draw_of_the_kernel_equals_the_twins(key, example, limits):
 
 
 def test_a_key_depends_on_seed_epoch_and_shard():
-    keys = {shard_key(seed, epoch, shard) for seed in (0, 1) for epoch in (0, 1) for shard in ("a", "b")}
+    keys = {
+        derive_shard_key(seed, epoch, shard) for seed in (0, 1) for epoch in (0, 1) for shard in ("a", "b")
+    }
     assert len(keys) == 8
-    assert shard_key(42, 0, "part-00000") == 18204451068021013948  # by b2sum -l 64
+    assert derive_shard_key(42, 0, "part-00000") == 18204451068021013948  # by b2sum -l 64
 
 
 # Golden masks, and the kernel beside its twin
@@ -322,7 +324,7 @@ def test_masked_examples_are_restored_first(name):
     with_masks, without = static.batch(0, len(static)), unmasked.batch(0, len(unmasked))
     assert isinstance(with_masks, BertBatch)
     assert isinstance(without, BertBatch)
-    assert list(unmask(with_masks).examples()) == list(without.examples())
+    assert list(remove_masks(with_masks).examples()) == list(without.examples())
     masker = make_masker(vocabulary, MaskingSettings(max_predictions_per_seq=20))
     draws = draws_of(len(static))
     ours, theirs = masker.mask_batch(with_masks, draws), masker.mask_batch(without, draws)
@@ -331,9 +333,9 @@ def test_masked_examples_are_restored_first(name):
 
 def test_a_label_wider_than_the_ids_is_put_back_whole():
     rows = [BertExample(ids=[1, 2, 3], first_length=3, positions=[1], labels=[70_000], next_label=0)]
-    batch = columns.arrays(BertBatch.of(rows, wide=True))
+    batch = columns.convert_to_arrays(BertBatch.of(rows, wide=True))
     batch = replace(batch, ids=batch.ids.astype(np.uint16))
-    assert unmask(batch).ids.tolist() == [1, 70_000, 3]
+    assert remove_masks(batch).ids.tolist() == [1, 70_000, 3]
 
 
 # Bad input

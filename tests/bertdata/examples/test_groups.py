@@ -16,7 +16,7 @@ import bertdata as face
 from bertdata.cli.main import main
 from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.groups import MASKS, PAIRS, mask_columns
+from bertdata.examples.groups import MASKS, PAIRS, find_mask_columns
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ColumnGroup, ExampleBatch, ShardLayout, column
@@ -375,8 +375,8 @@ def test_masks_are_places_and_ids():
     with pytest.raises(
         SettingsError, match="its masks have the columns positions, labels, mask_ends, weights"
     ):
-        mask_columns(Weighted)
-    assert mask_columns(BertBatch).places.name == "positions"
+        find_mask_columns(Weighted)
+    assert find_mask_columns(BertBatch).places.name == "positions"
     assert BertBatch.groups() == PAIRS
     assert ColumnGroup(name="spans", items="spans", size="max_spans") == SPANS
 

@@ -13,11 +13,11 @@ from bertdata.config.dialects import DIALECTS
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
-from bertdata.examples.masking.mask_count import masks_wanted
+from bertdata.examples.masking.mask_count import compute_masks_wanted
 from bertdata.examples.random_stream import RandomStream, make_seed_key
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.vocabulary import parse_vocabulary
-from bertdata.tokens.wordpiece import tokenize
+from bertdata.tokens.wordpiece import tokenize_text
 from tests.support.strategies import (
     document_shapes,
     example_settings,
@@ -157,7 +157,7 @@ def test_engines_make_the_same_examples(case):
 @given(st.data(), texts(), example_settings())
 def test_engines_make_the_same_examples_of_text(data, text, settings):
     vocabulary = parse_vocabulary(data.draw(vocabularies(text)), "generated", settings.rules)
-    documents = tokenize(text, vocabulary, settings.rules, lower_case=settings.lower_case)
+    documents = tokenize_text(text, vocabulary, settings.rules, lower_case=settings.lower_case)
     assert_engines_agree(documents, vocabulary, settings)
 
 
@@ -188,7 +188,7 @@ def test_engines_cut_the_same_batches(case, start, stop, step):
 def test_a_text_without_documents_makes_no_examples():
     for rules in DIALECTS.values():
         vocabulary = small_vocabulary(rules)
-        nothing = tokenize(b"\n \n\0\n", vocabulary, rules)
+        nothing = tokenize_text(b"\n \n\0\n", vocabulary, rules)
         assert assert_engines_agree(nothing, vocabulary, BertSettings(dialect=rules.name)) == 0
 
 
@@ -247,7 +247,7 @@ def test_as_many_positions_are_masked_as_wanted(engine, case):
     documents, vocabulary, settings = case
     settings = settings.with_changes(masks=True)
     for example in made((documents, vocabulary, settings), engine):
-        wanted, masked = masks_wanted(settings.masking, len(example.ids)), len(example.positions)
+        wanted, masked = compute_masks_wanted(settings.masking, len(example.ids)), len(example.positions)
         assert masked <= settings.max_predictions_per_seq
         if settings.whole_word_mask:
             assert masked <= wanted

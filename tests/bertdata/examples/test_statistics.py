@@ -16,11 +16,11 @@ from bertdata.examples.bert import reference as specification
 from bertdata.examples.bert.batch import BertExample
 from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
-from bertdata.examples.mask_report import mask_kind
+from bertdata.examples.mask_report import find_mask_kind
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.vocabulary import parse_vocabulary
-from bertdata.tokens.wordpiece import tokenize
+from bertdata.tokens.wordpiece import tokenize_text
 
 FALSE_ALARM = 1e-6
 SETTINGS = BertSettings(max_seq_length=128, max_predictions_per_seq=40, dupe_factor=10)
@@ -49,7 +49,7 @@ def vocabulary(small_vocabulary_file: Path) -> Vocabulary:
 
 @pytest.fixture(scope="module")
 def documents(corpus: list[Path], vocabulary: Vocabulary) -> Documents:
-    return tokenize(b"\n\n".join(part.read_bytes() for part in corpus), vocabulary, DIALECT)
+    return tokenize_text(b"\n\n".join(part.read_bytes() for part in corpus), vocabulary, DIALECT)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def examples(documents: Documents, vocabulary: Vocabulary) -> list[BertExample]:
 
 def test_masked_positions_show_mask_the_original_or_a_random_token_by_80_10_10(examples, vocabulary):
     kinds = Counter(
-        mask_kind(example.ids[position], label, vocabulary.mask)
+        find_mask_kind(example.ids[position], label, vocabulary.mask)
         for example in examples
         for position, label in zip(example.positions, example.labels, strict=True)
     )
@@ -79,7 +79,7 @@ def test_other_shares_are_met_by_both_engines(shares, engine, documents, vocabul
     source = make_bert_examples(documents, vocabulary, settings, engine)
     assert source.masked > 4_000
     kinds = Counter(
-        mask_kind(example.ids[position], label, vocabulary.mask)
+        find_mask_kind(example.ids[position], label, vocabulary.mask)
         for example in source.batch(0, len(source)).examples()
         for position, label in zip(example.positions, example.labels, strict=True)
     )
@@ -93,7 +93,7 @@ def test_random_tokens_are_drawn_from_all_of_the_vocabulary_alike(examples, voca
         example.ids[position]
         for example in examples
         for position, label in zip(example.positions, example.labels, strict=True)
-        if mask_kind(example.ids[position], label, vocabulary.mask) == "random"
+        if find_mask_kind(example.ids[position], label, vocabulary.mask) == "random"
     ]
     tenths = Counter(str(10 * token // vocabulary.size) for token in shown)
     # The one token that is the label cannot be seen as random; it moves no tenth by a thousandth.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata._native import Engine, kernels
-from bertdata.examples.columns import arrays, take
+from bertdata.examples.columns import convert_to_arrays, take_examples
 from tests.support.small_shards import examples, pack
 
 ENDS = np.array([2, 2, 5], np.uint32)
@@ -22,14 +22,14 @@ ITEMS = np.arange(5, dtype=np.uint16)
     wide=st.booleans(),
 )
 def test_any_examples_can_be_taken_in_any_order(engine: Engine, rows, chosen, wide):
-    batch = arrays(pack(rows, "I" if wide else "H"))
+    batch = convert_to_arrays(pack(rows, "I" if wide else "H"))
     order = np.array([number % len(rows) for number in chosen], np.int64)
-    found = take(batch, order, engine)
+    found = take_examples(batch, order, engine)
     assert list(found.examples()) == [rows[number] for number in order]
     assert found.ids.dtype == batch.ids.dtype
     assert found.ends.dtype == np.uint32
     wider = replace(batch, ends=batch.ends.astype(np.int64))
-    assert list(take(wider, order, engine).examples()) == list(found.examples())
+    assert list(take_examples(wider, order, engine).examples()) == list(found.examples())
 
 
 @pytest.mark.parametrize("number", [3, -1, 1 << 62])

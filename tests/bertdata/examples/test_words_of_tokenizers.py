@@ -130,6 +130,28 @@ def test_masks_at_load_take_the_library_s_words(part, bpe, words, tmp_path):
         assert_whole(list(data.masked(whole_word_mask=True, masked_lm_prob=0.4, epoch=epoch)), words)
 
 
+def test_commands_accept_the_objective_that_create_was_given(part, bpe, tmp_path, capfd):
+    from trainer.__main__ import main as train
+
+    place = create(part, bpe, tmp_path / "unmasked", "--no-masks")
+    assert objective_of(place) == "mlm_word_starts"
+    assert main(["show", str(place / "part-00000.tfrecord"), "--objective=mlm"]) == 0
+    packed = ["--output", str(tmp_path / "packed"), "--layout=flat", "--workers=1", "--objective=mlm"]
+    assert main(["pack", str(place), *packed]) == 0
+    data = face.open_dataset(place, objective="mlm")
+    assert list(data) == list(face.open_dataset(place))
+    assert next(iter(data.numpy(batch_size=6)))["input_ids"].shape == (6, 96)
+    run = ["--train-data", str(place), "--output-dir", str(tmp_path / "run"), "--masking=dynamic"]
+    assert train(["pretrain", *run, "--objective=mlm", "--config=tiny", "--steps=1", "--device=cpu"]) == 0
+    capfd.readouterr()
+    assert main(["stats", str(place)]) == 0
+    assert capfd.readouterr().out.startswith(f"{place}: mlm (stored as mlm_word_starts)\n")
+    report = tmp_path / "report.html"
+    assert main(["report", str(place), "--output", str(report)]) == 0
+    assert "for the objective mlm (stored as mlm_word_starts)" in report.read_text(encoding="utf-8")
+    assert main(["show", str(place / "part-00000.tfrecord"), "--objective=bert"]) == 2
+
+
 @pytest.mark.thorough
 def test_word_starts_outlive_shuffling_packing_and_bins(part, bpe, tmp_path):
     def rows(place: Path) -> list[Any]:

@@ -18,7 +18,7 @@ from bertdata.dataset.manifest import parse_manifest
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import StorageError
 from bertdata.packing.methods import plan_packs
-from bertdata.packing.permutation import permute_number, round_keys
+from bertdata.packing.permutation import derive_round_keys, permute_number
 from bertdata.shards.containers import open_reader
 from bertdata.shards.packed.layouts import make_pack_writer
 from golden.cases import VOCABULARY
@@ -83,9 +83,9 @@ def test_every_example_stands_where_the_plan_and_its_keys_say(made):
     expected: list[dict[int, object]] = [{} for _ in range(plan.rows)]
     numbers: Counter[int] = Counter()
     for example, length in zip(source, lengths, strict=True):
-        keys = round_keys(f"12345/length/{length}")
+        keys = derive_round_keys(f"12345/length/{length}")
         row, place = slots[length][permute_number(numbers[length], len(slots[length]), keys)]
-        expected[permute_number(row, plan.rows, round_keys("12345/rows"))][place] = example
+        expected[permute_number(row, plan.rows, derive_round_keys("12345/rows"))][place] = example
         numbers[length] += 1
     assert rows_of(made / "packed") == [[row[place] for place in range(len(row))] for row in expected]
 
@@ -213,7 +213,7 @@ def broken_after(function, calls):
 
 @pytest.mark.parametrize(
     ("name", "calls", "sorted_before", "kept"),
-    [("sort_together", 1, 1, 0), ("gather_together", 0, 3, 0), ("gather_together", 1, 3, 2)],
+    [("sort_shards_together", 1, 1, 0), ("gather_rows_together", 0, 3, 0), ("gather_rows_together", 1, 3, 2)],
 )
 def test_a_run_that_was_stopped_goes_on(pack, made, tmp_path, monkeypatch, name, calls, sorted_before, kept):
     stopped = broken_after(getattr(packing_run, name), calls)
@@ -239,7 +239,7 @@ def stop_as_killed(function, task):
 def test_a_damaged_sorted_file_is_made_again(pack, made, tmp_path, monkeypatch):
     stopped = broken_after(packing_run.gather_together, 0)
     with monkeypatch.context() as patch:
-        patch.setattr(packing_run, "gather_together", lambda tasks: stop_as_killed(stopped, tasks))
+        patch.setattr(packing_run, "gather_rows_together", lambda tasks: stop_as_killed(stopped, tasks))
         assert pack().status == 130
     damaged, lost, _ = sorted((tmp_path / "out" / "unfinished").rglob("*.scratch"))
     data = bytearray(damaged.read_bytes())
@@ -252,7 +252,7 @@ def test_a_damaged_sorted_file_is_made_again(pack, made, tmp_path, monkeypatch):
 
 
 def test_shards_that_are_made_side_by_side_are_the_same(pack, made, tmp_path, monkeypatch):
-    monkeypatch.setattr(packing_run, "group_tasks", lambda tasks, most, workers: [tasks])
+    monkeypatch.setattr(packing_run, "group_small_tasks", lambda tasks, most, workers: [tasks])
     monkeypatch.setattr(cuts, "BUCKET_POSITIONS", 64 * 50)
     outcome = pack()
     assert outcome.err.count("sorted part-") == 3
@@ -269,7 +269,7 @@ def test_a_shard_that_cannot_be_written_leaves_none_of_its_group(pack, tmp_path,
         return make_pack_writer(*given)
 
     monkeypatch.setattr(gather, "make_pack_writer", full_disk)
-    monkeypatch.setattr(packing_run, "group_tasks", lambda tasks, most, workers: [tasks])
+    monkeypatch.setattr(packing_run, "group_small_tasks", lambda tasks, most, workers: [tasks])
     outcome = pack()
     assert (outcome.status, outcome.err.splitlines()[-1]) == (1, "bertdata: error: disk full")
     names = [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()]
@@ -281,7 +281,7 @@ def test_a_shard_that_cannot_be_written_leaves_none_of_its_group(pack, tmp_path,
     [(16, 1, [8, 8]), (3, 1, [1, 1, 1]), (100, 8, [6] * 16 + [4]), (40, 1, [8] * 5), (5, 99, [1] * 5)],
 )
 def test_groups_leave_work_for_every_worker(tasks, workers, sizes):
-    groups = packing_run.group_tasks(range(tasks), 8, workers)
+    groups = packing_run.group_small_tasks(range(tasks), 8, workers)
     assert [len(group) for group in groups] == sizes
     assert [number for group in groups for number in group] == list(range(tasks))
 

@@ -9,7 +9,7 @@ import pytest
 import bertdata
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import SettingsError
-from bertdata.packing.habana_metadata import metadata, metadata_path, top_strategies
+from bertdata.packing.habana_metadata import compute_metadata, find_top_strategies, make_metadata_path
 from bertdata.packing.methods import split_rows
 from bertdata.packing.pack_plan import Lengths, make_plan
 from golden.cases import VOCABULARY
@@ -93,7 +93,7 @@ def test_graphcores_index_is_checked_with_its_shard(bertdata, source, tmp_path):
 def test_the_metadata_file_lies_beside_the_directory(bertdata, source, tmp_path):
     output = f"{tmp_path}/packed/"
     assert bertdata("pack", source, "--output", output, "--layout=habana", "--workers=1").status == 0
-    assert metadata_path(output) == f"{tmp_path}/packed_metadata.json"
+    assert make_metadata_path(output) == f"{tmp_path}/packed_metadata.json"
     found = json.loads((tmp_path / "packed_metadata.json").read_text())
     manifest = json.loads((tmp_path / "packed" / "manifest.json").read_text())
     examples, rows = manifest["totals"]["examples"], manifest["shards"][0]["rows"]
@@ -121,21 +121,25 @@ def test_the_metadata_are_those_that_habanas_program_wrote(kit):
     empty = rows.pop((), 0)
     plan = make_plan(512, rows)
     assert (plan.examples, plan.tokens) == (12954, 5230601)
-    found = metadata(plan)
+    found = compute_metadata(plan)
     assert found.keys() == expected.keys()
     if not empty:
         for name in expected.keys() - {"number_of_strategies_utilized", "top_8_strategies"}:
             assert found[name] == pytest.approx(expected[name], rel=1e-12), name
     recipe = make_plan(512, {tuple(lengths): number for lengths, number in original["recipe"]})
-    assert metadata(recipe)["number_of_strategies_utilized"] == expected["number_of_strategies_utilized"]
-    assert top_strategies(recipe)[:2] == expected["top_8_strategies"][:2]
+    assert (
+        compute_metadata(recipe)["number_of_strategies_utilized"] == expected["number_of_strategies_utilized"]
+    )
+    assert find_top_strategies(recipe)[:2] == expected["top_8_strategies"][:2]
     eighth = sorted((number for _, number in original["recipe"]), reverse=True)[7]
     used = {
-        top_strategies(make_plan(512, {tuple(lengths): 1}))[0]: number
+        find_top_strategies(make_plan(512, {tuple(lengths): 1}))[0]: number
         for lengths, number in original["recipe"]
         if number >= eighth  # no other may be among the first eight
     }
-    numbers = [[used[one] for one in top] for top in (top_strategies(recipe), expected["top_8_strategies"])]
+    numbers = [
+        [used[one] for one in top] for top in (find_top_strategies(recipe), expected["top_8_strategies"])
+    ]
     assert numbers[0] == numbers[1] == sorted(used.values(), reverse=True)[:8]
 
 

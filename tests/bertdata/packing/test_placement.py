@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from bertdata.packing.methods import plan_packs
 from bertdata.packing.pack_plan import make_plan
-from bertdata.packing.permutation import Permutations, permute_number, round_keys
+from bertdata.packing.permutation import Permutations, derive_round_keys, permute_number
 from bertdata.packing.placement import Numbering, Placement
 
-KEYS = round_keys("some name")
+KEYS = derive_round_keys("some name")
 
 
 def arrays_of(size: int, name: str = "some name") -> list[int]:
@@ -32,11 +32,13 @@ def test_every_number_has_a_place_of_its_own_and_both_forms_agree(size):
 def test_both_forms_agree_on_large_sizes(size, numbers, name):
     below = [number % size for number in numbers]
     places = Permutations([size], [name]).permute(np.zeros(len(below), np.intp), np.array(below))
-    assert places.tolist() == [permute_number(number, size, round_keys(name)) for number in below]
+    assert places.tolist() == [permute_number(number, size, derive_round_keys(name)) for number in below]
 
 
 def test_places_do_not_change_between_versions():
-    assert [permute_number(number, 10, round_keys("12345/length/128")) for number in range(10)] == EXPECTED
+    assert [
+        permute_number(number, 10, derive_round_keys("12345/length/128")) for number in range(10)
+    ] == EXPECTED
 
 
 EXPECTED = [3, 0, 2, 6, 7, 5, 1, 4, 9, 8]
@@ -99,8 +101,8 @@ def test_a_place_is_what_the_plan_and_the_two_permutations_say():
     lengths = np.full(13, 3, np.uint16)
     expected = []
     for number in range(13):
-        row, place = slots[permute_number(number, 13, round_keys("77/length/3"))]
-        expected.append((permute_number(row, 11, round_keys("77/rows")), place))
+        row, place = slots[permute_number(number, 13, derive_round_keys("77/length/3"))]
+        expected.append((permute_number(row, 11, derive_round_keys("77/rows")), place))
     assert place_all(lengths, plan, 77, 5) == expected
 
 

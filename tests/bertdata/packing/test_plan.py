@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.errors import SettingsError, ShardError
-from bertdata.packing.linear_program import fewest_rows
+from bertdata.packing.linear_program import bound_rows_below
 from bertdata.packing.methods import METHODS, plan_packs
 from bertdata.packing.pack_plan import Histogram, PackPlan, count_lengths
-from bertdata.packing.patterns import fill_slots, full_patterns, lengths_of
+from bertdata.packing.patterns import fill_slots, list_full_patterns, read_pattern_lengths
 
 EFFICIENCIES = [  # of FACTS: longest-pack-first as measured with the original, the program's as they must be
     ("wikipedia_512", "lp", 3, 0.9988, 0.998839),
@@ -65,7 +65,7 @@ def test_the_bound_is_that_of_the_published_histograms(kit):
     for name, expected in (("wikipedia_512", "99.8838%"), ("squad_1_1_384", "98.8007%")):
         histogram = published(kit, name)
         tokens = int((histogram * np.arange(len(histogram))).sum())
-        assert f"{tokens / fewest_rows(histogram, 3) / (len(histogram) - 1):.4%}" == expected
+        assert f"{tokens / bound_rows_below(histogram, 3) / (len(histogram) - 1):.4%}" == expected
 
 
 def fewest(histogram: list[int], most: int) -> int:
@@ -91,7 +91,7 @@ def fewest(histogram: list[int], most: int) -> int:
 def test_no_packing_beats_the_bound_and_the_program_comes_near_it(counts, most):
     histogram = np.array([0, *counts])
     best = fewest(histogram.tolist(), most)
-    assert fewest_rows(histogram, most) <= best + 1e-6
+    assert bound_rows_below(histogram, most) <= best + 1e-6
     for method in METHODS if most <= 3 else ("lp", "lpfhp"):
         plan = plan_packs(histogram, most=most, method=method)
         assert (plan.histogram() == histogram).all()
@@ -118,7 +118,7 @@ def test_full_patterns_are_all_sums_of_up_to_three_lengths():
             for chosen in combinations_with_replacement(range(1, 13), number)
             if sum(chosen) == 12
         }
-        found = [lengths_of(pattern) for pattern in full_patterns(12, most)]
+        found = [read_pattern_lengths(pattern) for pattern in list_full_patterns(12, most)]
         assert set(found) == expected
         assert len(found) == len(expected)
 

@@ -9,7 +9,7 @@ import bertdata
 from bertdata.dataset import reader
 from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.errors import ShardError
-from bertdata.packing.sort import check_side_by_side
+from bertdata.packing.sort import check_consecutive_shards
 from golden.cases import VOCABULARY
 
 
@@ -30,11 +30,11 @@ def flip(path: str, at: int) -> None:
 def test_a_shard_with_another_md5_is_named(opened):
     flip(opened.shards[1].path, 999)
     with pytest.raises(ShardError, match=r"part-00001-of-00003\.tfrecord: found md5 .* damaged or changed"):
-        check_side_by_side(opened.shards)
+        check_consecutive_shards(opened.shards)
 
 
 def test_checked_shards_are_not_hashed_again_until_they_change(opened, monkeypatch):
-    checked = check_side_by_side(opened.shards)
+    checked = check_consecutive_shards(opened.shards)
     monkeypatch.setattr(reader.hashlib, "md5", lambda **_: pytest.fail("hashed again"))
     assert sum(len(batch) for shard in checked for batch in opened.batches(shard)) == opened.examples
     monkeypatch.undo()

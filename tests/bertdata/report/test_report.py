@@ -11,7 +11,7 @@ import pytest
 from bertdata.cli.main import main
 from bertdata.config.dialects import find_dialect
 from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.columns import arrays
+from bertdata.examples.columns import convert_to_arrays
 from bertdata.packing.longest_first import pack_longest_first
 from bertdata.report.sampled_tokens import SampledTokens, restore_original_ids
 from bertdata.report.sections.savings import count_positions
@@ -144,7 +144,7 @@ def test_tokens_are_counted_as_they_were_before_masking(made, small_vocabulary_f
     counts, expected, words = SampledTokens(vocabulary), Counter(), Counter()
     with open_reader(str(sorted((made / "bert").glob("*.tfrecord"))[0])) as reader:
         for batch in reader.batches(50):
-            counts.add(arrays(batch))
+            counts.add(convert_to_arrays(batch))
             for example in batch.examples():
                 ids = list(example.ids)
                 for place, label in zip(example.positions, example.labels, strict=True):
@@ -162,7 +162,20 @@ def test_tokens_are_counted_as_they_were_before_masking(made, small_vocabulary_f
 
 def test_original_ids_put_back_what_was_masked():
     batch = BertBatch.of([plain_row(5), plain_row(6)], wide=False)
-    assert restore_original_ids(arrays(batch)).tolist() == [101, 5, 9, 102, 7, 102, 101, 6, 9, 102, 7, 102]
+    assert restore_original_ids(convert_to_arrays(batch)).tolist() == [
+        101,
+        5,
+        9,
+        102,
+        7,
+        102,
+        101,
+        6,
+        9,
+        102,
+        7,
+        102,
+    ]
 
 
 def test_savings_are_those_of_rows_counted_one_by_one():

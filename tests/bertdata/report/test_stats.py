@@ -19,8 +19,8 @@ from bertdata.config.dialects import find_dialect
 from bertdata.dataset.discover import FoundDataset
 from bertdata.examples.bert.batch import BertExample
 from bertdata.examples.bert.objective import BERT
-from bertdata.examples.counting import quantile
-from bertdata.examples.mask_report import mask_kind
+from bertdata.examples.counting import find_quantile
+from bertdata.examples.mask_report import find_mask_kind
 from bertdata.records import ShardLayout
 from bertdata.report.shard_counts import ShardCounts
 from bertdata.report.summary import Statistics
@@ -71,7 +71,7 @@ def plain_numbers(shards: dict[str, list[BertExample]], layout: ShardLayout, mas
     lengths = [len(row.ids) for row in rows]
     masks = [len(row.positions) for row in rows]
     kinds = Counter(
-        mask_kind(row.ids[at], label, mask_id)
+        find_mask_kind(row.ids[at], label, mask_id)
         for row in rows
         for at, label in zip(row.positions, row.labels, strict=True)
     )
@@ -168,7 +168,7 @@ def test_kinds_of_masks_are_those_of_show(rows, mask_id, wide):
     counts.add(pack(rows[:3], "I" if wide else "H"))
     counts.add(pack(rows[3:], "I" if wide else "H"))
     kinds = Counter(
-        mask_kind(row.ids[at], label, mask_id)
+        find_mask_kind(row.ids[at], label, mask_id)
         for row in rows
         for at, label in zip(row.positions, row.labels, strict=True)
     )
@@ -184,7 +184,7 @@ def test_kinds_of_masks_are_those_of_show(rows, mask_id, wide):
 @given(st.lists(st.integers(0, 30), min_size=1), st.integers(1, 100))
 def test_quantiles_are_the_nearest_rank(values, percent):
     expected = sorted(values)[-(-percent * len(values) // 100) - 1]
-    assert quantile(Counter(values), percent) == expected
+    assert find_quantile(Counter(values), percent) == expected
 
 
 def test_all_containers_have_the_same_numbers(bertdata, made):

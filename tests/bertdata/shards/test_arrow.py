@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import bertdata as face
 from bertdata.errors import DatasetError, ShardError
-from bertdata.examples.columns import arrays
+from bertdata.examples.columns import convert_to_arrays
 from bertdata.examples.mlm.batch import MlmBatch, MlmExample
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
@@ -28,7 +28,7 @@ def written(rows: list[list[int]], longest: int, *, has_masks: bool = False) -> 
     sink = io.BytesIO()
     writer = ArrowWriter(sink, layout, has_masks=has_masks)
     examples = [MlmExample(ids=row, positions=[], labels=[]) for row in rows]
-    writer.write(arrays(MlmBatch.of(examples, wide=True)))
+    writer.write(convert_to_arrays(MlmBatch.of(examples, wide=True)))
     writer.close()
     return sink.getvalue()
 

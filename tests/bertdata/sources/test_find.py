@@ -272,9 +272,9 @@ def test_the_check_of_the_tokenizer_leaves_nothing_in_the_process_that_workers_c
 ) -> None:
     source, tokenizer = write(tmp_path / "in", "a.jsonl", DOCUMENTS), tmp_path / "tokenizer.json"
     tokenizer.write_text(json.dumps(byte_bpe()))
-    before = tokens._choose.cache_info().misses
+    before = tokens._choose_tokenizer.cache_info().misses
     common = ("--output", tmp_path / "out", "--tokenizer", tokenizer, *SMALL)
     assert (
         bertdata("create", source, *common, "--objective=mlm", "--sentences=none", "--workers=2").status == 0
     )
-    assert tokens._choose.cache_info().misses == before + 1  # by the run itself
+    assert tokens._choose_tokenizer.cache_info().misses == before + 1  # by the run itself

@@ -96,7 +96,7 @@ def test_a_dataset_that_alters_whole_shards_alone_is_read_in_order(training_set)
         def batches(self, shard: Any) -> Any:
             for batch in OpenedDataset.batches(self, shard):
                 first = next(iter(batch.examples()))
-                yield columns.arrays(type(batch).of([first] * len(batch), wide=True))
+                yield columns.convert_to_arrays(type(batch).of([first] * len(batch), wide=True))
 
     data = bertdata.open_dataset(training_set)
     fields = {name: getattr(data.opened, name) for name in OpenedDataset.__dataclass_fields__}

@@ -8,7 +8,7 @@ import pytest
 
 import bertdata
 from beam_pipelines.prepare import main as beam
-from bertdata.build.recipe_toml import write_recipe_toml
+from bertdata.build.recipe_toml import format_recipe
 from bertdata.cli.main import main
 from bertdata.config.recipes import RECIPES
 from bertdata.errors import SettingsError
@@ -16,8 +16,8 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io.toml_text import TomlFile
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.dataset_file import DatasetFile
-from bertdata.steps.record_source import part_settings
-from bertdata.steps.segment import open_text_settings, settings_of
+from bertdata.steps.record_source import make_part_settings
+from bertdata.steps.segment import make_segment_settings, open_text_settings
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import SegmentSettings
@@ -42,7 +42,7 @@ def files(directory: Path) -> dict[str, bytes]:
 def text_settings(config: Path, **flags: Any) -> SegmentSettings:
     """The settings of the text stage as segment --config has them."""
     with open_text_settings(str(config), flags) as given:
-        return settings_of(given)
+        return make_segment_settings(given)
 
 
 # --- there and back -------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def test_a_recipe_printed_as_toml_makes_the_recipes_bytes(name, corpus, tmp_path
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_text_of_a_recipe_printed_as_toml_has_the_settings_of_its_text_stage(name, tmp_path):
-    config = written(tmp_path, write_recipe_toml(RECIPES[name]))
+    config = written(tmp_path, format_recipe(RECIPES[name]))
     wanted = SegmentSettings(recipe="nvidia" if name in ("nvidia", "habana") else "mlperf")
     assert text_settings(config) == wanted
     assert text_settings(config, language="de").prefix == "wikicorpus_de"
@@ -253,7 +253,7 @@ def test_keys_are_found_by_line_in_every_form_of_toml(tmp_path):
 
 def with_records(place: Path, recipe: str = "mlperf") -> Path:
     """The recipe as it is printed, with settings of records, whose lines are comments, in use."""
-    text = write_recipe_toml(RECIPES[recipe])
+    text = format_recipe(RECIPES[recipe])
     for comment, line in {
         "# dedup = ": 'dedup = "exact"',
         "# part_size = ": "part_size = 0.01",
@@ -275,14 +275,14 @@ def source(tmp_path) -> Path:
 
 
 def test_every_setting_of_text_is_printed_and_known_to_the_file(tmp_path):
-    lines = write_recipe_toml(RECIPES["modernbert"]).split("[text]")[1].split("[tokenizer]")[0].splitlines()
+    lines = format_recipe(RECIPES["modernbert"]).split("[text]")[1].split("[tokenizer]")[0].splitlines()
     uncommented = [line.removeprefix("# ") for line in lines if " = " in line]
     found = DatasetFile(str(written(tmp_path, "\n".join(["[text]", *uncommented])))).text
     own = {item.name for kind in (SegmentSettings, PartSettings) for item in fields(kind)}
     own |= {item.name for kind in (RecordSettings, SelectionSettings) for item in fields(kind)}
     of_nvidia = {"training_shards", "test_shards", "test_fraction", "prefix"}
     assert found.keys() == own - {"records", "selection"} - of_nvidia
-    assert part_settings({"sentences": "none"}) == PartSettings(sentences="none")
+    assert make_part_settings({"sentences": "none"}) == PartSettings(sentences="none")
 
 
 def test_create_and_segment_read_the_text_of_a_file_for_records(source, tmp_path):

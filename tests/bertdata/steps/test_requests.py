@@ -139,7 +139,9 @@ def test_help_shows_each_keyword_with_its_type_default_and_meaning(name, kind):
 
 def test_a_keyword_that_is_no_field_is_a_setting_of_ones_own_objective(monkeypatch):
     asked: list[CreateRequest] = []
-    monkeypatch.setattr("bertdata.steps.create.with_parts", lambda request, progress: asked.append(request))
+    monkeypatch.setattr(
+        "bertdata.steps.create.make_request_parts", lambda request, progress: asked.append(request)
+    )
     for more in ({"depth": 3}, {"own_settings": {"depth": 3}}):
         with pytest.raises(AttributeError):  # there is nothing to plan
             bertdata.create("part", "out", vocab="v", **more)

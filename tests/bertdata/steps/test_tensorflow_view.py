@@ -68,7 +68,7 @@ def test_every_objective_of_the_package_has_a_view_and_a_spec(tf, name, tmp_path
             getattr(batch, column.name)[:] = range(9)
     with (tmp_path / "part.tfrecord").open("wb") as file:
         writer = make_writer("tfrecord", file, layout)
-        writer.write(columns.narrow(batch))
+        writer.write(columns.convert_to_item_types(batch))
         writer.close()
     data = bertdata.open_dataset(tmp_path, unverified=True, objective=name)
     assert_same(list(data.tensorflow().as_numpy_iterator()), parsed(tf, data))

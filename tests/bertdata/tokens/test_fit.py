@@ -4,7 +4,7 @@ import pytest
 
 from bertdata.config.dialects import SPECIAL_TOKENS, find_dialect
 from bertdata.records import Vocabulary
-from bertdata.tokens.fit import casing_warnings, unknown_warnings
+from bertdata.tokens.fit import warn_of_casing, warn_of_unknown_tokens
 from bertdata.tokens.vocabulary import parse_vocabulary
 
 LOWER = [f"{letter}{other}" for letter in "abcdefghijk" for other in "lmnopqrst"]
@@ -38,7 +38,7 @@ def vocabulary(words: list[str]) -> Vocabulary:
 def test_a_vocabulary_of_the_other_casing_warns_with_the_remedy(
     words: list[str], lower_case: bool, said: str | None
 ) -> None:
-    found = casing_warnings(vocabulary(words), lower_case, remedies=("KEEP", "LOWER"))
+    found = warn_of_casing(vocabulary(words), lower_case, remedies=("KEEP", "LOWER"))
     if said is None:
         assert found == []
     else:
@@ -55,7 +55,7 @@ def test_a_vocabulary_of_the_other_casing_warns_with_the_remedy(
 def test_more_than_two_percent_of_unknown_tokens_warn(
     unknown: int | None, tokens: int, share: str | None
 ) -> None:
-    found = unknown_warnings(unknown, tokens, "part")
+    found = warn_of_unknown_tokens(unknown, tokens, "part")
     assert len(found) == (share is not None)
     if share is not None:
         assert found[0].startswith(f"part: {share} of {tokens} tokens are [UNK], more than 2%: ")

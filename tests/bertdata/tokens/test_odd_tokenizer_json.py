@@ -9,7 +9,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from bertdata.errors import VocabularyError
-from bertdata.tokens.bpe.settings import byte_alphabet
+from bertdata.tokens.bpe.settings import make_byte_alphabet
 from bertdata.tokens.load import describe_engine, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from tests.soak.tokenizer_fuzz import DIFFERS, compare_file, run_cases
@@ -57,7 +57,9 @@ def test_an_added_token_that_is_empty_once_normalised_is_refused(tmp_path: Path)
 def gapped() -> dict[str, Any]:
     """A byte-level BPE of 257 tokens, of which <s> has the id 300."""
     value = byte_bpe()
-    value["model"]["vocab"] = {unit: number for number, unit in enumerate(byte_alphabet())} | {"<s>": 300}
+    value["model"]["vocab"] = {unit: number for number, unit in enumerate(make_byte_alphabet())} | {
+        "<s>": 300
+    }
     value["model"]["merges"] = []
     value["added_tokens"] = [added(300, "<s>", special=True)]
     return value

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.errors import SettingsError
-from bertdata.examples.columns import lengths
+from bertdata.examples.columns import compute_lengths
 from bertdata.records import ShardLayout
 from trainer.data.batches import FlatBatch, Form
 from trainer.data.budgets import Budgets, ExampleSizes, find_budgets, sample_sizes
@@ -133,7 +133,7 @@ def test_generated_examples_fill_their_rows_as_asked(phase, fill):
     layout = PHASES[phase]
     data = generated_data(layout, vocabulary_size=100, fill=fill, files=1)
     (batch,) = data.batches(data.shards[0])
-    tokens = lengths(batch.ends)
+    tokens = compute_lengths(batch.ends)
     assert tokens.mean() / layout.max_seq_length == pytest.approx(fill, rel=0.03)
     assert (tokens == layout.max_seq_length).mean() >= 0.09
     assert len(np.unique(tokens)) > 40

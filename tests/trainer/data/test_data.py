@@ -334,7 +334,7 @@ def test_generated_examples_are_valid_and_come_from_the_seed():
     for shard in data.shards:
         for batch in data.batches(shard):
             check_batch(batch, layout, RecordCheck(name=shard.name, first=0), lowest={"positions": 1})
-            assert columns.lengths(batch.mask_ends).tolist() == [20] * 100
+            assert columns.compute_lengths(batch.mask_ends).tolist() == [20] * 100
             assert max(batch.ids.max(), batch.labels.max()) < 50
     assert whole(data) != whole(other)
 

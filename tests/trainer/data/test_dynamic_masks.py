@@ -15,8 +15,8 @@ from bertdata.cli.main import main
 from bertdata.dataset.masked_data import MaskedData
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.dynamic_masking.counter_stream import shard_key
-from bertdata.examples.dynamic_masking.masker import Draws, make_masker, unmask
+from bertdata.examples.dynamic_masking.counter_stream import derive_shard_key
+from bertdata.examples.dynamic_masking.masker import Draws, make_masker, remove_masks
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.io.file_check import HashingSink
 from bertdata.shards.packed.layouts import make_pack_writer
@@ -137,11 +137,11 @@ def expected(data: UnmaskedData, epoch: int, vocabulary: Path) -> Counter[Masked
             assert isinstance(batch, BertBatch)
             count = len(batch)
             draws = Draws(
-                keys=np.full(count, shard_key(SEED, epoch, shard.name), np.uint64),
+                keys=np.full(count, derive_shard_key(SEED, epoch, shard.name), np.uint64),
                 numbers=np.arange(first, first + count, dtype=np.uint64),
                 rates=np.full(count, 0.15),
             )
-            for one in masker.mask_batch(unmask(batch), draws).examples():
+            for one in masker.mask_batch(remove_masks(batch), draws).examples():
                 arrays = (np.array(values, np.int32) for values in (one.ids, one.positions, one.labels))
                 ids, positions, labels = (array.tobytes() for array in arrays)
                 found[ids, positions, labels] += 1

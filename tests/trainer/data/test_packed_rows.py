@@ -134,7 +134,7 @@ def test_the_rows_of_a_packed_dataset_stay_together():
         for packs in PACKED.packs(shard):
             start = 0
             for end in packs.ends.tolist():
-                part = columns.cut(packs.examples, start, end)
+                part = columns.slice_batch(packs.examples, start, end)
                 wanted[str([one.ids for one in part.examples()])] += 1
                 start = end
     rows = consumed(load("packed", epoch_rows("packed"), batch_size=1))

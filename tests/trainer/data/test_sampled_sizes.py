@@ -8,7 +8,7 @@ import pytest
 
 from bertdata.cli.main import main
 from bertdata.dataset.reader import OpenedDataset, open_dataset
-from bertdata.examples.columns import lengths
+from bertdata.examples.columns import compute_lengths
 from bertdata.records import ShardLayout
 from tests.support.commands import SMALL
 from trainer.data.batches import Form
@@ -38,8 +38,8 @@ def test_masks_are_a_share_of_the_tokens_and_a_deviation_from_it():
 
 def test_a_datasets_lengths_are_those_of_its_examples(dataset):
     batches = [batch for shard in dataset.shards for batch in dataset.batches(shard)]
-    tokens = np.concatenate([lengths(batch.ends) for batch in batches])
-    masks = np.concatenate([lengths(batch.mask_ends) for batch in batches])
+    tokens = np.concatenate([compute_lengths(batch.ends) for batch in batches])
+    masks = np.concatenate([compute_lengths(batch.mask_ends) for batch in batches])
     found = sample_sizes(dataset)
     assert sorted(found.lengths.tolist()) == sorted(tokens.tolist())
     assert found.masks_per_token == pytest.approx(masks.sum() / tokens.sum())

@@ -50,7 +50,7 @@ def batches(kind, objective, found):
     from bertdata.examples import columns
 
     layout = ShardLayout(max_seq_length=S, objective=objective)
-    held = columns.arrays(kind.of(found, wide=False))
+    held = columns.convert_to_arrays(kind.of(found, wide=False))
     rows = np.arange(len(found))
     lengths = np.array([len(one.ids) for one in found])
     budgets = Budgets([], ExampleSizes.of(lengths, np.zeros(len(found))), layout, len(found) + 1)

@@ -40,7 +40,7 @@ def both_forms(kind, batch_type, objective, **own):
              **{name: values[number] for name, values in own.items()})
         for number, length in enumerate(LENGTHS)
     ]  # fmt: skip
-    held = columns.arrays(batch_type.of(found, wide=False))
+    held = columns.convert_to_arrays(batch_type.of(found, wide=False))
     rows, layout = np.arange(len(found)), ShardLayout(max_seq_length=S, objective=objective)
     packed = ShardLayout(max_seq_length=S, objective=objective, packing=ROW_LAYOUT, sequences_per_row=K)
     single = gather([(CompactExamples([held], layout), rows, rows)], layout, rows + 1)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from bertdata.errors import MissingInputError
 from bertdata.io import storage
-from bertdata.tokens.model_directory.keys import tokenizer_warnings
+from bertdata.tokens.model_directory.keys import warn_of_unread_keys
 from trainer.checkpoints.any_checkpoint import (
     DECODER,
     DECODER_BIAS,
@@ -92,7 +92,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         if config is not None and is_megatron(weights):
             weights = from_megatron(weights, config.num_hidden_layers)
     weights, warnings = _without_other_heads(weights, classes, path)
-    warnings += tokenizer_warnings(directory)
+    warnings += warn_of_unread_keys(directory)
     labels = _labels(found.file, directory, model_config)
     return settle_output_layer(
         Checkpoint(

@@ -14,8 +14,8 @@ from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.model_directory.files import ModelFiles
 from bertdata.tokens.model_directory.reader import is_of_class
 from bertdata.tokens.templates import make_post_processor, make_template, read_template
-from bertdata.tokens.tokenizer_json import tokenizer_bytes
-from bertdata.tokens.vocabulary_json import wordpiece_json
+from bertdata.tokens.tokenizer_json import read_tokenizer_bytes
+from bertdata.tokens.vocabulary_json import convert_wordpiece
 from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
@@ -86,7 +86,7 @@ def export_tokenizer(
         files = {VOCABULARY_NAME: format_vocabulary(vocabulary_of(file))}
         if needs_json:
             config["tokenizer_class"] = _AS_IT_IS
-            files[TOKENIZER_NAME] = wordpiece_json(file)
+            files[TOKENIZER_NAME] = convert_wordpiece(file)
         if not has_segments:
             config["model_input_names"] = input_names(has_segments)
     files[CONFIGURATION_NAME] = _indented(config | special)
@@ -113,7 +113,7 @@ def tokenizer_text(file: TokenizerJson, *, has_segments: bool = True) -> bytes:
     tokens than examples have here.
     has_segments: whether the segments must be the same too.
     """
-    data, vocabulary = tokenizer_bytes(file.path), vocabulary_of(file)
+    data, vocabulary = read_tokenizer_bytes(file.path), vocabulary_of(file)
     whole = parse_json_text(data)
     changed: dict[str, Any] = {key: None for key in ("truncation", "padding") if whole.get(key) is not None}
     if whole["model"].get("dropout"):

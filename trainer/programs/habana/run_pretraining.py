@@ -81,9 +81,9 @@ def packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
 
 def _read_mean(given: Given) -> float:
     """Return the mean number of sequences per pack: from the packer's file, else the program's constant."""
-    from bertdata.packing.habana_metadata import metadata_path  # imports numpy
+    from bertdata.packing.habana_metadata import make_metadata_path  # imports numpy
 
-    path, length = metadata_path(given["input_dir"]), given["max_seq_length"]
+    path, length = make_metadata_path(given["input_dir"]), given["max_seq_length"]
     if storage.exists(path):
         found = read_object(path).get("avg_seq_per_sample")
         if not isinstance(found, int | float) or found <= 0:

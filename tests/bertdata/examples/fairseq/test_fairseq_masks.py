@@ -8,7 +8,7 @@ import pytest
 
 from bertdata.errors import SettingsError
 from bertdata.examples.dynamic_masking.masker import Draws
-from bertdata.examples.fairseq.blocks import fairseq_blocks
+from bertdata.examples.fairseq.blocks import make_fairseq_blocks
 from bertdata.examples.fairseq.load_masker import make_fairseq_masker
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.records import ShardLayout, Vocabulary
@@ -40,7 +40,7 @@ def blocks_of(lines: Lines, breaks: str, length: int) -> list[list[int]]:
     """fairseq's blocks, with the blank lines, and with lines that are too long left whole."""
     ended = [[*line, END] for line in lines]
     ids = np.array([token for line in ended for token in line], np.uint16)
-    made = fairseq_blocks(ids, np.cumsum(list(map(len, ended))), breaks, length)
+    made = make_fairseq_blocks(ids, np.cumsum(list(map(len, ended))), breaks, length)
     return [one.ids for one in made.examples()]
 
 
@@ -120,7 +120,7 @@ def test_blocks_that_cannot_be_are_refused():
     with pytest.raises(
         SettingsError, match="blocks is 'all', expected one of none, complete, complete_doc, eos"
     ):
-        fairseq_blocks(np.array([5, 2]), np.array([2]), "all", 8)
+        make_fairseq_blocks(np.array([5, 2]), np.array([2]), "all", 8)
     with pytest.raises(SettingsError, match="tokens_per_sample is 1, expected 2 or more"):
-        fairseq_blocks(np.array([5, 2]), np.array([2]), "eos", 1)
-    assert not len(fairseq_blocks(np.zeros(0, np.int64), np.zeros(0, np.int64), "none", 8))
+        make_fairseq_blocks(np.array([5, 2]), np.array([2]), "eos", 1)
+    assert not len(make_fairseq_blocks(np.zeros(0, np.int64), np.zeros(0, np.int64), "none", 8))

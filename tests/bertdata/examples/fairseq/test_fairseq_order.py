@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.errors import SettingsError
-from bertdata.examples.fairseq.batch_order import fairseq_batches, fairseq_order
+from bertdata.examples.fairseq.batch_order import fairseq_batches, order_by_length
 from bertdata.examples.fairseq.seeds import compute_seed, compute_seeds, hash_tuple
 from bertdata.examples.fairseq.streams import TwisterStream
 from bertdata.examples.mlm.blocks import cut_blocks
@@ -55,7 +55,7 @@ def test_every_order_is_fairseqs(lines, encoders):
         spans = list(cut_blocks(ended, breaks, int(length) - 1))
         lengths = [1 + end - start for start, end in spans]
         for seed, md5 in wanted["order_md5"].items():
-            order = fairseq_order(lengths, int(seed)).astype("<i8")
+            order = order_by_length(lengths, int(seed)).astype("<i8")
             assert hashlib.md5(order.tobytes(), usedforsecurity=False).hexdigest() == md5, (case, seed)
     assert len(cases) == 36
 
@@ -78,7 +78,7 @@ def test_batches_of_all_ranks_are_the_order_cut_shuffled_and_dealt(lengths, batc
         for rank in range(world)
     ]
     assert len({len(batches) for batches in dealt}) == 1
-    order = fairseq_order(lengths, 5).tolist()
+    order = order_by_length(lengths, 5).tolist()
     cut = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     shuffled = list(np.random.RandomState(7).permutation(len(cut)))
     joined = [dealt[place % world][place // world].tolist() for place in range(len(cut))]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bertdata import _native
 from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
-from bertdata.examples.counting import sizes
+from bertdata.examples.counting import compute_sizes
 from bertdata.examples.groups import get_masks
 from bertdata.examples.objectives import find_objective
 from bertdata.examples.random_stream import NumpyStream
@@ -246,7 +246,7 @@ def test_examples_have_the_ngrams_that_are_drawn(favors_shorter):
     source = make_sop_examples(documents, VOCABULARY, settings.with_changes(short_seq_prob=0.0))
     masks = get_masks(source.batch(0, len(source)))
     places = [tuple(masks.places[start : start + 3]) for start in range(0, len(masks.places), 3)]
-    assert set(sizes(list(masks.ends))) == {3}
+    assert set(compute_sizes(list(masks.ends))) == {3}
     counts = Counter((b - a == 1) + (c - b == 1) for a, b, c in places)
     # Neighbours: two in 3; one in 2 and 1, or in 1 and 2 or a shortened 3; none in 1, 1 and 1.
     one, two, three = (6 / 11, 3 / 11, 2 / 11) if favors_shorter else (2 / 11, 3 / 11, 6 / 11)

@@ -15,9 +15,9 @@ from bertdata.examples.random_stream import NumpyStream
 from bertdata.examples.span.batch import SpanExample
 from bertdata.examples.span.blocks import cut_bodies
 from bertdata.examples.span.make import make_spans
-from bertdata.examples.span.masking import draw_spans, find_boundaries, replace, span_rules
+from bertdata.examples.span.masking import draw_spans, find_boundaries, prepare_span_rules, replace_spans
 from bertdata.examples.span.settings import SpanSettings
-from bertdata.examples.span.streams import BlockStream, choose
+from bertdata.examples.span.streams import BlockStream, choose_index
 from bertdata.records import Documents
 from tests.support.strategies import small_vocabulary
 
@@ -49,7 +49,7 @@ class Script:
 
 
 def rules_of(**changes: Any) -> Any:
-    return span_rules(SpanSettings(max_seq_length=64, **changes))
+    return prepare_span_rules(SpanSettings(max_seq_length=64, **changes))
 
 
 ONE_WORD, TWO_WORDS, TEN_WORDS = 0.1, 0.3, 0.99
@@ -85,7 +85,7 @@ MASK, RANDOM, KEPT = 0.79, 0.85, 0.9
 def test_the_ids_of_a_span_are_replaced_alike():
     body, pool, spans = list(range(10, 20)), [77, 88, 99], [(1, 3), (4, 6), (8, 10)]
     stream = Script(RANDOM, 2, 0, MASK, KEPT)
-    shown = replace(body, spans, rules_of(), 4, pool, stream)
+    shown = replace_spans(body, spans, rules_of(), 4, pool, stream)
     assert shown == [10, 99, 77, 13, 4, 4, 16, 17, 18, 19]
     assert stream.is_used_up
 
@@ -93,7 +93,7 @@ def test_the_ids_of_a_span_are_replaced_alike():
 def test_or_each_id_by_a_draw_of_its_own():
     rules = rules_of(replacement="word_piece")
     stream = Script(KEPT, MASK, RANDOM, 1)
-    assert replace([10, 11, 12], [(1, 3)], rules, 4, [77, 88], stream) == [10, 4, 88]
+    assert replace_spans([10, 11, 12], [(1, 3)], rules, 4, [77, 88], stream) == [10, 4, 88]
     assert stream.is_used_up
 
 
@@ -164,7 +164,7 @@ def bound(freedom: int) -> float:
 def test_lengths_of_spans_are_geometric(as_original):
     lengths, numpy_stream = rules_of().lengths, NumpyStream(9)
     streams = (numpy_stream if as_original else BlockStream(5, number) for number in range(8_000))
-    found = Counter(1 + choose(lengths, stream) for stream in streams)
+    found = Counter(1 + choose_index(lengths, stream) for stream in streams)
     assert chi_squared(found, SHARES) < bound(len(SHARES) - 1)
 
 

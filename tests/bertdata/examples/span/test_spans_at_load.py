@@ -16,13 +16,13 @@ from bertdata import _native
 from bertdata.cli.main import main
 from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
-from bertdata.examples.columns import arrays
+from bertdata.examples.columns import convert_to_arrays
 from bertdata.examples.dynamic_masking.masker import DrawnMasks, Draws
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objectives import find_objective
 from bertdata.examples.span.batch import SpanExample
 from bertdata.examples.span.load_masker import LoadedSpans, make_span_masker
-from bertdata.examples.span.masking import draw_spans, find_boundaries, span_rules
+from bertdata.examples.span.masking import draw_spans, find_boundaries, prepare_span_rules
 from bertdata.examples.span.settings import ENDPOINTS, REPLACEMENTS, SpanSettings
 from bertdata.examples.span.streams import BlockStream
 from bertdata.records import Documents
@@ -160,7 +160,7 @@ def test_spans_at_load_are_those_of_the_specification():
     draws = Draws(keys=np.array([7], np.uint64), numbers=np.array([3], np.uint64), rates=np.array([0.2]))
     found = masker.mask(ids, np.array([0]), np.array([len(ids)]), draws)
     starts = [1 - VOCABULARY.continues_word[token] for token in body]
-    rules = span_rules(SpanSettings(masked_lm_prob=0.2, max_predictions_per_seq=76))
+    rules = prepare_span_rules(SpanSettings(masked_lm_prob=0.2, max_predictions_per_seq=76))
     spans = draw_spans(starts, rules, BlockStream(7, 3))
     expected = [position + 1 for start, stop in spans for position in range(start, stop)]
     assert found.positions[0, : found.counts[0]].tolist() == expected
@@ -179,7 +179,7 @@ def test_word_starts_are_kept_where_ids_do_not_tell_them(engine):
     )
     settings = SpanSettings(objective="span_word_starts", max_seq_length=42, masks=False)
     made = find_objective("span_word_starts").make(documents, untold, settings, engine)
-    batch = arrays(made.batch(0, len(made)))
+    batch = convert_to_arrays(made.batch(0, len(made)))
     assert len(batch) == 6
     for example in batch.examples():
         assert example.word_starts == [1, *[1, 0, 0, 0] * 10, 1]

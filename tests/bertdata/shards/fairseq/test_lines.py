@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bertdata as face
 from bertdata.errors import ShardError, VocabularyError
-from bertdata.examples.columns import lengths
+from bertdata.examples.columns import compute_lengths
 from bertdata.shards.fairseq.lines import TYPES, LinesWriter, id_type, open_lines, read_lines
 from bertdata.tokens.fairseq_dictionary import parse_dictionary
 
@@ -71,7 +71,10 @@ def test_pieces_are_the_lines_in_order(data_bin):
         lines, pieces = opened.whole(), list(opened.pieces(7))
     assert sum(map(len, pieces)) == 120
     assert np.concatenate([piece.ids for piece in pieces]).tolist() == lines.ids.tolist()
-    assert np.concatenate([lengths(piece.ends) for piece in pieces]).tolist() == lengths(lines.ends).tolist()
+    assert (
+        np.concatenate([compute_lengths(piece.ends) for piece in pieces]).tolist()
+        == compute_lengths(lines.ends).tolist()
+    )
 
 
 def test_ids_are_wide_from_65500_words_on():

@@ -5,8 +5,8 @@ import json
 import pytest
 import transformers
 
-from bertdata.build.plan import plan_warnings
-from bertdata.tokens.model_directory.keys import tokenizer_warnings
+from bertdata.build.plan import list_plan_warnings
+from bertdata.tokens.model_directory.keys import warn_of_unread_keys
 from bertdata.tokens.tokenizer_json import find_model_tokenizer
 from tests.support.model_directories import german_directory
 
@@ -44,13 +44,13 @@ def write(path, **keys):
 
 
 def test_the_keys_of_older_releases_are_decided(tmp_path):
-    assert tokenizer_warnings(write(tmp_path, **OF_TRANSFORMERS_4)) == []
+    assert warn_of_unread_keys(write(tmp_path, **OF_TRANSFORMERS_4)) == []
 
 
 def test_what_transformers_saves_is_decided(tmp_path):
     tokenizer = transformers.AutoTokenizer.from_pretrained(german_directory(tmp_path / "german"))
     tokenizer.save_pretrained(tmp_path / "saved")
-    assert tokenizer_warnings(str(tmp_path / "saved")) == []
+    assert warn_of_unread_keys(str(tmp_path / "saved")) == []
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,15 @@ def test_what_transformers_saves_is_decided(tmp_path):
     ],
 )
 def test_a_key_that_is_not_read_is_named(tmp_path, keys, said):
-    [warning] = tokenizer_warnings(write(tmp_path, **keys))
+    [warning] = warn_of_unread_keys(write(tmp_path, **keys))
     assert warning.startswith(f"{tmp_path}/tokenizer_config.json: {said}")
 
 
 def test_a_plan_of_examples_warns(tmp_path):
     directory = german_directory(tmp_path / "german", never_split=["covid"])
-    [warning] = plan_warnings(find_model_tokenizer(str(directory)))
+    [warning] = list_plan_warnings(find_model_tokenizer(str(directory)))
     assert "never_split is ['covid']" in warning
 
 
 def test_a_token_of_a_name_of_the_models_own_is_no_unknown_key(tmp_path):
-    assert tokenizer_warnings(write(tmp_path, boi_token="<image>")) == []
+    assert warn_of_unread_keys(write(tmp_path, boi_token="<image>")) == []

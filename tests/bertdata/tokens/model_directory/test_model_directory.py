@@ -9,7 +9,7 @@ import pytest
 from bertdata.errors import MissingInputError, VocabularyError
 from bertdata.tokens.files import TokenizerJson, VocabularyFile
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
-from bertdata.tokens.tokenizer_json import find_model_tokenizer, find_tokenizer_json, tokenizer_bytes
+from bertdata.tokens.tokenizer_json import find_model_tokenizer, find_tokenizer_json, read_tokenizer_bytes
 from tests.soak.tokenizer_fuzz import DIFFERS, compare_directory, run_cases
 from tests.support.model_directories import COVID, IDS, WORDS, bert_json, german_directory, write_json
 
@@ -53,7 +53,7 @@ def test_the_configuration_goes_before_the_steps_of_tokenizer_json(tmp_path: Pat
     assert words_of(directory, "ER möchte covid19") == ["er", "möchte", "covid19"]
     file = find_tokenizer_json(str(directory), {})
     assert file.path == str(directory)
-    assert json.loads(tokenizer_bytes(file.path))["normalizer"]["lowercase"] is True
+    assert json.loads(read_tokenizer_bytes(file.path))["normalizer"]["lowercase"] is True
 
 
 def test_a_class_that_takes_the_file_as_it_is_leaves_the_other_keys_out(tmp_path: Path) -> None:
@@ -138,9 +138,12 @@ def test_a_class_without_its_files_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_byte_level_bpe_of_two_files_is_read(tmp_path: Path) -> None:
-    from bertdata.tokens.bpe.settings import byte_alphabet
+    from bertdata.tokens.bpe.settings import make_byte_alphabet
 
-    vocabulary = {unit: number for number, unit in enumerate(byte_alphabet())} | {"Ġa": 256, "<mask>": 257}
+    vocabulary = {unit: number for number, unit in enumerate(make_byte_alphabet())} | {
+        "Ġa": 256,
+        "<mask>": 257,
+    }
     write_json(tmp_path / "config.json", {"model_type": "roberta"})
     write_json(tmp_path / "vocab.json", vocabulary)
     (tmp_path / "merges.txt").write_text("#version: 0.2\nĠ a\n")

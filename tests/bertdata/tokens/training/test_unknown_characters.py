@@ -8,7 +8,7 @@ import pytest
 
 from bertdata.tokens.files import VocabularyFile
 from bertdata.tokens.load import tokenizer_of
-from bertdata.tokens.training.special_tokens import Kind, lay_out
+from bertdata.tokens.training.special_tokens import Kind, number_special_tokens
 from bertdata.tokens.training.texts import TextFiles
 from bertdata.tokens.training.train import train_tokenizer
 from bertdata.tokens.training.wordpiece import train_vocabulary
@@ -69,7 +69,7 @@ def unknown_in_json(kind: Kind, case: str, characters: str, tmp_path: Path) -> l
         pytest.importorskip("sentencepiece")
     lines = lines_of(characters)
     text = write_lines(tmp_path / "text", lines)
-    special = lay_out(kind)
+    special = number_special_tokens(kind)
     tokenizer = train_tokenizer(text, kind=kind, size=1 << 21, special=special, **CASES[case])
     unknown = tokenizer.token_to_id(special.roles["unk"])
     encoded = tokenizer.encode_batch(lines)
@@ -124,7 +124,7 @@ def test_a_vocabulary_of_lines_knows_unicode(case: str, tmp_path: Path) -> None:
 def test_marks_that_the_library_keeps_are_learned(tmp_path: Path) -> None:
     text = write_lines(tmp_path / "text", ["قال\u08d4 نص"] * 3)
     tokenizer = train_tokenizer(
-        text, kind="wordpiece", size=100, lower_case=True, special=lay_out("wordpiece")
+        text, kind="wordpiece", size=100, lower_case=True, special=number_special_tokens("wordpiece")
     )
     assert tokenizer.encode("قال\u08d4 نص").tokens == ["[CLS]", "قال\u08d4", "نص", "[SEP]"]
 
@@ -132,7 +132,7 @@ def test_marks_that_the_library_keeps_are_learned(tmp_path: Path) -> None:
 def test_a_capital_sigma_is_learned_as_the_library_lower_cases_it(tmp_path: Path) -> None:
     text = write_lines(tmp_path / "text", ["ΟΔΟΣ"] * 3)
     tokenizer = train_tokenizer(
-        text, kind="wordpiece", size=100, lower_case=True, special=lay_out("wordpiece")
+        text, kind="wordpiece", size=100, lower_case=True, special=number_special_tokens("wordpiece")
     )
     assert tokenizer.encode("ΟΔΟΣ", add_special_tokens=False).tokens == ["οδοσ"]
     assert "οδος" in train_vocabulary(text, size=100, lower_case=True)
@@ -145,7 +145,9 @@ def pieces(tokenizer: Any) -> set[str]:
 def test_words_with_sentencepieces_own_marks_are_learned(tmp_path: Path) -> None:
     pytest.importorskip("sentencepiece")
     text = write_lines(tmp_path / "text", ["alpha ▅Ω▅ beta x\0y"] * 3)
-    tokenizer = train_tokenizer(text, kind="unigram", size=60, lower_case=False, special=lay_out("unigram"))
+    tokenizer = train_tokenizer(
+        text, kind="unigram", size=60, lower_case=False, special=number_special_tokens("unigram")
+    )
     assert {"▅", "Ω", "\0", "x", "y"} <= pieces(tokenizer)
     assert not any(character > "\U000f0000" for piece in pieces(tokenizer) for character in piece)
     assert tokenizer.decode(tokenizer.encode("alpha ▅Ω▅ x\0y").ids) == "alpha ▅Ω▅ x\0y"

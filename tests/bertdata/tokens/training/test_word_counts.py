@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from bertdata.tokens.training.word_counts import WordCounts, count_words, repeat_words, thin
+from bertdata.tokens.training.word_counts import WordCounts, count_words, repeat_words, sample_words
 
 
 def blanks(text: str) -> list[str]:
@@ -31,15 +31,15 @@ def test_special_tokens_are_counted_where_the_text_holds_them() -> None:
 
 def test_a_text_that_fits_is_not_thinned() -> None:
     words = counts_of("a b b")
-    assert thin(words, 6) is words
-    assert thin(words, 5).divisor == 2
+    assert sample_words(words, 6) is words
+    assert sample_words(words, 5).divisor == 2
 
 
 def test_thinning_keeps_the_share_of_rare_and_of_frequent_words() -> None:
     rare = {f"word{number}": 1 for number in range(20_000)}
     words = WordCounts(counts={**rare, "the": 70_000}, special={})
     characters = sum(times * (len(word) + 1) for word, times in words.counts.items())
-    found = thin(words, characters // 10 + 1)
+    found = sample_words(words, characters // 10 + 1)
     assert found.divisor == 10
     assert found.counts["the"] == 7_000
     assert abs(sum(times for word, times in found.counts.items() if word in rare) - 2_000) < 200
@@ -47,8 +47,8 @@ def test_thinning_keeps_the_share_of_rare_and_of_frequent_words() -> None:
 
 def test_thinning_gives_the_same_for_any_order_and_loses_no_character() -> None:
     words = {f"{chr(0x4E00 + number)}x{number}": 1 for number in range(500)}
-    found = thin(WordCounts(counts=words, special={}), 200)
-    turned = thin(WordCounts(counts=dict(reversed(words.items())), special={}), 200)
+    found = sample_words(WordCounts(counts=words, special={}), 200)
+    turned = sample_words(WordCounts(counts=dict(reversed(words.items())), special={}), 200)
     assert found.counts == turned.counts
     assert set().union(*found.counts) == set().union(*words)
     assert sum(len(word) > 1 for word in found.counts) < 100
